@@ -16,7 +16,7 @@ from array_api_compat import (
 from sklearn import get_config
 from sklearn.utils import check_array
 
-from .._numerics.array_api import Array, at_least_single, stop_gradient, to_numpy
+from .._numerics.array_api import Array, promote_to_float, stop_gradient, to_numpy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -93,7 +93,7 @@ def as_device_floats(values: Any) -> Array | None:
         return None
     if not array_namespace(values).isdtype(values.dtype, "real floating"):
         return None
-    (numbers,) = at_least_single(stop_gradient(values))
+    (numbers,) = promote_to_float(stop_gradient(values))
     return numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
 
 

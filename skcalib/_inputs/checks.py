@@ -8,7 +8,7 @@ from array_api_compat import array_namespace, device
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics.array_api import Array, rows_of
+from .._numerics.array_api import Array, take_rows
 from .._numerics.logits import log_softmax
 from .arrays import as_array, check_numbers, check_same_length, column_names, format_values
 from .labels import as_labels, class_array, encode, label_array
@@ -86,11 +86,11 @@ def check_predictions(
         used = share > SMALLEST_SHARE
         if not used.all():
             proba, label, share = (
-                rows_of(proba, used),
+                take_rows(proba, used),
                 label[used],
                 _normalize_weights(weight[used]),
             )
-            log_proba = None if log_proba is None else rows_of(log_proba, used)
+            log_proba = None if log_proba is None else take_rows(log_proba, used)
     if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
         xp = array_namespace(proba)
         label = xp.asarray(label.astype(np.int64), device=device(proba))

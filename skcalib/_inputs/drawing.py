@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from joblib import effective_n_jobs
 
-from .._numerics.array_api import Array, constant_like, contiguous, doubles, rows_of, zeros_on
+from .._numerics.array_api import Array, asarray_like, contiguous, doubles, take_rows, zeros_on
 from .._numerics.sorting import codes_by_appearance
 from .scikit_learn import Parallel, delayed
 from .warnings import check_memory, warn_if_slow
@@ -159,7 +159,7 @@ def draw_by_sample(
     `shared` holds numbers (codes, n_draws) for all samples of a code, unless NaN, and codes (n,).
     """
     if not isinstance(proba, np.ndarray):
-        proba = proba if samples is None else rows_of(proba, samples)
+        proba = proba if samples is None else take_rows(proba, samples)
         return _draw_on_device(proba, n_draws, generator)
     n = len(proba) if samples is None else len(samples)
     label = np.empty((n, n_draws), dtype=np.int32)
@@ -191,7 +191,7 @@ def _draw_on_device(
     xp = array_namespace(proba)
     bounds = xp.cumulative_sum(doubles(proba), axis=1)
     bounds /= bounds[:, -1:]
-    uniform = constant_like(bounds, generator.random((proba.shape[0], n_draws)))
+    uniform = asarray_like(bounds, generator.random((proba.shape[0], n_draws)))
     label = zeros_on(proba, uniform.shape, xp.int64)
     for k in range(proba.shape[1] - 1):
         label += xp.astype(uniform >= bounds[:, k][:, None], xp.int64)

@@ -7,8 +7,14 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import Array, rows_of, to_numpy
-from .._numerics.sorting import Pooled, pool_sorted, pool_ties, pooled, sort_labelled
+from .._numerics.array_api import Array, take_rows, to_numpy
+from .._numerics.sorting import (
+    LabelWeights,
+    pool_label_weights,
+    pool_sorted,
+    pool_ties,
+    sort_labelled,
+)
 from .drawing import draw_labels, draw_labels_in_groups
 
 # Rows of double precision that sum to 1 miss it by less than this.
@@ -125,7 +131,7 @@ class Predictions:
     def take(self, rows: Array) -> "Predictions":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
         own = {
-            name: rows_of(value, rows)
+            name: take_rows(value, rows)
             for name, value in vars(self).items()
             if name in _PER_ROW and value is not None
         }
@@ -223,9 +229,9 @@ class Predictions:
         mass *= self.weight[0]
         return points, mass
 
-    def pooled(self) -> Pooled:
+    def pooled(self) -> LabelWeights:
         """The weights of two classes, summed where predictions are tied."""
-        return pooled(self.proba, self.label, self.weight, self.square)
+        return pool_label_weights(self.proba, self.label, self.weight, self.square)
 
     def confidence(self) -> "Predictions":
         """The probability of the predicted class, and whether the prediction was right."""

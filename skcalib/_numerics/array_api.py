@@ -122,7 +122,7 @@ def root_mean_square(weight: Any, values: np.ndarray, axis: int = -1) -> np.ndar
     return np.sqrt(np.sum(weight * (values / unit) ** 2, axis=axis)) * unit.squeeze(axis)
 
 
-def at_least_single(*arrays: Array) -> tuple[Array, ...]:
+def promote_to_float(*arrays: Array) -> tuple[Array, ...]:
     """The arrays in a common type, single or double precision."""
     xp = array_namespace(*arrays)
     dtype = xp.result_type(*arrays, xp.float32)
@@ -181,12 +181,12 @@ def stop_gradient(array: Array) -> Array:
     return array
 
 
-def count_like(array: Array, n: int) -> Array:
+def arange_like(array: Array, n: int) -> Array:
     """0, …, n − 1 on the device of an array."""
     return array_namespace(array).arange(n, **_place(array))
 
 
-def constant_like(array: Array, values: Any) -> Array:
+def asarray_like(array: Array, values: Any) -> Array:
     """Numbers in the type and on the device of an array."""
     return array_namespace(array).asarray(values, dtype=array.dtype, **_place(array))
 
@@ -230,7 +230,7 @@ def contiguous(array: Array) -> Array:
     return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
 
 
-def rows_of(array: Array, rows: Array) -> Array:
+def take_rows(array: Array, rows: Array) -> Array:
     """Some of the rows: indices (m,), or a mask (n,) of NumPy."""
     if isinstance(array, np.ndarray):
         return array[rows]
@@ -245,7 +245,7 @@ def identity_like(array: Array, n: int) -> Array:
     return array_namespace(array).eye(n, dtype=array.dtype, **_place(array))
 
 
-def written(name: str, array: Array, out: Array) -> Array:
+def apply_out(name: str, array: Array, out: Array) -> Array:
     """A function of an array, written into the memory of another one."""
     function = getattr(array_namespace(array), name)
     if isinstance(array, np.ndarray):
@@ -282,7 +282,7 @@ def column_dots(a: Array, b: Array) -> Array:
     return array_namespace(a, b).sum(a * b, axis=0)
 
 
-def picked(values: Array, labels: Array) -> Array:
+def take_labels(values: Array, labels: Array) -> Array:
     """values[i, labels[i, r]] for values (n, K) in C order and labels (n, R), as (n, R)."""
     if not isinstance(values, np.ndarray):
         return array_namespace(values).take_along_axis(values, labels, axis=1)

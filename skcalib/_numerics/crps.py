@@ -236,7 +236,7 @@ def threshold_cells(
     return edges[:-1] + np.diff(edges) / 2, np.diff(edges)
 
 
-def recalibrated_brier(
+def isotonic_brier_score(
     proba: np.ndarray, rest: np.ndarray, event: np.ndarray, weight: np.ndarray
 ) -> float:
     """The least weighted Brier score of all nondecreasing functions of the probability (n,).

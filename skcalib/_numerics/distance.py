@@ -52,12 +52,12 @@ class CertifiedTransport(NamedTuple):
 def least_calibrating_transport(
     points: np.ndarray, weight: np.ndarray, tol: float
 ) -> tuple[float, float]:
-    """The two bounds of `certified_transport`."""
-    certified = certified_transport(points, weight, tol)
+    """The two bounds of `transport_bounds`."""
+    certified = transport_bounds(points, weight, tol)
     return certified.lower, certified.upper
 
 
-def certified_transport(points: np.ndarray, weight: np.ndarray, tol: float) -> CertifiedTransport:
+def transport_bounds(points: np.ndarray, weight: np.ndarray, tol: float) -> CertifiedTransport:
     """A lower and an upper bound on the lower distance, at most `tol` apart if that is reached.
 
     Points (m,) sorted and distinct in [0, 1], weight (2, m) of each label at each point, summing to
@@ -84,7 +84,7 @@ def certified_transport(points: np.ndarray, weight: np.ndarray, tol: float) -> C
             lower, dual = bound, (nodes, _feasible(nodes, f))
         cost = _primal_bound(points, weight, nodes, target)
         if cost < upper:
-            upper, primal = cost, (nodes, _calibrated(nodes, target, total).sum(axis=0))
+            upper, primal = cost, (nodes, _calibrate_nodes(nodes, target, total).sum(axis=0))
         if upper - lower <= tol:
             break
         if not is_solved:
@@ -93,7 +93,7 @@ def certified_transport(points: np.ndarray, weight: np.ndarray, tol: float) -> C
             extra = np.union1d(extra, violated)
         else:
             grid /= 2
-    return CertifiedTransport(lower, upper, *_on_common_nodes(dual, primal))
+    return CertifiedTransport(lower, upper, *_merge_nodes(dual, primal))
 
 
 def _transport_of_one_label(
@@ -107,7 +107,7 @@ def _transport_of_one_label(
     return CertifiedTransport(value, value, nodes, np.eye(2)[label], potentials)
 
 
-def _on_common_nodes(
+def _merge_nodes(
     dual: tuple[np.ndarray, np.ndarray], primal: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes, law and potentials; the two bounds may stem from different rounds."""
@@ -174,14 +174,14 @@ def _primal_bound(
     points: np.ndarray, weight: np.ndarray, nodes: np.ndarray, target: np.ndarray
 ) -> float:
     """The cost of moving the points to a calibrated law made of `target` (k,) at the nodes."""
-    offered = _calibrated(nodes, target, weight.sum(axis=1))
+    offered = _calibrate_nodes(nodes, target, weight.sum(axis=1))
     change = np.concatenate([points, nodes])
     order = np.argsort(change, kind="stable")  # merges two sorted runs
     excess = np.concatenate([weight, -offered], axis=1)[:, order].cumsum(axis=1)
     return float(np.sum(np.abs(excess[:, :-1]) @ np.diff(change[order])))
 
 
-def _calibrated(nodes: np.ndarray, target: np.ndarray, total: np.ndarray) -> np.ndarray:
+def _calibrate_nodes(nodes: np.ndarray, target: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Mass (2, k) of each label at the nodes: (1 − v) μ and v μ, with the labels' total weights.
 
     `target` (k,) is scaled down until it needs no more of either label than there is. What is left

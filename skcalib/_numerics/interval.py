@@ -117,7 +117,7 @@ def best_partition(
     return float(best[-1]), np.array(runs[::-1])
 
 
-def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> float:
+def mean_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> float:
     """E Σ_j |mass in [r + j·width, r + (j + 1)·width)| over a shift r, uniform in [0, width).
 
     The average over r and the sum over j make one integral, (1/width) ∫ |mass in (t, t + width]|
@@ -141,10 +141,10 @@ def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) ->
     return total / width
 
 
-def drawn_partition_sum(
+def sampled_partition_sum(
     points: np.ndarray, mass: np.ndarray, width: float, shifts: np.ndarray
 ) -> float:
-    """`shifted_partition_sum` with the mean over r = `width` · `shifts`, shifts (d,) in [0, 1)."""
+    """`mean_partition_sum` with the mean over r = `width` · `shifts`, shifts (d,) in [0, 1)."""
     total = 0.0
     for shift in shifts:
         is_first = first_of_ties(np.floor((points - width * shift) / width))

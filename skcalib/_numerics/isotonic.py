@@ -29,7 +29,7 @@ def isotonic_knots(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
     return points[is_end], value[is_end]
 
 
-def centred_isotonic_knots(
+def strictly_isotonic_knots(
     points: np.ndarray, weight: np.ndarray, extra: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The strictly increasing variant of `isotonic_knots`: knots from 0 to 1, values in (0, 1).

@@ -40,7 +40,7 @@ def _decay(difference: np.ndarray, bandwidth: float) -> np.ndarray:
     return np.exp(difference, out=difference)
 
 
-class Atoms:
+class MemberKernelMeans:
     """E ℓ(Y_i, t) for the weighted members (n, s) of rows i, at O(log s) for each point t.
 
     The kernels are "laplacian" exp(−|d|/ν) and "energy" −|d|. Running sums over the sorted members
@@ -57,8 +57,8 @@ class Atoms:
         weight = np.take_along_axis(weight, order, axis=1)
         self.bandwidth = 1.0 if bandwidth is None else bandwidth
         if kernel == "energy":
-            self.below = _padded(np.cumsum(weight, axis=1))
-            self.partial = _padded(np.cumsum(weight * self.members, axis=1))
+            self.below = _pad_sums(np.cumsum(weight, axis=1))
+            self.partial = _pad_sums(np.cumsum(weight * self.members, axis=1))
             return
         decay = np.exp(-np.diff(self.members, axis=1) / self.bandwidth)
         left, right = weight.copy(), weight.copy()
@@ -86,5 +86,5 @@ class Atoms:
         return from_left + from_right * np.where(place < len(members), self.right[row][after], 0.0)
 
 
-def _padded(sums: np.ndarray) -> np.ndarray:
+def _pad_sums(sums: np.ndarray) -> np.ndarray:
     return np.hstack([np.zeros((len(sums), 1)), sums])

@@ -120,7 +120,7 @@ def newton(
         key = position.tobytes()
         if key not in known:
             known[key] = _moments(basis, mass, position)
-        return _penalised(known[key], penalty)
+        return _add_penalty(known[key], penalty)
 
     origin = np.where(basis.any(axis=0), 0.0, position)
     here = min(at(position), at(origin), key=lambda moments: moments.loss)
@@ -162,7 +162,7 @@ def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
     return -step @ directions, float(slope @ step), hidden
 
 
-def _penalised(moments: Moments, penalty: np.ndarray) -> Moments:
+def _add_penalty(moments: Moments, penalty: np.ndarray) -> Moments:
     bent = penalty @ moments.position  # (m,)
     return moments._replace(
         loss=moments.loss + float(bent @ bent) / 2,

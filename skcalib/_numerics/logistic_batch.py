@@ -26,11 +26,11 @@ _LAST_STEP = 1e-13
 def likelihood_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Log-likelihood of the best log-odds a + bx, or its supremum, less that of x itself, (R,)."""
     gain = np.empty(len(labels))
-    separated, threshold = _separated(x, labels)
+    separated, threshold = _find_separation(x, labels)
     apart, rest = np.flatnonzero(separated), np.flatnonzero(~separated)
     alone = labels[apart]
     null = alone @ (weight * log_expit(x)) + (1 - alone) @ (weight * log_expit(-x))
-    gain[apart] = _separated_supremum(x, alone, weight, threshold[apart]) - null
+    gain[apart] = _supremum_of_separated(x, alone, weight, threshold[apart]) - null
     if len(rest):
         gain[rest] = _newton_gains(x, labels[rest], weight)
     return gain
@@ -94,7 +94,7 @@ def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.nd
     return score
 
 
-def _separated(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_separation(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Whether the labels are alike, or a threshold separates them but for ties at it; and which."""
     n = labels.shape[1]
     positive = labels == 1
@@ -108,7 +108,7 @@ def _separated(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return alike | ascending | (last[0] <= first[1]), threshold
 
 
-def _separated_supremum(
+def _supremum_of_separated(
     x: np.ndarray, labels: np.ndarray, weight: np.ndarray, threshold: np.ndarray
 ) -> np.ndarray:
     """All labels become certain but those at the threshold, whose frequency is fitted."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import logit
 
-from .array_api import Array, array_namespace, contiguous, doubles, written
+from .array_api import Array, apply_out, array_namespace, contiguous, doubles
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
@@ -38,7 +38,7 @@ def softmax(scores: Array) -> Array:
     """exp s_k / Σ_l exp s_l of each row (n, K), in place."""
     xp = array_namespace(scores)
     scores -= xp.max(scores, axis=1, keepdims=True)
-    written("exp", scores, out=scores)
+    apply_out("exp", scores, out=scores)
     scores /= xp.sum(scores, axis=1, keepdims=True)
     return scores
 
@@ -66,7 +66,7 @@ def smallest_probability(proba: Array, least: float = _CLIP) -> float:
     return max(min(smallest, 1 / n_classes) / 2, least)
 
 
-def clipped(proba: Array, smallest: float = _CLIP, out: np.ndarray | None = None) -> Array:
+def clip_proba(proba: Array, smallest: float = _CLIP, out: np.ndarray | None = None) -> Array:
     """Probabilities moved away from 0 and 1, by at least `smallest`."""
     if isinstance(proba, np.ndarray):
         return np.clip(proba, smallest, 1 - smallest, out=out)
@@ -75,8 +75,8 @@ def clipped(proba: Array, smallest: float = _CLIP, out: np.ndarray | None = None
 
 def log_probabilities(proba: Array, smallest: float = _CLIP) -> Array:
     """log p of clipped probabilities."""
-    log_proba = clipped(proba, smallest)
-    return written("log", log_proba, out=log_proba)
+    log_proba = clip_proba(proba, smallest)
+    return apply_out("log", log_proba, out=log_proba)
 
 
 def log_softmax(logits: Array) -> Array:
@@ -105,7 +105,7 @@ def _log_softmax(logits: Array) -> Array:
 
 def log_odds(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
     """log p − log(1 − p) of clipped probabilities."""
-    return logit(clipped(proba, smallest))
+    return logit(clip_proba(proba, smallest))
 
 
 def _brier_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -116,15 +116,15 @@ def _brier_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
     for rows in row_blocks(*proba.shape):
         block = proba[rows].astype(np.float64, copy=False)
         square[rows] = np.einsum("nk,nk->n", block, block)
-    return square + 1 - 2 * _of_labels(proba, label)
+    return square + 1 - 2 * _take_labels(proba, label)
 
 
 def _log_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Minus the logarithm of the label's probability; shapes as in `_brier_losses`."""
-    return -log_probabilities(_of_labels(proba, label))
+    return -log_probabilities(_take_labels(proba, label))
 
 
-def _of_labels(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
+def _take_labels(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
     if proba.ndim == 1:
         return np.where(label == 1, proba, 1 - proba)
     return proba[np.arange(len(label)), label].astype(np.float64, copy=False)

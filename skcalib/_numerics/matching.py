@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from .array_api import Array, bounded_ratio, constant_like, erfcx, hypot, special_functions
+from .array_api import Array, asarray_like, bounded_ratio, erfcx, hypot, special_functions
 from .crps import mean_distance
 
 # The trapezoidal rule for the rbf kernel uses frequencies up to `cut_off` over the bandwidth, and a
@@ -224,7 +224,7 @@ def wave_weights(step: float, count: int, bandwidth: np.ndarray) -> np.ndarray:
     return np.hstack([weight, weight[:, 1:]])
 
 
-def waves(points: np.ndarray, step: float, count: int) -> np.ndarray:
+def fourier_features_1d(points: np.ndarray, step: float, count: int) -> np.ndarray:
     """(…, 2M + 1, n) of points (…, n).
 
     The three-term recurrence cos((m+1)θ) = 2 cos θ cos(mθ) − cos((m−1)θ), and the same for the
@@ -266,16 +266,18 @@ def mixture_waves(
     size = max(1, _ENTRIES // mean.size)
     for start in range(0, n_components, size):
         columns = slice(start, start + size)
-        wave = waves(location[:, columns].T, step, count)  # (size, 2M + 1, n)
+        wave = fourier_features_1d(location[:, columns].T, step, count)  # (size, 2M + 1, n)
         if has_spread:
             wave *= np.exp(square[:, None] * variance[:, columns].T[:, None])
         mean += np.einsum("ckn,nc->kn", wave, weight[:, columns])
     return mean
 
 
-def shifted_waves(shift: np.ndarray, mean: np.ndarray, step: float, count: int) -> np.ndarray:
+def shift_fourier_features(
+    shift: np.ndarray, mean: np.ndarray, step: float, count: int
+) -> np.ndarray:
     """Means of the waves of x + shift from those of x: (2M + 1, n) from (n,) and (2M + 1, 1)."""
-    wave = waves(shift, step, count)
+    wave = fourier_features_1d(shift, step, count)
     moved = np.empty_like(wave)
     moved[0] = 1.0
     cosine, sine, other_cosine, other_sine = (
@@ -288,7 +290,7 @@ def shifted_waves(shift: np.ndarray, mean: np.ndarray, step: float, count: int) 
 
 def interval_waves(low: np.ndarray, high: np.ndarray, step: float, count: int) -> np.ndarray:
     """Means of waves over intervals, which may be points: (…, 2M + 1, n) of ends (…, n)."""
-    wave = waves((low + high) / 2, step, count)
+    wave = fourier_features_1d((low + high) / 2, step, count)
     half = (high - low) / 2
     if half.any():
         order = np.arange(1, count + 1)[:, None]
@@ -352,13 +354,13 @@ def smoothed_tanh(
 
 
 def _mean_tanh(xp: Any, mean: Array, deviation: Array) -> Array:
-    node, share = (constant_like(mean, array) for array in (_NODE, _SHARE))
+    node, share = (asarray_like(mean, array) for array in (_NODE, _SHARE))
     return xp.sum(share * xp.tanh(mean[..., None] + deviation[..., None] * node), axis=-1)
 
 
 def _mean_sign(xp: Any, mean: Array, deviation: Array) -> Array:
     """erf(m/(r√2)) − ∫ 2/(e^{2x} + 1) [φ((x − m)/r) − φ((x + m)/r)]/r dx over x > 0."""
-    distance, missed = (constant_like(mean, array) for array in (_DISTANCE, _MISSED))
+    distance, missed = (asarray_like(mean, array) for array in (_DISTANCE, _MISSED))
     sign = special_functions(xp).erf(mean / deviation / math.sqrt(2.0))
     mean, deviation = mean[..., None], deviation[..., None]
     above = xp.exp(-(((distance - mean) / deviation) ** 2) / 2)

@@ -43,7 +43,7 @@ def median_distance(
     largest = weight.max()
     weight = weight / largest
     if points.ndim == 1:
-        return _on_a_line(points, weight, None if square is None else square / largest**2)
+        return _median_distance_1d(points, weight, None if square is None else square / largest**2)
     at_zero = 0.0
     if len(points) > MOST_POINTS:
         points, weight, at_zero = _subset(points, weight)
@@ -92,7 +92,7 @@ def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) ->
 # On a line
 
 
-def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None) -> float:
+def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None) -> float:
     """The median distance of points (n,) with weights (n,), but at least the floor.
 
     A distance t is described by what each of the sorted distinct points (m,) reaches: the index
@@ -138,20 +138,20 @@ def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None
     if weight_low > more:
         return low
     if weight_low < enough:
-        lower = _least(points, mass, within, enough, low, high)
+        lower = _select_distance(points, mass, within, enough, low, high)
     else:
-        lower = 0.0 if tied >= enough else _least(points, mass, within, enough, 0.0, low)
+        lower = 0.0 if tied >= enough else _select_distance(points, mass, within, enough, 0.0, low)
     stop, weight_lower = within(lower)
     if weight_lower > more:
         return max(lower, low)
     is_inside = stop < len(points)
     upper = float(np.min(points[stop[is_inside]] - points[is_inside]))
     if within(upper)[1] < more:  # its weight is next to none
-        upper = _least(points, mass, within, more, upper, high)
+        upper = _select_distance(points, mass, within, more, upper, high)
     return max((lower + upper) / 2, low)
 
 
-def _least(
+def _select_distance(
     points: np.ndarray, mass: np.ndarray, within: Callable, weight: float, low: float, high: float
 ) -> float:
     """The least distance in (low, high] within which pairs of this total weight lie.
@@ -237,15 +237,15 @@ def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for i in range(0, len(points), n_rows):
         rows = slice(i, i + n_rows)
         grid = (points[rows].astype(np.float64) / _CELL + 0.618034).astype(np.uint64)
-        cell[rows] = _mixed(grid + position).sum(axis=1)
-        key[rows] = _mixed(_mixed(grid).sum(axis=1))
+        cell[rows] = _splitmix64(grid + position).sum(axis=1)
+        key[rows] = _splitmix64(_splitmix64(grid).sum(axis=1))
     return cell, ((key >> np.uint64(11)) + _ONE) * 2.0**-53
 
 
 _ONE, _GOLDEN = np.uint64(1), np.uint64(0x9E3779B97F4A7C15)
 
 
-def _mixed(bits: np.ndarray) -> np.ndarray:
+def _splitmix64(bits: np.ndarray) -> np.ndarray:
     """The finalizer of the generator SplitMix64: integers modulo 2⁶⁴ turned into others."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -64,7 +64,7 @@ def pit_laws(lower: np.ndarray, upper: np.ndarray, *, folded: bool = False) -> P
     return PitLaw(inner, start, stop)
 
 
-def laws_at(law: PitLaw, level: float) -> np.ndarray:
+def pit_cdf(law: PitLaw, level: float) -> np.ndarray:
     """G_i(level), (n,)."""
     rise = _rise(level, law.start, law.stop)
     if not law.inner.any():

@@ -114,7 +114,7 @@ class ConformalMap:
         """The largest z_(k) with R ≤ (1 − level)/2, and the least with R ≥ (1 + level)/2, (2,)."""
         half = (1 - level) / 2
         up_to = np.searchsorted(self.rank_level, half * (1 + _ROUNDING), side="right")
-        low = _at(self.rank_point, up_to - 1)
+        low = _take_padded(self.rank_point, up_to - 1)
         return np.array([low, self.rank(np.asarray(1 - half))])
 
 
@@ -130,10 +130,10 @@ def least_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.ndar
 
     Levels that equal k/(n + 1) but for rounding have rank k.
     """
-    return _at(point, np.searchsorted(rank_level, np.asarray(level) * (1 - _ROUNDING)))
+    return _take_padded(point, np.searchsorted(rank_level, np.asarray(level) * (1 - _ROUNDING)))
 
 
-def _at(values: np.ndarray, index: Any) -> np.ndarray:
+def _take_padded(values: np.ndarray, index: Any) -> np.ndarray:
     """Sorted values, continued by −∞ before the first and ∞ after the last."""
     return np.concatenate([[-np.inf], values, [np.inf]])[index + 1]
 
@@ -231,7 +231,7 @@ def fit_beta(z: np.ndarray, weight: np.ndarray) -> tuple[BetaMap, bool]:
         ]
         return -value, -np.array(gradient)
 
-    return _minimized(negative)
+    return _minimize(negative)
 
 
 def fit_beta_to_intervals(
@@ -252,7 +252,7 @@ def fit_beta_to_intervals(
         mass = np.maximum(ends[1] - ends[0], np.finfo(float).tiny)
         return -(weight @ np.log(mass)), -(((slopes[1] - slopes[0]) / mass) @ weight)
 
-    return _minimized(negative)
+    return _minimize(negative)
 
 
 def _logs_of(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -262,7 +262,7 @@ def _logs_of(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.log(u), np.log1p(-u), inner
 
 
-def _minimized(negative: Any) -> tuple[BetaMap, bool]:
+def _minimize(negative: Any) -> tuple[BetaMap, bool]:
     bounds = [(-_WIDEST, _WIDEST)] * 2 + [(None, None)]
     result = minimize(
         negative,

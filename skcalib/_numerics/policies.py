@@ -45,7 +45,7 @@ def best_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found
     """
     if n_actions == 1:
         return np.linalg.norm(mass.sum(axis=1), axis=1), np.zeros((len(mass), 1, points.shape[1]))
-    find = _best_intervals if points.shape[1] == 2 else _searched
+    find = _best_intervals if points.shape[1] == 2 else _search_policies
     return find(points, mass, n_actions)
 
 
@@ -79,10 +79,10 @@ def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Fou
     for begin in reversed(begins):
         at = begin[draw, at]
         cuts.append(ends[at])
-    return np.sqrt(2) * value[:, -1], _of_intervals(np.stack(cuts[::-1], axis=1), 1, 2)
+    return np.sqrt(2) * value[:, -1], _policies_from_cuts(np.stack(cuts[::-1], axis=1), 1, 2)
 
 
-def _of_intervals(cuts: np.ndarray, k: int, n_classes: int) -> np.ndarray:
+def _policies_from_cuts(cuts: np.ndarray, k: int, n_classes: int) -> np.ndarray:
     """Policies (…, A, K) that cut p_k at these increasing values (…, A − 1)."""
     n_actions = cuts.shape[-1] + 1
     policy = np.zeros((*cuts.shape[:-1], n_actions, n_classes))
@@ -91,7 +91,7 @@ def _of_intervals(cuts: np.ndarray, k: int, n_classes: int) -> np.ndarray:
     return policy
 
 
-def _searched(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
+def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
     """One sweep from a cut of each class, and more from the best of these, for each draw."""
     n_classes, n_draws = points.shape[1], len(mass)
     turn = np.argsort(-points.mean(axis=0), kind="stable")  # whatever the order of the classes
@@ -100,7 +100,7 @@ def _searched(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
     best = np.full(n_draws, -np.inf)
     policy = np.zeros((n_draws, n_actions, n_classes))
     for k in range(min(n_classes, _STARTS)):
-        start = _of_intervals(np.quantile(points[:, k], levels), k, n_classes)
+        start = _policies_from_cuts(np.quantile(points[:, k], levels), k, n_classes)
         found = np.tile(start, (n_draws, 1, 1))
         value = _sweep(points, mass, found)
         is_better = value > best + _TIE
@@ -123,7 +123,7 @@ def _value(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarr
     return sum(np.linalg.norm(one, axis=(1, 2)) for one in sums)
 
 
-def _moves(n_classes: int) -> Iterator[np.ndarray]:
+def _iter_directions(n_classes: int) -> Iterator[np.ndarray]:
     """Directions in which one θ_a moves: of all, of each class, of the others, of pairs."""
     each = np.eye(n_classes)
     yield np.ones(n_classes)
@@ -137,12 +137,12 @@ def _sweep(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarr
     """Move one θ_a after another in each direction, to where the value is largest, in place."""
     movable = range(policy.shape[1] if policy.shape[1] > 2 else 1)  # differences decide
     for a in movable:
-        for direction in _moves(points.shape[1]):
-            value = _move(points, mass, policy, a, direction)
+        for direction in _iter_directions(points.shape[1]):
+            value = _line_search(points, mass, policy, a, direction)
     return value
 
 
-def _move(
+def _line_search(
     points: np.ndarray, mass: np.ndarray, policy: np.ndarray, a: int, direction: np.ndarray
 ) -> np.ndarray:
     """Add the best multiple of a direction (K,) to θ_a, in place; the values (R,) thereafter.

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from .smooth_expected import smoothed_mass_at
-from .sorting import Pooled, quantile_bins, uniform_bins
+from .sorting import LabelWeights, quantile_bins, uniform_bins
 
 # Cells that stand for the predictions where only the number of samples behind a mean is counted.
 _CELLS = 1024
@@ -89,7 +89,7 @@ def _least_rate(rate: np.ndarray, count: np.ndarray, tail: float) -> np.ndarray:
 
 
 def increasing_rate_bounds(
-    table: Pooled, places: np.ndarray, tail: float
+    table: LabelWeights, places: np.ndarray, tail: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds on an increasing rate at the places, (m,) each, missed with at most `tail` each.
 
@@ -100,11 +100,11 @@ def increasing_rate_bounds(
     """
     lower = _least_increasing_rate(table, places, tail)
     points, weight, square = table
-    mirrored = Pooled(1 - points[::-1], weight[::-1, ::-1], square[::-1, ::-1])
+    mirrored = LabelWeights(1 - points[::-1], weight[::-1, ::-1], square[::-1, ::-1])
     return lower, 1 - _least_increasing_rate(mirrored, 1 - places, tail)
 
 
-def _least_increasing_rate(table: Pooled, places: np.ndarray, tail: float) -> np.ndarray:
+def _least_increasing_rate(table: LabelWeights, places: np.ndarray, tail: float) -> np.ndarray:
     points, total, squares = table.points, table.total, table.square.sum(axis=0)
     n_samples = total.sum() ** 2 / squares.sum()
     share = np.minimum(_WINDOWS * n_samples ** (-1 / 3), 1)

@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.linalg import cho_factor, cho_solve
 
-from .array_api import Array, count_like, identity_like
+from .array_api import Array, arange_like, identity_like
 
 # Rows of features that are held at once.
 _ROWS = 4096
@@ -175,5 +175,5 @@ def _solution(matrix: Array, ridge: float, right: Array) -> Array:
         factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
         return cho_solve(factor, right)
     xp = array_namespace(matrix)
-    index = count_like(matrix, matrix.shape[0])
+    index = arange_like(matrix, matrix.shape[0])
     return xp.linalg.solve(xp.where(index[:, None] == index, matrix + ridge, matrix), right)

@@ -14,14 +14,14 @@ import numpy as np
 
 from .array_api import (
     Array,
+    apply_out,
     array_namespace,
     as_type,
-    constant_like,
+    asarray_like,
     dot,
     doubles,
     row_dots,
     to_numpy,
-    written,
 )
 from .logits import SAMPLE, row_blocks, softmax
 from .newton import ROUNDING, UNDETERMINED, Solve, conjugate_gradients, line_search
@@ -129,7 +129,7 @@ class Problem:
             scores = self.scores(parameters, rows)
             scores -= xp.max(scores, axis=1, keepdims=True)
             score = row_dots(target, scores)
-            share = written("exp", scores, out=scores)
+            share = apply_out("exp", scores, out=scores)
             total = xp.sum(share, axis=1)
             share /= total[:, None]
             self.proba[rows, :] = xp.where(share > _NONE, share, 0.0)
@@ -145,7 +145,7 @@ class Problem:
     def change_of_scores(self, step: Array) -> float:
         """How much the step moves scores of one row against each other, at most."""
         xp, inputs = array_namespace(step), self.inputs_of_products
-        size, unit = _scaled(step, inputs.dtype)
+        size, unit = _factor_out_scale(step, inputs.dtype)
         largest = 0.0
         for rows in self.blocks():
             change = self.design.scores(unit, inputs[rows, :])
@@ -173,7 +173,7 @@ class Point:
         """The product of the matrix of second derivatives with a direction (d, K)."""
         problem = self.problem
         proba, product = self.proba, problem.finite_penalty * direction
-        size, unit = _scaled(direction, problem.inputs_of_products.dtype)
+        size, unit = _factor_out_scale(direction, problem.inputs_of_products.dtype)
         for rows in problem.blocks():
             inputs = problem.inputs_of_products[rows, :]
             share = proba[rows, :]
@@ -313,7 +313,7 @@ def _largest(values: Array) -> float:
     return float(xp.max(xp.abs(values)))
 
 
-def _scaled(parameters: Array, dtype: Any) -> tuple[float, Array]:
+def _factor_out_scale(parameters: Array, dtype: Any) -> tuple[float, Array]:
     """A size and parameters of at most 1 in the given precision, whose product they are."""
     size = _largest(parameters) + _TINY
     return size, as_type(parameters / size, dtype)
@@ -343,8 +343,8 @@ def softmax_regression(
     All is computed in the namespace of the inputs, in double precision; parameters are returned in
     an array of NumPy.
     """
-    start = constant_like(inputs, start)
-    penalty = constant_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
+    start = asarray_like(inputs, start)
+    penalty = asarray_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
     problem = Problem(design, inputs, target, weight, start, penalty, offset)
     here = problem.at(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf

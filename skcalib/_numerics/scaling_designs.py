@@ -8,8 +8,8 @@ import numpy as np
 from .array_api import (
     Array,
     array_namespace,
+    asarray_like,
     column_dots,
-    constant_like,
     dot,
     identity_like,
     product,
@@ -77,7 +77,7 @@ class ScaledAndShifted:
     @staticmethod
     def scores_of_rows(parameters: np.ndarray, inputs: Array) -> Array:
         """`scores` for parameters in an array of NumPy."""
-        return ScaledAndShifted.scores(constant_like(inputs, parameters), inputs)
+        return ScaledAndShifted.scores(asarray_like(inputs, parameters), inputs)
 
     @staticmethod
     def adjoint(residual: Array, inputs: Array) -> Array:
@@ -128,7 +128,7 @@ class Affine:
         """
         if isinstance(inputs, np.ndarray):
             return np.einsum("nk,kl->nl", inputs, parameters[:-1]) + parameters[-1]
-        return Affine.scores(constant_like(inputs, parameters), inputs)
+        return Affine.scores(asarray_like(inputs, parameters), inputs)
 
     @staticmethod
     def adjoint(residual: Array, inputs: Array) -> Array:

@@ -17,7 +17,7 @@ from array_api_compat import array_namespace
 from scipy.fft import dct, dst
 from scipy.optimize import brentq
 
-from .array_api import Array, count_like
+from .array_api import Array, arange_like
 from .sorting import pool_ties
 
 # The least bandwidth: for a smaller one the integral would take more than `_MOST_STEPS` steps.
@@ -138,7 +138,7 @@ def _absolute_integral(
     """∫|r_σ| from the cosine coefficients of the mass."""
     n_steps = 2 ** math.ceil(math.log2(steps / bandwidth))
     n_steps = min(max(n_steps, _FEWEST_STEPS), _MOST_STEPS)
-    smoothed = _on_grid(bandwidth, coefficients, n_steps)
+    smoothed = _evaluate_on_grid(bandwidth, coefficients, n_steps)
     # The trapezoid rule gets ∫r_σ right to all digits. |r_σ| has a kink at each zero: in the
     # fraction x of a step h, with slopes ±q, it adds h²q(x(1 − x) − 1/6) to the rule.
     height = np.abs(smoothed)
@@ -150,7 +150,7 @@ def _absolute_integral(
     return float(total / n_steps)
 
 
-def _on_grid(bandwidth: float, coefficients: np.ndarray, n_steps: int) -> np.ndarray:
+def _evaluate_on_grid(bandwidth: float, coefficients: np.ndarray, n_steps: int) -> np.ndarray:
     """r_σ at 0, 1/s, …, 1 for s steps, (s + 1,)."""
     n_modes = min(len(coefficients), int(_LARGEST_MODE / bandwidth) + 1)
     damping = np.exp(-0.5 * (np.pi * bandwidth * np.arange(n_modes)) ** 2)
@@ -165,7 +165,9 @@ def smoothed_mass_at(
     The error is at most 1e-3 of the largest value. Cost O(n + s log s) with s = 1/σ.
     """
     bandwidth = min(bandwidth, _LARGEST_BANDWIDTH)
-    heights = _on_grid(bandwidth, cosine_coefficients(points, mass, _GRIDS[0]), _FEWEST_STEPS * 4)
+    heights = _evaluate_on_grid(
+        bandwidth, cosine_coefficients(points, mass, _GRIDS[0]), _FEWEST_STEPS * 4
+    )
     return np.interp(places * (len(heights) - 1), np.arange(len(heights)), heights)
 
 
@@ -177,7 +179,7 @@ def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) ->
     """
     xp = array_namespace(points, mass)
     n_modes = int(_LARGEST_MODE / bandwidth) + 1
-    order = xp.astype(count_like(points, n_modes), points.dtype)
+    order = xp.astype(arange_like(points, n_modes), points.dtype)
     wave = xp.cos(math.pi * points.T[:, :, None] * order)  # (P, n, n_modes)
     coefficients = (mass.T[:, None, :] @ wave)[:, 0]
     damped = coefficients * xp.exp(-((math.pi * bandwidth * order) ** 2) / 2)

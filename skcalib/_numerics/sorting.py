@@ -64,7 +64,7 @@ def pool_ties(points: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndar
     return pool_sorted(points[order], mass[..., order])
 
 
-class Pooled(NamedTuple):
+class LabelWeights(NamedTuple):
     """The weights of both labels at each distinct prediction.
 
     The squares say how many samples stand behind a weight. Tables of different samples are merged
@@ -81,9 +81,9 @@ class Pooled(NamedTuple):
         return self.weight.sum(axis=0)
 
 
-def pooled(
+def pool_label_weights(
     points: np.ndarray, labels: np.ndarray, weight: np.ndarray, square: np.ndarray | None = None
-) -> Pooled:
+) -> LabelWeights:
     """The table of samples with predictions (n,), labels 0 or 1 (n,), and weights (n,).
 
     If a row stands for several samples, `square` (n,) is the sum of their squared weights.
@@ -92,10 +92,10 @@ def pooled(
         square = weight**2 if square is None else square
         is_of = labels == [[0], [1]]  # (2, n)
         distinct, sums = pool_ties(points, np.concatenate([weight * is_of, square * is_of]))
-        return Pooled(distinct, sums[:2], sums[2:])
+        return LabelWeights(distinct, sums[:2], sums[2:])
     ordered, labels = sort_labelled(points, labels)  # no weights to sort along
     distinct, mass = pool_sorted(ordered, weight[0] * np.stack([1 - labels, labels]))
-    return Pooled(distinct, mass, weight[0] * mass)
+    return LabelWeights(distinct, mass, weight[0] * mass)
 
 
 # Bins of one probability, or on the simplex
@@ -214,7 +214,7 @@ def median_variance_bins(
     rows, size = np.arange(len(points)), np.array([len(points)])  # of the bins yet to split
     while len(size):
         start, group = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
-        rows, cut = _cut_at_medians(points, weights, rows, start, group)
+        rows, cut = _split_at_medians(points, weights, rows, start, group)
         part = 2 * group + (np.arange(len(rows)) >= cut[group])
         size = np.bincount(part, minlength=2 * len(start)).reshape(-1, 2)  # below, above
         is_split = size.min(axis=1) >= min_size
@@ -227,7 +227,7 @@ def median_variance_bins(
     return bins, n_bins
 
 
-def _cut_at_medians(
+def _split_at_medians(
     points: np.ndarray, weights: np.ndarray, rows: np.ndarray, start: np.ndarray, group: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rows (r,) sorted within their groups, and the place where to cut each group, (g,).

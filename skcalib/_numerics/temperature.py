@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from .array_api import Array, array_namespace, doubles, picked, row_dots, written
+from .array_api import Array, apply_out, array_namespace, doubles, row_dots, take_labels
 from .logits import SAMPLE, row_blocks, softmax
 from .newton import nonnegative_step
 
@@ -18,7 +18,7 @@ _SMALL_STEP = 3e-6
 _MOST_CORRECTION = 2.0
 
 
-def tempered(log_proba: Array, temperature: float) -> Array:
+def scale_by_temperature(log_proba: Array, temperature: float) -> Array:
     """softmax(log p / T) of each row (n, K); at T = 0 its largest entries share everything."""
     xp = array_namespace(log_proba)
     scores = log_proba - xp.max(log_proba, axis=1, keepdims=True)
@@ -73,7 +73,7 @@ def _best_inverse_temperature(
             value = log_proba(rows)
             value -= xp.max(value, axis=1, keepdims=True)
             share = beta * value
-            written("exp", share, out=share)
+            apply_out("exp", share, out=share)
             total = xp.sum(share, axis=1)
             own = row_dots(share, value) / total
             value -= own[:, None]
@@ -88,7 +88,7 @@ def _best_inverse_temperature(
     for rows in blocks:
         value = log_proba(rows)
         top = xp.max(value, axis=1)
-        own = picked(value, label[rows, None])[:, 0]
+        own = take_labels(value, label[rows, None])[:, 0]
         observed += weight[rows] @ (own - top)
         uniform += weight[rows] @ xp.sum(value - top[:, None], axis=1) / n_classes
     observed, uniform = float(observed), float(uniform)
@@ -170,11 +170,11 @@ class _Fit(NamedTuple):
         return (1 - _GROUND) * shares / shares.sum() + _GROUND / 3
 
 
-def mixed(log_proba: Array, temperature: float, shares: np.ndarray) -> Array:
+def mix_tempered(log_proba: Array, temperature: float, shares: np.ndarray) -> Array:
     """The mixture of softmax(log p / T), p and 1/K, row by row (n, K)."""
     of_tempered, of_given, of_uniform = shares.tolist()
-    mixture = of_tempered * tempered(log_proba, temperature)
-    mixture += of_given * tempered(log_proba, 1.0)
+    mixture = of_tempered * scale_by_temperature(log_proba, temperature)
+    mixture += of_given * scale_by_temperature(log_proba, 1.0)
     mixture += of_uniform / log_proba.shape[1]
     return mixture
 
@@ -201,13 +201,13 @@ def best_mixture(
     *_, origin = min((round(coarse.at(2.0**x / start).loss, _DIGITS), abs(x), x) for x in octaves)
     fine = coarse if n < 2 * _SAMPLE else _Profile(log_proba, label, weight, prior, 1)
     fine.latest = coarse.at(2.0**origin / start)
-    x = _downhill(fine, start, origin)
+    x = _find_minimum(fine, start, origin)
     found = [fine.at(2.0**one / start) for one in (x, origin, 0.0)]
     chosen = min(found, key=lambda fit: round(fit.loss, _DIGITS))
     return 1 / chosen.inverse, chosen.shares
 
 
-def _downhill(profile: "_Profile", start: float, origin: float) -> float:
+def _find_minimum(profile: "_Profile", start: float, origin: float) -> float:
     """The x downhill from the origin where the derivative at T = start / 2^x is 0.
 
     Or the last one allowed.

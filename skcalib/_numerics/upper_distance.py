@@ -55,7 +55,7 @@ class Levels(NamedTuple):
 
 
 def is_exact(levels: Levels) -> bool:
-    """Whether `best_of_all` can compare all partitions in a short time."""
+    """Whether `exhaustive_partition` can compare all partitions in a short time."""
     return len(levels.points) <= _MOST_COMPARED
 
 
@@ -70,9 +70,9 @@ def nearest_cells(
     """
     target = np.round(_targets(levels, transport), 6)
     along = np.arange(len(target)), np.argsort(target, kind="stable")
-    found = [guess, *(_cut_into_runs(levels, one) for one in along)]
+    found = [guess, *(_partition_into_runs(levels, one) for one in along)]
     if len(target) <= _MOST_MOVED:
-        found = [_moved_singly(levels, cells, order) for cells in found]
+        found = [_improve_by_moves(levels, cells, order) for cells in found]
     return min(found, key=lambda cells: levels.change(cells, order))
 
 
@@ -83,11 +83,11 @@ def nearest_intervals(levels: Levels, guess: np.ndarray) -> np.ndarray:
     their change on a sample is near that on the population.
     """
     if is_exact(levels):
-        return best_of_all(levels, 1.0)
-    return min(guess, _cut_into_runs(levels, np.arange(len(guess))), key=levels.change)
+        return exhaustive_partition(levels, 1.0)
+    return min(guess, _partition_into_runs(levels, np.arange(len(guess))), key=levels.change)
 
 
-def best_of_all(levels: Levels, order: float) -> np.ndarray:
+def exhaustive_partition(levels: Levels, order: float) -> np.ndarray:
     """The cells (m,) of the best of all partitions. Sets are numbered by their bits; O(4^m).
 
     A set is the union of a cell with its first level and of a set of later levels.
@@ -126,17 +126,17 @@ def _targets(levels: Levels, transport: CertifiedTransport) -> np.ndarray:
     number = np.repeat(np.arange(len(first)), last_of_runs(first, len(target)) - first + 1)
     for weight, offered in both:
         mass = np.add.reduceat(weight, first)  # at each prediction
-        reached, moment = _cumulated(offered), _cumulated(offered * nodes)
-        gain = np.diff(np.interp(np.minimum(_cumulated(mass), reached[-1]), reached, moment))
+        reached, moment = _cumulate_mass(offered), _cumulate_mass(offered * nodes)
+        gain = np.diff(np.interp(np.minimum(_cumulate_mass(mass), reached[-1]), reached, moment))
         target += (weight * (gain / np.where(mass > 0, mass, 1))[number]) / levels.total
     return target
 
 
-def _cumulated(mass: np.ndarray) -> np.ndarray:
+def _cumulate_mass(mass: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(mass)])
 
 
-def _cut_into_runs(levels: Levels, along: np.ndarray) -> np.ndarray:
+def _partition_into_runs(levels: Levels, along: np.ndarray) -> np.ndarray:
     """Cells (m,) that are runs of the levels in the order `along` (m,), O(m log m).
 
     Runs are first halves of halves; then each is cut into parts, and the best union of neighbouring
@@ -183,8 +183,8 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
     moment = np.bincount(half, levels.total * levels.points, 2 * k).reshape(2, k)
     point = moment / np.where(weight > 0, weight, 1)
     total, positive = (
-        _cumulated(weight.sum(axis=0)),
-        _cumulated(np.bincount(block, levels.positive)),
+        _cumulate_mass(weight.sum(axis=0)),
+        _cumulate_mass(np.bincount(block, levels.positive)),
     )
     longest = min(_LONGEST, k)
     cost = np.full((longest, k), np.inf)  # row r: of the unions of r + 1 blocks, by the first
@@ -206,7 +206,7 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
     return start[runs[::-1]]
 
 
-def _moved_singly(levels: Levels, cells: np.ndarray, order: float) -> np.ndarray:
+def _improve_by_moves(levels: Levels, cells: np.ndarray, order: float) -> np.ndarray:
     """The cells (m,) after moving one level after the other where it costs least; O(m²) a sweep."""
     scale = levels.change(cells, order)
     for _ in range(_MOST_SWEEPS if scale > 0 else 0):
@@ -235,7 +235,7 @@ def _cost_of_joining(levels: Levels, cells: np.ndarray, row: int, order: float) 
     return np.bincount(cells, weight * distance, n) + own * np.abs(point - within) ** order
 
 
-def relaxed_bound(levels: Levels) -> float:
+def relaxation_bound(levels: Levels) -> float:
     """A lower bound on the change: the least if levels may be split between cells.
 
     That is a linear program, whose dual is to maximise Σ w_v min_g |p_v − g| + λ(g) (η_v − g) over

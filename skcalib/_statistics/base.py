@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._inputs.drawing import draw_by_sample
-from .._numerics.array_api import Array, contiguous, count_like, rows_of
+from .._numerics.array_api import Array, arange_like, contiguous, take_rows
 
 # Labels in one block of samples, with all draws of a batch (16 MB).
 _BLOCK = 2**22
@@ -75,8 +75,8 @@ class Statistic:
         """Values (R, …) for R vectors of outcomes (R, n)."""
         n_draws, n = outcomes.shape
         sums = self.start(n_draws)
-        for rows in iter_sample_blocks(count_like(outcomes, n), n_draws):
-            self.add(sums, rows, contiguous(rows_of(outcomes.T, rows)))
+        for rows in iter_sample_blocks(arange_like(outcomes, n), n_draws):
+            self.add(sums, rows, contiguous(take_rows(outcomes.T, rows)))
         return self.finish(sums)
 
     def of_redrawn(self, order: Array, n_draws: int, generator: np.random.Generator) -> np.ndarray:

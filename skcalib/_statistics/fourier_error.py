@@ -9,16 +9,16 @@ from sklearn.utils import check_random_state
 
 from .._inputs.scikit_learn import Count, StrOptions
 from .._numerics.array_api import (
+    apply_out,
+    arange_like,
     as_type,
-    constant_like,
-    count_like,
+    asarray_like,
     doubles,
     empty_on,
-    picked,
     row_dots,
-    rows_of,
+    take_labels,
+    take_rows,
     to_numpy,
-    written,
     zeros_on,
 )
 from .._numerics.logits import row_blocks
@@ -110,11 +110,11 @@ class FourierKernelError(Statistic):
         if class_kernel is not None:
             matrix = check_class_kernel(class_kernel, n_classes)
             check_semidefinite(matrix, "class_kernel")
-            self.class_kernel = constant_like(predictions.weight, matrix)
+            self.class_kernel = asarray_like(predictions.weight, matrix)
         frequencies = random_frequencies(
             KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
         )
-        self.frequencies = constant_like(predictions.weight, frequencies)
+        self.frequencies = asarray_like(predictions.weight, frequencies)
         self.largest = float(weight.max())
         self.resolution = _ROUNDING * predictions.share_of_one_sample
         square = predictions.square
@@ -122,7 +122,7 @@ class FourierKernelError(Statistic):
         self.expected = self._zeros((n_classes, 2 * n_components))
         self.n_sums = math.prod(self.expected.shape)
         n_columns = max(self.expected.shape)
-        for rows in iter_sample_blocks(count_like(self.frequencies, len(weight)), n_columns):
+        for rows in iter_sample_blocks(arange_like(self.frequencies, len(weight)), n_columns):
             self.expected += self._expected(rows)
 
     def waves(self, rows):
@@ -134,9 +134,9 @@ class FourierKernelError(Statistic):
             turns = self._matrix(rows[part]) @ turns_per_unit
             turns -= xp.round(turns)  # what is left is small enough for single precision
             phase = as_type(2 * math.pi * turns, xp.float32)
-            written("cos", phase, out=features[part, :n_components])
-            written("sin", phase, out=features[part, n_components:])
-        scale = rows_of(self.data.weight, rows) / (self.largest * math.sqrt(n_components))
+            apply_out("cos", phase, out=features[part, :n_components])
+            apply_out("sin", phase, out=features[part, n_components:])
+        scale = take_rows(self.data.weight, rows) / (self.largest * math.sqrt(n_components))
         features *= as_type(scale, xp.float32)[:, None]
         return features
 
@@ -148,7 +148,7 @@ class FourierKernelError(Statistic):
 
     def _matrix(self, rows):
         """The probabilities of all classes of some samples, in double precision."""
-        proba = rows_of(self.data.proba, rows)
+        proba = take_rows(self.data.proba, rows)
         if proba.ndim == 1:
             return np.column_stack([1 - proba, proba])
         return doubles(proba)
@@ -177,7 +177,7 @@ class FourierKernelError(Statistic):
         if self.estimator == "unbiased":
             xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
             for part in row_blocks(n, most, on=diagonal):
-                diagonal += xp.sum(picked(self._norms(rows[part]), labels[part, :]), axis=0)
+                diagonal += xp.sum(take_labels(self._norms(rows[part]), labels[part, :]), axis=0)
 
     def finish(self, sums):
         gaps, diagonal = sums
@@ -200,7 +200,7 @@ class FourierKernelError(Statistic):
             for row, gap in zip(signs, gaps, strict=True):
                 part = waves * row[rows, None].astype(np.float32)
                 gap += self._class_sums(label[rows], part)[0] - matrix.T @ part
-            diagonal += picked(self._norms(rows), label[rows]).sum()
+            diagonal += take_labels(self._norms(rows), label[rows]).sum()
         return self.finish((gaps, diagonal))
 
     def _class_sums(self, labels, features):
@@ -208,7 +208,7 @@ class FourierKernelError(Statistic):
         (m, n_draws), n_classes = labels.shape, self.expected.shape[0]
         if not isinstance(labels, np.ndarray):  # on a GPU, sparse sums would cost more
             xp = array_namespace(labels)
-            is_class = labels.T[:, None, :] == count_like(labels, n_classes)[None, :, None]
+            is_class = labels.T[:, None, :] == arange_like(labels, n_classes)[None, :, None]
             table = xp.reshape(as_type(is_class, features.dtype), (n_draws * n_classes, m))
             return xp.reshape(table @ features, (n_draws, n_classes, -1))
         cell = labels + np.arange(0, n_draws * n_classes, n_classes, dtype=np.int32)
@@ -227,7 +227,7 @@ class FourierKernelError(Statistic):
             own = array_namespace(matrix).linalg.diagonal(self.class_kernel)
         norms = own - 2 * similarity
         norms += row_dots(similarity, matrix)[:, None]
-        norms *= rows_of(self.data.squares, rows)[:, None]
+        norms *= take_rows(self.data.squares, rows)[:, None]
         return norms
 
     def _draws_at_once(self):

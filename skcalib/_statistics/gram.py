@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from .._inputs.warnings import warn_if_slow
-from .._numerics.array_api import Array, column_dots, count_like, doubles, row_dots, to_numpy
+from .._numerics.array_api import Array, arange_like, column_dots, doubles, row_dots, to_numpy
 from .kernels import SMALLEST_BANDWIDTH, Kernel, KernelFamily
 
 # Rows and columns of a tile, whose kernel values take half a megabyte. A GPU needs more at once,
@@ -36,7 +36,7 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
             columns = slice(j, min(j + tile, n))
             gram = xp.asarray(kernel(points[rows, :], points[columns, :]))
             if i == j:
-                index = count_like(points, gram.shape[0])
+                index = arange_like(points, gram.shape[0])
                 is_other = index[:, None] != index
                 gram = xp.where(_expand_for_kernel(is_other, gram), gram, 0.0)
             part = column_dots(_times(gram, flat[columns, :]), flat[rows, :])

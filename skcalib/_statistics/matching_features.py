@@ -12,13 +12,13 @@ import numpy as np
 
 from .._numerics.matching import (
     feature_values,
+    fourier_features_1d,
     interval_waves,
     mixture_waves,
-    shifted_waves,
+    shift_fourier_features,
     smoothed_tanh,
     wave_grid,
     wave_weights,
-    waves,
 )
 from .._numerics.median_distance import median_distance
 from ..forecasts import Forecast, ResidualForecast
@@ -111,9 +111,11 @@ class OutcomeWaves(Features):
             mean = mixture_waves(residuals, np.zeros_like(residuals), weights, step, count)
 
         def rows_of(rows):
-            features = waves(values[:, rows] - origin, step, count)
+            features = fourier_features_1d(values[:, rows] - origin, step, count)
             if self.components is None:
-                features -= shifted_waves(self.forecast.location[rows] - origin, mean, step, count)
+                features -= shift_fourier_features(
+                    self.forecast.location[rows] - origin, mean, step, count
+                )
             else:
                 location, variance, weight = self.components
                 moved = location[rows] - origin

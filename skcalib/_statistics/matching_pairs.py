@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._numerics.crps import gauss_legendre
-from .._numerics.laplace import Atoms
+from .._numerics.laplace import MemberKernelMeans
 from .._numerics.matching import expected_kernel, interval_mean, smoothed_kernel, uniform_pair_mean
 from ..forecasts import Forecast
 from ..forecasts._base import Components
@@ -30,7 +30,7 @@ class OutcomePairs:
         self.has_spread = bool(parts.variance.any())
         self.atoms = None
         if kernel in ("laplacian", "energy") and not self.has_spread:
-            self.atoms = Atoms(kernel, bandwidth, parts.location, parts.weight)
+            self.atoms = MemberKernelMeans(kernel, bandwidth, parts.location, parts.weight)
 
     def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """c_ij, (a, b)."""

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.special import chdtrc, log_ndtr
 
 from .._inputs.predictions import Predictions
-from .._numerics.array_api import picked
+from .._numerics.array_api import take_labels
 from .._numerics.logits import log_odds, row_blocks
 from .._numerics.sorting import quantile_bins
 from .base import Statistic
@@ -108,7 +108,7 @@ class ScoreExcess(ResidualStatistic):
 
     def add(self, sums, rows, labels):
         for part in iter_cache_blocks(labels, self.data):
-            sums += picked(self._excess(rows[part]), labels[part]).sum(axis=0)
+            sums += take_labels(self._excess(rows[part]), labels[part]).sum(axis=0)
 
     def finish(self, sums):
         return sums
@@ -116,7 +116,7 @@ class ScoreExcess(ResidualStatistic):
     def of_signs(self, signs):
         data, observed = self.data, np.empty(len(self.data.label))
         for rows in row_blocks(len(data.label), len(data.classes)):
-            observed[rows] = picked(self._excess(rows), data.label[rows, None])[:, 0]
+            observed[rows] = take_labels(self._excess(rows), data.label[rows, None])[:, 0]
         largest = np.max(np.abs(observed), where=np.isfinite(observed), initial=1.0)
         return signs @ np.minimum(observed, largest)  # a sign of ∞ means nothing
 
@@ -212,8 +212,8 @@ class ClasswiseScoreTest(ResidualStatistic):
         """The log-odds of the labels (m, R), centred."""
         proba = np.ascontiguousarray(self.data.proba[rows], dtype=np.float64)
         if labels.shape[1] < self.n_columns:
-            return log_odds(picked(proba, labels)) - self.centre[labels]
-        return picked(log_odds(proba) - self.centre, labels)
+            return log_odds(take_labels(proba, labels)) - self.centre[labels]
+        return take_labels(log_odds(proba) - self.centre, labels)
 
     def finish(self, sums):
         squares = np.sum(sums**2 / self.scale[:, None], axis=0)

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from .._inputs.arrays import as_array
 from .._inputs.scikit_learn import IntegerInterval, StrOptions
-from .._numerics.array_api import as_type, constant_like, count_like, to_numpy
+from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
 from .base import Statistic
@@ -172,11 +172,11 @@ class SquaredKernelError(Statistic):
     def weighted_residuals(self, labels):
         """w_i L r_i for R label vectors (R, n): (n, R, K)."""
         points = self.data.matrix
-        is_label = labels.T[:, :, None] == count_like(points, points.shape[1])
+        is_label = labels.T[:, :, None] == arange_like(points, points.shape[1])
         residual = as_type(is_label, points.dtype)
         residual -= points[:, None, :]
         residual *= as_type(self.data.weight, points.dtype)[:, None, None]
-        return residual if self.root is None else residual @ constant_like(points, self.root)
+        return residual if self.root is None else residual @ asarray_like(points, self.root)
 
     def _residuals(self, labels):
         """Weighted residuals: on a line y − p in its order, (R, n), else vectors (n, R, K)."""

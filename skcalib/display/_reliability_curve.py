@@ -18,7 +18,7 @@ from .._numerics.reliability import (
     smoothed_rates,
 )
 from .._numerics.smooth_expected import smoothed_mass_at
-from .._numerics.sorting import Pooled
+from .._numerics.sorting import LabelWeights
 from ..metrics._registry import ALL_METRICS
 from ._panels import Problem
 
@@ -224,7 +224,7 @@ class Isotonic(CurveMethod):
         return np.interp(self.places, *self.curve(outcome))
 
     def bounds(self, outcome, tail):
-        table = Pooled(self.points, self.table(outcome), self.table(outcome, power=2))
+        table = LabelWeights(self.points, self.table(outcome), self.table(outcome, power=2))
         lower, upper = increasing_rate_bounds(table, self.places, tail)
         fit = self.at_places(outcome)  # outside of the bounds only if no increasing curve fits
         return np.minimum(lower, fit), np.maximum(upper, fit)

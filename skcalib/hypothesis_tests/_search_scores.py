@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from .._inputs.predictions import Predictions
 from .._numerics.logits import log_odds
-from .._numerics.pit import laws_at, pit_laws
+from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.base import Statistic
 from ..forecasts._data import ForecastData
 from ..recalibration import SplineRecalibrator
@@ -195,7 +195,7 @@ class ForecastSearch(Search):
         except ValueError:  # quantiles do not know it
             mean = np.full(data.n_samples, np.nan)
         folded = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
-        covered = laws_at(folded, _LEVEL)
+        covered = pit_cdf(folded, _LEVEL)
         means = _means(self.candidates, data.weight, mean, data.value, covered)
         return dict(zip(("predicted", "observed", "coverage"), means, strict=True))
 

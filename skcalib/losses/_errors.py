@@ -12,8 +12,8 @@ from array_api_compat import array_namespace
 from .._inputs.scikit_learn import Count, Interval, StrOptions
 from .._numerics.array_api import (
     Array,
-    constant_like,
-    count_like,
+    arange_like,
+    asarray_like,
     identity_like,
     special_functions,
     stop_gradient,
@@ -288,7 +288,7 @@ def kde_calibration_loss(
     proba = classes.proba
     # logarithms of saturated probabilities would make gradients explode
     log_proba = xp.clip(classes.log_proba, math.log(SMALLEST_PROBABILITY), None)
-    index = count_like(weight, len(weight))
+    index = arange_like(weight, len(weight))
     is_other = (index[:, None] != index) & (weight != 0)
     products = xp.where(is_other, log_proba @ proba.T, -math.inf)
     width = _likely_width(proba, products, weight) if bandwidth == "likelihood" else bandwidth
@@ -318,7 +318,7 @@ def _likely_width(proba: Array, products: Array, weight: Array) -> Array:
 
     low, high = math.log(_LEAST_WIDTH), math.log(_MOST_WIDTH)
     best, reach = (low + high) / 2, (high - low) / 2
-    steps = constant_like(weight, np.linspace(-1, 1, _N_WIDTHS))
+    steps = asarray_like(weight, np.linspace(-1, 1, _N_WIDTHS))
     for _ in range(2):
         widths = xp.exp(xp.clip(best + reach * steps, low, high))
         values = xp.stack([likelihood(width) for width in widths])
@@ -491,7 +491,7 @@ def soft_binned_calibration_loss(
     """
     xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
     proba, residual = classes.problems(multi_class)
-    centre = (xp.astype(count_like(proba, n_bins), proba.dtype) + 0.5) / n_bins
+    centre = (xp.astype(arange_like(proba, n_bins), proba.dtype) + 0.5) / n_bins
     score = -((proba[:, :, None] - centre) ** 2) / temperature
     share = xp.exp(less_largest(score))
     mass = weight[:, None, None] * share / xp.sum(share, axis=2, keepdims=True)  # (n, P, n_bins)

@@ -9,7 +9,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .._inputs.scikit_learn import Interval, StrOptions
-from .._numerics.array_api import Array, as_type, count_like, distances, stop_gradient
+from .._numerics.array_api import Array, arange_like, as_type, distances, stop_gradient
 from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
@@ -430,7 +430,7 @@ def pair_average(terms: Array, weight: Array, estimator: str) -> Array:
     xp = array_namespace(terms)
     share = weight[:, None] * weight
     if estimator == "unbiased":
-        index = count_like(weight, len(weight))
+        index = arange_like(weight, len(weight))
         share = xp.where(index[:, None] == index, 0.0, share)
         share = share / xp.sum(share)
     return xp.sum(share * terms)

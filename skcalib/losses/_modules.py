@@ -17,7 +17,7 @@ from .._inputs.scikit_learn import (
     validate_parameter_constraints,
     validate_params,
 )
-from .._numerics.array_api import at_least_single
+from .._numerics.array_api import promote_to_float
 from ._checks import check_batch
 from ._errors import (
     conditional_kernel_calibration_loss,
@@ -393,7 +393,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
         loss : tensor of shape () or (n_samples,)
             The mean, or one value per sample.
         """
-        (target,) = at_least_single(flat(target))
+        (target,) = promote_to_float(flat(target))
         check_batch(target)
         check_finite("target", target, "Drop these samples.")
         with torch.autocast(target.device.type, enabled=False):

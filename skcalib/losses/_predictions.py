@@ -12,12 +12,12 @@ from scipy.special import ndtri
 
 from .._numerics.array_api import (
     Array,
+    arange_like,
     as_type,
-    at_least_single,
+    asarray_like,
     bounded_ratio,
-    constant_like,
-    count_like,
     hypot,
+    promote_to_float,
     special_functions,
     stop_gradient,
 )
@@ -43,7 +43,7 @@ class ClassPredictions(NamedTuple):
     def residuals(self) -> Array:
         """One-hot labels minus probabilities, (n, K)."""
         xp = array_namespace(self.proba)
-        is_class = self.label[:, None] == count_like(self.proba, self.proba.shape[1])
+        is_class = self.label[:, None] == arange_like(self.proba, self.proba.shape[1])
         expected = self.proba if self.drawn is None else self.drawn
         return xp.astype(is_class, self.proba.dtype) - expected
 
@@ -59,7 +59,7 @@ class ClassPredictions(NamedTuple):
             return parts
         xp = array_namespace(self.proba)
         top = xp.argmax(self.proba, axis=1)[:, None]
-        is_top = top == count_like(self.proba, self.proba.shape[1])
+        is_top = top == arange_like(self.proba, self.proba.shape[1])
         proba, residual = (xp.sum(xp.where(is_top, part, 0.0), axis=1) for part in parts)
         return proba[:, None], residual[:, None]
 
@@ -70,14 +70,14 @@ def class_predictions(prediction: Array, target: Array, input_type: str) -> Clas
     They are NaN for samples whose label is none of 0, …, K − 1.
     """
     xp = array_namespace(prediction)
-    (value,) = at_least_single(prediction)
+    (value,) = promote_to_float(prediction)
     if value.ndim == 2 and value.shape[1] == 1:
         value = value[:, 0]
     are_probabilities = input_type == "probabilities"
     if value.ndim == 1:
         first = 1 - value if are_probabilities else xp.zeros_like(value)
         value = xp.stack([first, value], axis=1)
-    is_label = xp.any(target[:, None] == count_like(value, value.shape[1]), axis=1)
+    is_label = xp.any(target[:, None] == arange_like(value, value.shape[1]), axis=1)
     value = xp.where(is_label[:, None], value, math.nan)
     if are_probabilities:
         log_proba = xp.log(xp.clip(value, SMALLEST_PROBABILITY, None))
@@ -175,7 +175,7 @@ class Distributions(NamedTuple):
         if self.deviation is None:
             return self
         level, share = quantile_nodes(NODES)
-        return self.at(*(constant_like(self.location, part) for part in (ndtri(level), share)))
+        return self.at(*(asarray_like(self.location, part) for part in (ndtri(level), share)))
 
     def kernel_means(self, kernel: Any, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""
@@ -231,7 +231,7 @@ class Distributions(NamedTuple):
 
 def uniform_like(array: Array) -> Distributions:
     """One uniform distribution on [0, 1], by nodes."""
-    level, share = (constant_like(array, part)[None] for part in gauss_legendre(NODES))
+    level, share = (asarray_like(array, part)[None] for part in gauss_legendre(NODES))
     return Distributions(level, None, share, None, None)
 
 
@@ -275,14 +275,14 @@ def as_distributions(prediction: Any) -> Distributions:
     Standard deviations are NaN where they are not positive.
     """
     if isinstance(prediction, Draws):
-        (values,) = at_least_single(prediction.values)
+        (values,) = promote_to_float(prediction.values)
         cdf, share = prediction.cdf, as_type(prediction.weight, values.dtype)
         if share is None:
             share = array_namespace(values).full_like(values, 1 / values.shape[1])
         if cdf is not None:
             cdf = partial(_cdf_of_draws, cdf, len(values))
         return Distributions(values, None, share, cdf, prediction.parameters)
-    mean, std, *weight = at_least_single(*prediction)
+    mean, std, *weight = promote_to_float(*prediction)
     xp = array_namespace(mean)
     std = xp.where(std > 0, std, math.nan)
     if weight:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .._inputs.probabilities import ROUNDING, ROUNDINGS
-from .._numerics.array_api import at_least_single
+from .._numerics.array_api import promote_to_float
 from ._checks import check_batch, check_class_batch
 
 # The probabilities of a sample may miss 1 by this much.
@@ -74,7 +74,7 @@ def class_batch(
             "forecasts of a number pass a tuple (mean, std), Draws or a distribution of torch to "
             "DistributionMatchingLoss."
         )
-    (prediction,) = at_least_single(prediction)
+    (prediction,) = promote_to_float(prediction)
     if prediction.ndim == 2 and prediction.shape[1] == 1:
         prediction = prediction[:, 0]
     check_batch(batch.target, batch.sample_weight, batch.given, least=2)
@@ -119,7 +119,7 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
             f"prediction must be a tuple (mean, std); found {len(prediction)} entries. Pass a "
             "distribution of torch for other families."
         )
-    mean, std = at_least_single(*map(torch.as_tensor, prediction))
+    mean, std = promote_to_float(*map(torch.as_tensor, prediction))
     shapes = {(n,), (n, 1)}
     for name, tensor, allowed in (("mean", mean, shapes), ("std", std, {(), (1,)} | shapes)):
         if tuple(tensor.shape) not in allowed:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, Distribution, Independent, MixtureSameFamily
 from torch.distributions import Normal as TorchNormal
 
-from .._numerics.array_api import at_least_single
+from .._numerics.array_api import promote_to_float
 from ._checks import check_forecast_batch, parts_of
 from ._predictions import Distributions, Draws, as_distributions
 from ._tensors import check_between_0_and_1, check_finite, check_normal, holds, normal_parameters
@@ -104,7 +104,7 @@ def _draws_of(
         weight = share.repeat(1, each) / each
     else:
         values, weight = _scored(distribution, many)
-    (values,) = at_least_single(values)
+    (values,) = promote_to_float(values)
     check_finite("draws from prediction", values)
     cdf = partial(_cdf_at, distribution)
     return Draws(values, cdf, _parameters(distribution, n), weight)
@@ -145,7 +145,7 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
         moments = (distribution.mean, distribution.stddev.log())
     except NotImplementedError:
         return None
-    parameters = torch.stack(at_least_single(*(moment.reshape(n) for moment in moments)), dim=1)
+    parameters = torch.stack(promote_to_float(*(moment.reshape(n) for moment in moments)), dim=1)
     return parameters if holds(torch.isfinite(parameters)) else None
 
 
@@ -168,7 +168,7 @@ def _cdf_at(distribution: Distribution, points: Tensor) -> Tensor:
     shape = distribution.batch_shape + distribution.event_shape
     shape = shape if points.ndim == 1 else torch.Size((-1, *[1] * len(shape)))
     try:
-        (probability,) = at_least_single(distribution.cdf(points.reshape(shape)))
+        (probability,) = promote_to_float(distribution.cdf(points.reshape(shape)))
     except NotImplementedError as error:
         raise ValueError(
             "prediction must be a distribution with cdf for forms of calibration and kernels "

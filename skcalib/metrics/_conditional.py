@@ -15,7 +15,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import check_memory, warn, warn_if_slow
-from .._numerics.array_api import Array, constant_like, count_like, doubles
+from .._numerics.array_api import Array, arange_like, asarray_like, doubles
 from .._numerics.ridge import (
     cross_validated_norm,
     noise_of,
@@ -63,7 +63,7 @@ class _Regression(NamedTuple):
 
     def residuals(self, rows: slice) -> Array:
         """e_y − p, (b, K)."""
-        classes = count_like(self.points, self.points.shape[1])
+        classes = arange_like(self.points, self.points.shape[1])
         return doubles(self.label[rows, None] == classes) - self.proba(rows)
 
     def of_gram(self, gram: Array) -> float:
@@ -130,7 +130,7 @@ def _conditional_error(
             "Choose fewer components.",
         )
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
-        frequencies = constant_like(weight, frequencies)
+        frequencies = asarray_like(weight, frequencies)
 
         def features(rows):
             part = regression.proba(rows)

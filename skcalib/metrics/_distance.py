@@ -12,7 +12,7 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
-from .._numerics.distance import certified_transport, least_calibrating_transport
+from .._numerics.distance import least_calibrating_transport, transport_bounds
 from ..forecasts._data import with_given
 from ._reductions import average_over_reductions, map_reduction, probability_metric, reduce_classes
 from ._upper_distance import certificate_of, change_by_intervals
@@ -85,7 +85,7 @@ def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> floa
 
 
 def _distance_certificate(predictions: Predictions, tol: float) -> DistanceCertificate:
-    certificate = DistanceCertificate(*certified_transport(*predictions.pooled()[:2], tol))
+    certificate = DistanceCertificate(*transport_bounds(*predictions.pooled()[:2], tol))
     _warn_of_wide_bracket(certificate.lower, certificate.upper, tol)
     return certificate
 

@@ -13,10 +13,10 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (
     _ROUNDING,
-    drawn_partition_sum,
+    mean_partition_sum,
     optimal_partition,
     partition_errors,
-    shifted_partition_sum,
+    sampled_partition_sum,
 )
 from ._reductions import average_over_reductions, probability_metric
 
@@ -42,14 +42,14 @@ def _surrogate(predictions: Predictions, precision: float | None) -> float:
     narrowest = largest_exponent(precision)
     first = min(_USUAL, narrowest)
     for k in range(first, narrowest + 1):
-        error = shifted_partition_sum(points, mass, 2.0**-k)
+        error = mean_partition_sum(points, mass, 2.0**-k)
         best = min(best, error + 2.0**-k)
         if error >= best * (1 - _ROUNDING):
             break  # halving the width never lowers the error
     for k in range(first - 1, -1, -1):
         if 2.0**-k >= best:
             break
-        best = min(best, shifted_partition_sum(points, mass, 2.0**-k) + 2.0**-k)
+        best = min(best, mean_partition_sum(points, mass, 2.0**-k) + 2.0**-k)
     return best
 
 
@@ -60,7 +60,7 @@ def _sampled_surrogate(
     points, mass = predictions.pooled_mass()
     best = _limit_of_narrow_intervals(mass, precision)
     for k in range(largest_exponent(precision) + 1):
-        error = drawn_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
+        error = sampled_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
         best = min(best, error + 2.0**-k)
     return best
 
@@ -78,8 +78,8 @@ def largest_exponent(precision: float | None) -> int:
 def _random_grid(predictions: Predictions, width: float | None, n_draws: int | None, rng) -> float:
     points, mass = predictions.pooled_mass()
     if n_draws is None:
-        return shifted_partition_sum(points, mass, cast(float, width))
-    return drawn_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
+        return mean_partition_sum(points, mass, cast(float, width))
+    return sampled_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
 
 
 def _interval_calibration_error(

@@ -23,7 +23,7 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from .._inputs.warnings import warn_if_slow
-from .._numerics.crps import mean_half_distance, recalibrated_brier, threshold_cells
+from .._numerics.crps import isotonic_brier_score, mean_half_distance, threshold_cells
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
@@ -73,7 +73,7 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
             proba, event = forecast.at_threshold(t), value > t
             error += width * (weight @ (proba - event) ** 2)
             rest = forecast.cdf(t)
-            recalibrated += width * recalibrated_brier(proba, rest, event, weight)
+            recalibrated += width * isotonic_brier_score(proba, rest, event, weight)
         recalibrated -= error
         if max(abs(error), abs(recalibrated - before)) <= most:
             break

@@ -13,8 +13,8 @@ from .._numerics.pit import (
     gap_integral,
     gap_square_integral,
     largest_gap,
-    laws_at,
     own_squares,
+    pit_cdf,
     pit_curve,
     pit_laws,
 )
@@ -41,7 +41,7 @@ class Gaps:
             self.law = PitLaw(*(x[self.first] for x in law))
             self.width = 2 * len(self.first) + 2
         else:
-            self.gaps = np.column_stack([laws_at(law, level) - level for level in levels])  # (n, K)
+            self.gaps = np.column_stack([pit_cdf(law, level) - level for level in levels])  # (n, K)
             self.own = np.mean(self.gaps**2, axis=1)
             self.width = len(levels)
 
@@ -77,7 +77,7 @@ def _quantile_calibration_error(
     if known is None:
         value = _SIZE_OF_CURVE[norm](pit_curve(law, weight))
     else:
-        gap = np.array([weight @ (laws_at(law, level) - level) for level in known])
+        gap = np.array([weight @ (pit_cdf(law, level) - level) for level in known])
         value = _SIZE_ON_GRID[norm](np.abs(gap))
     if debias:
         own = own_squares(law) if known is None else Gaps(law, known).own

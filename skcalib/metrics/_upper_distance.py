@@ -11,15 +11,15 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
-from .._numerics.distance import CertifiedTransport, certified_transport
+from .._numerics.distance import CertifiedTransport, transport_bounds
 from .._numerics.interval import optimal_partition
 from .._numerics.upper_distance import (
     Levels,
-    best_of_all,
+    exhaustive_partition,
     is_exact,
     nearest_cells,
     nearest_intervals,
-    relaxed_bound,
+    relaxation_bound,
 )
 from ..forecasts._data import with_given
 from ._reductions import map_reduction, reduce_classes
@@ -88,7 +88,7 @@ def certificate_of(predictions: Predictions, order: float = 1.0) -> UpperDistanc
     levels, level, cells, transport = _nearest(predictions, order)
     lower = upper = levels.change(cells, order) ** (1 / order)
     if transport is not None:  # of any order: a mean is no larger than a root mean power
-        lower = min(upper, max(transport.lower, relaxed_bound(levels)))
+        lower = min(upper, max(transport.lower, relaxation_bound(levels)))
     return UpperDistanceCertificate(lower, upper, levels.means(cells)[level])
 
 
@@ -101,8 +101,8 @@ def _nearest(
     """
     levels, level, guess = _levels(predictions)
     if is_exact(levels):
-        return levels, level, best_of_all(levels, order), None
-    transport = certified_transport(*predictions.pooled()[:2], _TOLERANCE)
+        return levels, level, exhaustive_partition(levels, order), None
+    transport = transport_bounds(*predictions.pooled()[:2], _TOLERANCE)
     return levels, level, nearest_cells(levels, transport, guess, order), transport
 
 

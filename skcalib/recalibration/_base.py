@@ -21,9 +21,9 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, clone_instance, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
-from .._numerics.logits import clipped, log_probabilities, softmax
-from .._numerics.sorting import pool_ties, pooled
-from .._numerics.temperature import best_temperature, tempered
+from .._numerics.logits import clip_proba, log_probabilities, softmax
+from .._numerics.sorting import pool_label_weights, pool_ties
+from .._numerics.temperature import best_temperature, scale_by_temperature
 from ..forecasts import Forecast, as_forecast
 from ..forecasts._data import ForecastData, check_forecasts
 
@@ -436,8 +436,8 @@ def prior_of_classes(
         predictions.weight,
         share_of_prior(predictions, WEIGHT_OF_TEMPERATURE),
     )
-    expected = tempered(log_proba, temperature)
-    return share, clipped(expected, out=expected)
+    expected = scale_by_temperature(log_proba, temperature)
+    return share, clip_proba(expected, out=expected)
 
 
 class Outcomes(NamedTuple):
@@ -463,8 +463,8 @@ def outcomes_of_classes(
         share, expected = prior_of_classes(log_proba, predictions, prior_weight)
         problems = predictions.classwise()
     for k, (_, problem) in enumerate(problems):
-        proba = clipped(problem.proba, smallest)
-        points, mass, _ = pooled(proba, problem.label, problem.weight, problem.square)
+        proba = clip_proba(problem.proba, smallest)
+        points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
         if predictions.is_binary:
             drawn = mass.sum(axis=0) * np.stack([1 - points, points])
         else:

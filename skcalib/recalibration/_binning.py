@@ -11,7 +11,7 @@ from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, StrOptions
 from .._numerics.interval import optimal_partition, partition_errors
-from .._numerics.logits import clipped, smallest_probability
+from .._numerics.logits import clip_proba, smallest_probability
 from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
 from ._base import OneVsRestRecalibrator, Recalibrator, all_classes, clone_for, one_vs_rest
 from ._logistic import SigmoidRecalibrator
@@ -277,7 +277,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         values = np.full(len(cuts) + 1, np.nan)
         values[bins[start]] = (positive + extra * expected / total) / (total + extra)
         if self.pseudo_count:
-            values = clipped(values)
+            values = clip_proba(values)
         remaining = np.abs(positive - total * values[bins[start]]).sum()
         return IntervalMap(
             cuts,
@@ -291,7 +291,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         )
 
     def _kept(self, proba: np.ndarray) -> np.ndarray:
-        return clipped(proba, self.smallest_probability_)
+        return clip_proba(proba, self.smallest_probability_)
 
     def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """The points at which the second and each further interval begins."""

@@ -15,7 +15,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
 from .._inputs.warnings import check_memory, warn, warn_if_slow
-from .._numerics.logits import clipped
+from .._numerics.logits import clip_proba
 from .._numerics.policies import actions_of, worst_policies
 from ..forecasts._decisions import as_loss, expected_of_classes, least
 from ._base import Recalibrator, all_classes
@@ -392,7 +392,7 @@ def _shifted(matrix, shift):
     """Probabilities (n, K) next to those plus shifts (n, K); rows without a shift stay."""
     moves = shift.any(axis=1)
     out = matrix.copy()
-    out[moves] = clipped(onto_simplex(matrix[moves] + shift[moves]))
+    out[moves] = clip_proba(onto_simplex(matrix[moves] + shift[moves]))
     return out
 
 

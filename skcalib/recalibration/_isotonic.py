@@ -7,8 +7,8 @@ import numpy as np
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predict_input
 from .._numerics.isotonic import (
-    centred_isotonic_knots,
     isotonic_knots,
+    strictly_isotonic_knots,
     venn_abers_bounds,
     venn_abers_fit,
 )
@@ -103,7 +103,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     def _fit_binary(self, predictions):
         points, weight, _ = predictions.pooled()
         if self.strict:
-            return centred_isotonic_knots(points, weight, predictions.share_of_one_sample)
+            return strictly_isotonic_knots(points, weight, predictions.share_of_one_sample)
         return isotonic_knots(points, weight)
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:

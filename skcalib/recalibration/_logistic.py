@@ -10,7 +10,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
-from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
+from .._numerics.logits import clip_proba, log_odds, log_probabilities, smallest_probability
 from ._base import (
     PRIOR_CONSTRAINTS,
     WEIGHT_OF_CLASSES,
@@ -63,7 +63,7 @@ class LogisticRecalibrator(Recalibrator):
         return one_vs_rest(self._map_binary, self.maps_, proba)
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
-        return clipped(expit(self._log_odds(proba, params)))
+        return clip_proba(expit(self._log_odds(proba, params)))
 
     def _log_odds(self, proba: np.ndarray, params: Any) -> np.ndarray:
         """From predictions (n,) to calibrated log-odds (n,)."""

@@ -14,8 +14,8 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
-from .._numerics.array_api import Array, count_like, doubles
-from .._numerics.logits import SMALLEST, clipped, row_blocks, smallest_probability, softmax
+from .._numerics.array_api import Array, arange_like, doubles
+from .._numerics.logits import SMALLEST, clip_proba, row_blocks, smallest_probability, softmax
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import (
@@ -124,7 +124,7 @@ class LogScaleRecalibrator(Recalibrator):
     def _map_rows(self, proba: Array) -> Array:
         if self.input_type == "probabilities":  # else these are log-probabilities
             proba = log_matrix(proba, self.smallest_probability_)
-        return clipped(self._map_scores(proba))
+        return clip_proba(self._map_scores(proba))
 
     def _map_scores(self, log_proba: Array) -> Array:
         """From log-probabilities (n, K) to probabilities, each row to the last bit by itself."""
@@ -186,7 +186,7 @@ def _add_to_labels(target: Array, label: Array, share: float) -> None:
     if isinstance(target, np.ndarray):
         target[np.arange(len(target)), label] += share
     else:
-        target += share * doubles(label[:, None] == count_like(target, target.shape[1]))
+        target += share * doubles(label[:, None] == arange_like(target, target.shape[1]))
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from .._inputs.warnings import check_memory, warn
 from .._numerics.array_api import product
 from .._numerics.logits import (
     SMALLEST,
-    clipped,
+    clip_proba,
     log_probabilities,
     row_blocks,
     smallest_probability,
@@ -195,7 +195,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
             scores = log_probabilities(mapped[rows], self.smallest_probability_)
             scores += np.einsum("nm,mk->nk", _products(_relative(scores)), self.coef_)
             scores += self.intercept_
-            mapped[rows] = clipped(softmax(scores))
+            mapped[rows] = clip_proba(softmax(scores))
         return mapped
 
 

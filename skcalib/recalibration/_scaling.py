@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
-from .._numerics.array_api import Array, constant_like, to_numpy
+from .._numerics.array_api import Array, asarray_like, to_numpy
 from .._numerics.logits import row_blocks, softmax
 from .._numerics.scaling import Point, matrix_preconditioner, softmax_regression
 from .._numerics.scaling_designs import (
@@ -20,7 +20,12 @@ from .._numerics.scaling_designs import (
     DiagonalAndCommon,
     ScaledAndShifted,
 )
-from .._numerics.temperature import best_mixture, best_temperature, mixed, tempered
+from .._numerics.temperature import (
+    best_mixture,
+    best_temperature,
+    mix_tempered,
+    scale_by_temperature,
+)
 from ._base import PRIOR_CONSTRAINTS, WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, share_of_prior
 from ._logits import LogScaleRecalibrator, linear_scores
 
@@ -124,7 +129,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
                 break
 
     def _map_scores(self, log_proba: Array) -> Array:
-        return tempered(log_proba, self.temperature_)
+        return scale_by_temperature(log_proba, self.temperature_)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         if self.temperature_ == 0:
@@ -241,7 +246,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         self.temperature_, self.shares_ = best_mixture(log_proba, *data, prior, start)
 
     def _map_scores(self, log_proba: Array) -> Array:
-        return mixed(log_proba, self.temperature_, self.shares_)
+        return mix_tempered(log_proba, self.temperature_, self.shares_)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
@@ -362,10 +367,10 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         # standardised columns, so that those of narrow range move as easily as others
         weight, centre, spread = predictions.weight, *_centre_and_spread(log_proba, predictions)
         inputs = log_proba
-        inputs -= constant_like(inputs, centre)
+        inputs -= asarray_like(inputs, centre)
         spread[spread <= CONSTANT * np.abs(centre)] = 1.0
         identity = np.stack([spread, centre - centre.mean()])
-        inputs /= constant_like(inputs, spread)
+        inputs /= asarray_like(inputs, spread)
         (scale, shift), change = softmax_regression(
             ScaledAndShifted, inputs, target, weight, identity
         )

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .._numerics.logits import clipped, log_odds
+from .._numerics.logits import clip_proba, log_odds
 
-LOWEST, HIGHEST = clipped(np.array([0.0, 1.0])).tolist()
+LOWEST, HIGHEST = clip_proba(np.array([0.0, 1.0])).tolist()
 _LARGEST_LOG_ODDS = float(log_odds(np.array(1.0)))
 
 # Names within expressions begin so.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.pit import laws_at, pit_laws
+from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from ..forecasts import DistributionForecast
 from ..forecasts._data import ForecastData
@@ -154,7 +154,7 @@ def _sharpness(data: ForecastData) -> Sharpness | None:
 def share_of_central_levels(data: ForecastData, levels: np.ndarray) -> list[float]:
     """Share of the PITs in central intervals of these levels, of calibrated forecasts the level."""
     law = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
-    return [float(data.weight @ laws_at(law, level)) for level in levels]
+    return [float(data.weight @ pit_cdf(law, level)) for level in levels]
 
 
 def standardized_errors(data: ForecastData) -> tuple[float, float, float, float] | None:

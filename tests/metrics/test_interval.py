@@ -120,7 +120,7 @@ def test_mean_over_shifts_equals_quadrature(seed, width, stretch, monkeypatch):
     proba, outcome, weight = small_case(seed)
     mass = normalised(weight, len(proba)) * (outcome - proba)
     order = np.argsort(proba)
-    exact = interval.shifted_partition_sum(proba[order], mass[order], width)
+    exact = interval.mean_partition_sum(proba[order], mass[order], width)
     assert exact == pytest.approx(shifted_errors_by_quadrature(proba, mass, width), abs=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_surrogate_is_the_least_over_the_widths(seed, precision):
     # Theorem 6.12: ε/4 < 2^{−k*} ≤ ε/2
     narrowest = int(np.ceil(np.log2(2 / precision))) if precision else 24
     values = [
-        interval.shifted_partition_sum(proba[order], mass[order], 2.0**-k) + 2.0**-k
+        interval.mean_partition_sum(proba[order], mass[order], 2.0**-k) + 2.0**-k
         for k in range(narrowest + 1)
     ]
     if not precision:  # the limit of narrow intervals: every prediction is alone

@@ -6,9 +6,9 @@ from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib._numerics.isotonic import (
-    centred_isotonic_knots,
     isotonic_fit,
     isotonic_knots,
+    strictly_isotonic_knots,
     venn_abers_bounds,
     venn_abers_fit,
 )
@@ -41,14 +41,14 @@ def labelled_weight(outcome, weight):
 
 def test_centred_by_hand():
     # with a 1 in front and a 0 behind: 1 0 | 1 0 | 1 0, each block with the mean 1/2
-    knots, values = centred_isotonic_knots(
+    knots, values = strictly_isotonic_knots(
         np.array([0.1, 0.2, 0.3, 0.8]), labelled_weight(np.array([0, 1, 0, 1]), 0.25), 0.25
     )
     np.testing.assert_allclose(knots, [0, 0.35, 1], rtol=1e-15)
     np.testing.assert_array_equal(values, [0.25, 0.5, 0.75])
     points = np.array([0.1, 0.2, 0.4, 0.8, 0.9, 1.0])
     weight = np.array([1, 1, 3, 1, 1, 1])
-    knots, values = centred_isotonic_knots(
+    knots, values = strictly_isotonic_knots(
         points, labelled_weight(np.array([0, 0, 0, 1, 1, 1]), weight), 1
     )
     # the 1 in front is pooled with all five zeros: 1/6; the 0 behind with the three ones: 3/4
@@ -86,7 +86,7 @@ def test_centred_equals_loops(seed):
     total = rng.random(len(points)) + 0.01
     share = rng.choice([0.0, 1.0, rng.random()], size=len(points))
     extra = float(rng.choice([1e-6, 0.1, 3.0]))
-    knots, values = centred_isotonic_knots(points, total * np.stack([1 - share, share]), extra)
+    knots, values = strictly_isotonic_knots(points, total * np.stack([1 - share, share]), extra)
     expected = centred_by_loops(points, total * share, total, extra)
     np.testing.assert_allclose(knots, expected[0], atol=1e-12)
     np.testing.assert_allclose(values, expected[1], atol=1e-12)
@@ -108,7 +108,7 @@ def test_centred_equals_loops(seed):
 @pytest.mark.parametrize("extra", [1e-9, 0.5, 1.0])
 def test_centred_is_strict_whatever_the_data(points, outcome, extra):
     points, outcome = np.array(points), np.array(outcome)
-    knots, values = centred_isotonic_knots(points, labelled_weight(outcome, 1.0), extra)
+    knots, values = strictly_isotonic_knots(points, labelled_weight(outcome, 1.0), extra)
     assert knots[0] == 0
     assert knots[-1] == 1
     assert (np.diff(knots) > 0).all()
@@ -121,7 +121,7 @@ def test_centred_knots_of_adjacent_doubles():
     rng = np.random.default_rng(0)
     points = 0.3 + np.arange(100) * np.spacing(0.3)
     share = np.linspace(0.1, 0.9, 100)
-    knots, _ = centred_isotonic_knots(points, rng.random(100) * np.stack([1 - share, share]), 1e-9)
+    knots, _ = strictly_isotonic_knots(points, rng.random(100) * np.stack([1 - share, share]), 1e-9)
     np.testing.assert_array_equal(knots[1:-1], points)
 
 
@@ -130,9 +130,9 @@ def test_equal_means_are_one_block_whatever_the_rounding():
     for n in range(5, 50):
         points, outcome = np.sort(rng.random(n)), rng.integers(2, size=n)
         weight = labelled_weight(outcome, np.ones(n))
-        expected = centred_isotonic_knots(points, weight, 1)
+        expected = strictly_isotonic_knots(points, weight, 1)
         for scale in (1 / n, 1 / 3, 0.1):
-            scaled = centred_isotonic_knots(points, scale * weight, scale)
+            scaled = strictly_isotonic_knots(points, scale * weight, scale)
             np.testing.assert_allclose(scaled, expected, atol=1e-12)
 
 

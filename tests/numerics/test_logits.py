@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from skcalib._numerics.logits import (
     PROPER_LOSSES,
     SMALLEST,
-    clipped,
+    clip_proba,
     log_odds,
     log_probabilities,
     row_blocks,
@@ -29,7 +29,7 @@ from skcalib._numerics.scaling_designs import (
     DiagonalAndCommon,
     ScaledAndShifted,
 )
-from skcalib._numerics.temperature import best_temperature, tempered
+from skcalib._numerics.temperature import best_temperature, scale_by_temperature
 
 EPS = np.finfo(np.float64).eps
 
@@ -85,7 +85,7 @@ def test_probabilities_are_kept_away_from_0_and_1(smallest):
     proba = np.array([0.0, 1e-320, 1e-3, 0.3, 1 - EPS / 2, 1.0])
     before = proba.copy()
     expected = [min(max(p, smallest), 1 - smallest) for p in proba]
-    np.testing.assert_array_equal(clipped(proba, smallest), expected)
+    np.testing.assert_array_equal(clip_proba(proba, smallest), expected)
     with warnings.catch_warnings(action="error"):
         np.testing.assert_allclose(log_probabilities(proba, smallest), np.log(expected), rtol=1e-14)
         odds = np.array(expected) / (1 - np.array(expected))
@@ -118,7 +118,7 @@ def softmax_problem(n=60, n_classes=3, seed=0):
     """Log-probabilities, labels, soft targets and weights."""
     rng = np.random.default_rng(seed)
     log_proba = np.log(rng.dirichlet(np.ones(n_classes), size=n))
-    label = np.array([rng.choice(n_classes, p=row) for row in tempered(log_proba, 1.7)])
+    label = np.array([rng.choice(n_classes, p=row) for row in scale_by_temperature(log_proba, 1.7)])
     target = 0.95 * np.eye(n_classes)[label] + 0.05 * np.exp(log_proba)
     weight = rng.random(n)
     return log_proba, label, target, weight / weight.sum()
@@ -172,9 +172,9 @@ def test_softmax_equals_scipy():
 
 def test_limits_of_the_temperature():
     log_proba = np.log([[0.4, 0.4, 0.2], [0.1, 0.2, 0.7]])
-    np.testing.assert_array_equal(tempered(log_proba, 0.0), [[0.5, 0.5, 0], [0, 0, 1]])
-    np.testing.assert_allclose(tempered(log_proba, np.inf), np.full((2, 3), 1 / 3))
-    np.testing.assert_allclose(tempered(log_proba, 1.0), np.exp(log_proba), atol=1e-15)
+    np.testing.assert_array_equal(scale_by_temperature(log_proba, 0.0), [[0.5, 0.5, 0], [0, 0, 1]])
+    np.testing.assert_allclose(scale_by_temperature(log_proba, np.inf), np.full((2, 3), 1 / 3))
+    np.testing.assert_allclose(scale_by_temperature(log_proba, 1.0), np.exp(log_proba), atol=1e-15)
 
 
 def test_temperature_by_hand():
@@ -194,7 +194,7 @@ def test_temperature_is_the_root_of_the_slope(seed):
 def test_temperature_of_many_rows_starts_from_a_sample():
     log_proba, label, _, weight = softmax_problem(n=20_000, seed=3)
     temperature = temperature_of(log_proba, label, weight)
-    proba = tempered(log_proba, temperature)
+    proba = scale_by_temperature(log_proba, temperature)
     mean = np.einsum("nk,nk->n", proba, log_proba)
     assert abs(weight @ (mean - log_proba[np.arange(len(label)), label])) < 1e-14
 

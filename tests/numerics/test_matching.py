@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from skcalib._numerics import matching
-from skcalib._numerics.laplace import Atoms
+from skcalib._numerics.laplace import MemberKernelMeans
 
 KERNELS = {
     "rbf": lambda d, nu: np.exp(-(d**2) / (2 * nu**2)),
@@ -118,7 +118,7 @@ def test_products_of_waves_sum_to_the_rbf_kernel(bandwidth):
     points = np.random.default_rng(0).normal(size=200)
     for is_rough, tolerance in ((False, 2e-10), (True, 2e-6)):
         grid = matching.wave_grid(np.ptp(points), bandwidth, bandwidth, is_rough=is_rough)
-        wave = matching.waves(points, *grid)
+        wave = matching.fourier_features_1d(points, *grid)
         weight = matching.wave_weights(*grid, np.array([bandwidth]))[0]
         expected = KERNELS["rbf"](points[:, None] - points, bandwidth)
         np.testing.assert_allclose((wave.T * weight) @ wave, expected, atol=tolerance)
@@ -129,7 +129,9 @@ def test_waves_are_cosines_and_sines():
     for count in (1, 2, 3, 200):
         phase = np.arange(count + 1)[:, None] * (0.3 * points)[:, None]
         expected = np.concatenate([np.cos(phase), np.sin(phase[:, 1:])], axis=1)
-        np.testing.assert_allclose(matching.waves(points, 0.3, count), expected, atol=1e-11)
+        np.testing.assert_allclose(
+            matching.fourier_features_1d(points, 0.3, count), expected, atol=1e-11
+        )
 
 
 def test_means_of_waves_equal_quadrature_and_sums(monkeypatch):
@@ -139,7 +141,9 @@ def test_means_of_waves_equal_quadrature_and_sums(monkeypatch):
     node, share = np.polynomial.hermite_e.hermegauss(60)
     members = location[..., None] + np.sqrt(variance)[..., None] * node
     share = weight[..., None] * share / share.sum()
-    expected = np.einsum("nck,mnck->mn", share, np.moveaxis(matching.waves(members, 0.7, 5), -2, 0))
+    expected = np.einsum(
+        "nck,mnck->mn", share, np.moveaxis(matching.fourier_features_1d(members, 0.7, 5), -2, 0)
+    )
     for entries in (1, 2**19):
         monkeypatch.setattr(matching, "_ENTRIES", entries)
         actual = matching.mixture_waves(location, variance, weight, 0.7, 5)
@@ -153,14 +157,16 @@ def test_shifted_waves_are_those_of_all_members():
     members = shift[:, None] + residuals
     weights = np.broadcast_to(weight, members.shape)
     expected = matching.mixture_waves(members, np.zeros_like(members), weights, 0.7, 5)
-    np.testing.assert_allclose(matching.shifted_waves(shift, own, 0.7, 5), expected, atol=1e-13)
+    np.testing.assert_allclose(
+        matching.shift_fourier_features(shift, own, 0.7, 5), expected, atol=1e-13
+    )
 
 
 def test_waves_of_intervals_are_means():
     low, high = np.array([0.1, 0.4, 0.0]), np.array([0.3, 0.4, 1.0])
     node, share = np.polynomial.legendre.leggauss(30)
     points = low + (node[:, None] + 1) / 2 * (high - low)
-    expected = np.tensordot(share / 2, matching.waves(points, 3.0, 4), axes=1)
+    expected = np.tensordot(share / 2, matching.fourier_features_1d(points, 3.0, 4), axes=1)
     np.testing.assert_allclose(matching.interval_waves(low, high, 3.0, 4), expected, atol=1e-13)
 
 
@@ -181,5 +187,5 @@ def test_means_over_members_equal_sums(name, origin):
     points[:9] = np.arange(9) + origin
     value = KERNELS[name](members[..., None] - points, 0.4)
     expected = np.einsum("nsm,ns->nm", value, weight)
-    actual = Atoms(name, 0.4, members, weight).means(np.array([4, 0, 2]), points)
+    actual = MemberKernelMeans(name, 0.4, members, weight).means(np.array([4, 0, 2]), points)
     np.testing.assert_allclose(actual, expected[[4, 0, 2]], rtol=1e-9, atol=1e-13)

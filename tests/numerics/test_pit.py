@@ -10,9 +10,9 @@ from skcalib._numerics.pit import (
     gap_integral,
     gap_square_integral,
     largest_gap,
-    laws_at,
     normal_scores,
     own_squares,
+    pit_cdf,
     pit_curve,
     pit_laws,
 )
@@ -73,7 +73,7 @@ def test_equals_quadrature(seed, folded):
         return np.array([law(p, a, b, folded) for a, b in zip(lower, upper, strict=True)])
 
     for p in np.random.default_rng(seed).random(10):
-        np.testing.assert_allclose(laws_at(laws, p), laws_of(p), atol=1e-12)
+        np.testing.assert_allclose(pit_cdf(laws, p), laws_of(p), atol=1e-12)
         assert value_at(curve, p) == pytest.approx(weight @ laws_of(p), abs=1e-12)
     own = [integrate(lambda p, i=i: (laws_of(p)[i] - p) ** 2, ends) for i in range(len(lower))]
     np.testing.assert_allclose(own_squares(laws), own, atol=1e-12)
@@ -121,8 +121,8 @@ def test_an_even_spread_has_no_gap(folded):
 def test_folded_halves_by_hand():
     # [¼, 1]: the central half is met twice as often up to ½ as behind it
     laws = pit_laws(np.array([0.25]), np.array([1.0]), folded=True)
-    assert laws_at(laws, 0.5)[0] == pytest.approx(2 / 3, abs=1e-15)
-    assert laws_at(laws, 0.75)[0] == pytest.approx(5 / 6, abs=1e-15)
+    assert pit_cdf(laws, 0.5)[0] == pytest.approx(2 / 3, abs=1e-15)
+    assert pit_cdf(laws, 0.75)[0] == pytest.approx(5 / 6, abs=1e-15)
 
 
 @both_kinds
@@ -133,8 +133,8 @@ def test_levels_are_reached_whatever_the_last_bit(folded):
     laws = pit_laws(upper, upper, folded=folded)
     expected = np.mean(np.abs(2 * np.arange(1, 11) - 10)[:, None] <= np.arange(11), axis=0)
     expected = expected if folded else level
-    np.testing.assert_array_equal([laws_at(laws, p).mean() for p in level], expected)
-    assert laws_at(pit_laws(np.array([1e-300]), np.array([1e-300])), 0.0) == 0
+    np.testing.assert_array_equal([pit_cdf(laws, p).mean() for p in level], expected)
+    assert pit_cdf(pit_laws(np.array([1e-300]), np.array([1e-300])), 0.0) == 0
 
 
 def test_steep_slopes_leave_nothing_behind():
@@ -146,7 +146,7 @@ def test_steep_slopes_leave_nothing_behind():
     laws = pit_laws(np.maximum(lower, 0), np.minimum(upper, 1))
     curve = pit_curve(laws, weight)
     for p in (0.1, 0.3, 0.6, 0.9):
-        assert value_at(curve, p) == pytest.approx(weight @ laws_at(laws, p), abs=1e-13)
+        assert value_at(curve, p) == pytest.approx(weight @ pit_cdf(laws, p), abs=1e-13)
     assert curve.after[-1] == pytest.approx(1, abs=1e-14)
 
 

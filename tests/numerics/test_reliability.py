@@ -12,7 +12,7 @@ from skcalib._numerics.reliability import (
     smoothed_rates,
 )
 from skcalib._numerics.smooth_expected import smoothed_absolute_mass, smoothed_mass_at
-from skcalib._numerics.sorting import pooled
+from skcalib._numerics.sorting import pool_label_weights
 
 
 def reflected_kernel(places, points, bandwidth):
@@ -66,7 +66,7 @@ def test_rate_bounds_are_quantiles_of_beta():
 def test_bounds_of_increasing_rates_by_hand():
     # of so few samples there is one window: all of them on one side
     points = np.array([0.2, 0.4, 0.6, 0.8])
-    table = pooled(points, np.array([0, 1, 1, 1]), np.full(4, 0.25))
+    table = pool_label_weights(points, np.array([0, 1, 1, 1]), np.full(4, 0.25))
     lower, upper = increasing_rate_bounds(table, np.array([0.1, 0.5, 0.6, 0.9]), 0.05)
     expected = [0, beta.ppf(0.05, 1, 2), beta.ppf(0.05, 2, 2), beta.ppf(0.05, 3, 2)]
     np.testing.assert_allclose(lower, expected)
@@ -83,7 +83,7 @@ def test_bounds_of_increasing_rates_hold(curve):
     for _ in range(n_repetitions):
         outcome = (generator.random(200) < curve(points)).astype(int)
         bounds = increasing_rate_bounds(
-            pooled(points, outcome, np.full(200, 1 / 200)), places, tail
+            pool_label_weights(points, outcome, np.full(200, 1 / 200)), places, tail
         )
         missed += [bounds[0] > curve(places) + 1e-12, bounds[1] < curve(places) - 1e-12]
     assert (missed / n_repetitions).max() <= tail + 4 * np.sqrt(tail * (1 - tail) / n_repetitions)

@@ -8,8 +8,8 @@ from skcalib._numerics.sorting import (
     first_of_ties,
     last_of_runs,
     last_of_ties,
+    pool_label_weights,
     pool_ties,
-    pooled,
     sort_labelled,
 )
 
@@ -51,7 +51,7 @@ def test_ends_of_ties_and_of_runs():
 def test_pooled_by_loops(seed):
     proba, outcome, weight = small_case(seed)
     weight = np.full(len(proba), 0.25) if weight is None else weight
-    table = pooled(proba, outcome, weight)
+    table = pool_label_weights(proba, outcome, weight)
     assert table.points.tolist() == sorted(set(proba))
     for k, point in enumerate(table.points):
         for label in (0, 1):
