@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics.policies import worst_policies
-from ..forecasts._decisions import DecisionLoss, as_loss, expected_of_classes, least
+from ..forecasts._decisions import DecisionLoss, argmin_first, as_loss, class_expected_losses
 from .base import Statistic
 from .matching_checks import check_size_of_losses
 
@@ -35,7 +35,7 @@ class DecisionGaps(Statistic):
         self.options: dict[str, Any] = {"loss": self.loss, "given": given, "actions": actions}
         self.expected = self._expected()  # (n, A)
         self.n_actions = self.expected.shape[1]
-        self.action = least(self.expected)  # (n,)
+        self.action = argmin_first(self.expected)  # (n,)
         if given == "action":
             groups = self.action
         elif data.given is not None:
@@ -92,7 +92,7 @@ class DecisionGaps(Statistic):
             classes = self.data.classes
             self._of_classes = self.loss.of_classes(classes, len(classes))  # (K, A)
             check_size_of_losses(self._of_classes)
-            return expected_of_classes(self.data.matrix, self._of_classes)
+            return class_expected_losses(self.data.matrix, self._of_classes)
         expected = self.loss.expected_of(self.data.forecast)
         check_size_of_losses(expected)
         return expected

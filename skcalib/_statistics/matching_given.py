@@ -16,7 +16,7 @@ from .._numerics.array_api import power_of_two, root_mean_square
 from .._numerics.matching import distance_pair_sum
 from .._numerics.median_distance import median_distance
 from ..forecasts import Forecast
-from ..forecasts._decisions import expected_of_classes, least
+from ..forecasts._decisions import argmin_first, class_expected_losses
 from .gram import gram_diagonal, gram_pair_sum, pivoted_cholesky, random_frequencies
 from .kernels import KERNELS, Kernel, check_kernel, kernel_values
 from .matching_checks import MatchingOptions
@@ -169,7 +169,9 @@ def _actions(data, forecast, losses):
     if forecast is not None:
         return np.column_stack([one.best_for(forecast) for one in losses])
     tables = [one.of_classes(data.classes, len(data.classes)) for one in losses]
-    return np.column_stack([least(expected_of_classes(data.matrix, table)) for table in tables])
+    return np.column_stack(
+        [argmin_first(class_expected_losses(data.matrix, table)) for table in tables]
+    )
 
 
 def constant_kernel(n: int) -> ConditionKernel:

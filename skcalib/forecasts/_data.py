@@ -21,7 +21,7 @@ from .._numerics.sorting import codes_by_appearance
 from ._base import LARGEST, Forecast, check_outcomes
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast
-from ._foreign import is_distribution, normal_parameters, unwrapped
+from ._foreign import is_distribution, normal_parameters, unwrap_ngboost
 from ._gaussian import GaussianForecast
 
 _CONSTRUCTORS = (
@@ -172,11 +172,11 @@ def as_forecast(obj: Any, *, name: str = "y_forecast") -> Forecast:
         normal = normal_parameters(obj)
         if normal is not None and np.ndim(normal[0]) == 1:
             return GaussianForecast(*normal)
-        return DistributionForecast(unwrapped(obj))
-    raise TypeError(f"{name} must be a forecast; found {_found(obj)}. Pass {_CONSTRUCTORS}.")
+        return DistributionForecast(unwrap_ngboost(obj))
+    raise TypeError(f"{name} must be a forecast; found {_format_type(obj)}. Pass {_CONSTRUCTORS}.")
 
 
-def _found(obj: Any) -> str:
+def _format_type(obj: Any) -> str:
     if isinstance(obj, tuple):
         return f"a tuple of {len(obj)} values"
     if isinstance(obj, type):
@@ -255,7 +255,7 @@ def _labels_of_groups(labels: np.ndarray) -> np.ndarray:
     return labels
 
 
-def check_either(
+def check_data(
     y_true: Any,
     y_proba: Any,
     *,
@@ -273,7 +273,7 @@ def check_either(
     With `may_be_numbers`, the outcomes tell if the predictions do not.
     """
     data: Predictions | ForecastData
-    if is_forecast(y_proba) or (may_be_numbers and _are_numbers(y_true, y_proba)):
+    if is_forecast(y_proba) or (may_be_numbers and _is_forecast_problem(y_true, y_proba)):
         check_no_labels(labels, pos_label)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=names
@@ -286,7 +286,7 @@ def check_either(
     return data if groups is None else with_groups(data, y_true, groups, sample_weight)
 
 
-def _are_numbers(y_true: Any, y_proba: Any) -> bool:
+def _is_forecast_problem(y_true: Any, y_proba: Any) -> bool:
     """Whether the arguments are outcomes and forecasts, rather than labels and probabilities.
 
     Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.

@@ -206,7 +206,7 @@ class DecisionLoss:
         """
         if is_number(self.loss) and forecast._is_grid:
             return (forecast.ppf(0.5) > self.loss).astype(np.intp)  # known without tails
-        return least(self.expected_of(forecast))
+        return argmin_first(self.expected_of(forecast))
 
     def with_classes_reversed(self) -> "DecisionLoss":
         """Losses with the two classes in the other order.
@@ -333,7 +333,7 @@ def _split_nodes(forecast, breakpoints):
     return location, np.where(is_inner, weight, 0.0)
 
 
-def least(expected: np.ndarray) -> np.ndarray:
+def argmin_first(expected: np.ndarray) -> np.ndarray:
     """The first of the actions with the least expected loss, (n,) from (n, n_actions)."""
     lowest = expected.min(axis=1, keepdims=True)
     slack = _TIE * np.maximum(np.abs(expected), np.abs(lowest))
@@ -397,7 +397,7 @@ def check_breakpoints(breakpoints: Any) -> np.ndarray:
     return np.unique(check_numbers(breakpoints, "breakpoints", ndim=1, rows="outcomes in a list"))
 
 
-def expected_of_classes(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
+def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
     """Expected losses (n, n_actions) from probabilities (n, K) and losses (K, n_actions)."""
     return np.einsum("nk,ka->na", matrix, losses)
 
@@ -451,7 +451,7 @@ def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) ->
     decision = as_loss(loss)
     if is_forecast(y_proba):
         return decision.named(decision.best_for(as_forecast(y_proba, name="y_proba")))
-    return decision.named(least(_expected(y_proba, decision, labels)))
+    return decision.named(argmin_first(_class_expected_losses(y_proba, decision, labels)))
 
 
 @validate_params(_CONSTRAINTS | {"action": "no_validation"})
@@ -515,12 +515,14 @@ def expected_loss(
     if is_forecast(y_proba):
         expected = decision.expected_of(as_forecast(y_proba, name="y_proba"))
     else:
-        expected = _expected(y_proba, decision, labels)
-    chosen = least(expected) if action is None else decision.numbered(action, *expected.shape)
+        expected = _class_expected_losses(y_proba, decision, labels)
+    chosen = (
+        argmin_first(expected) if action is None else decision.numbered(action, *expected.shape)
+    )
     return expected[np.arange(len(expected)), chosen]
 
 
-def _expected(y_proba, decision, labels):
+def _class_expected_losses(y_proba, decision, labels):
     """Expected losses (n, n_actions) of class probabilities."""
     proba = check_probabilities(y_proba, partner="labels")
     matrix = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
@@ -530,4 +532,4 @@ def _expected(y_proba, decision, labels):
             f"labels must name one class for each of the {matrix.shape[1]} columns of y_proba; "
             f"found shape {classes.shape}. Give the classes in the order of the columns."
         )
-    return expected_of_classes(matrix, decision.of_classes(classes, matrix.shape[1]))
+    return class_expected_losses(matrix, decision.of_classes(classes, matrix.shape[1]))

@@ -164,7 +164,7 @@ class RecalibratedForecast(Forecast):
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
             z = self.level_map.inverse(np.log(level), np.log1p(-level))
-        return at_log_odds(self.base, z)
+        return ppf_log_odds(self.base, z)
 
     def quantiles(self, levels: ArrayLike) -> np.ndarray:
         """Quantiles at the same levels for all rows; those of ranks for a conformal map.
@@ -210,7 +210,7 @@ class RecalibratedForecast(Forecast):
         return low, high
 
     def _at_points(self, z: np.ndarray) -> np.ndarray:
-        return at_log_odds(self.base, np.broadcast_to(z, (len(self), len(z))))
+        return ppf_log_odds(self.base, np.broadcast_to(z, (len(self), len(z))))
 
     def _integrated(self, summary: Callable) -> np.ndarray:
         """Call `summary` for blocks of rows, and join its answers, (n,).
@@ -229,7 +229,7 @@ class RecalibratedForecast(Forecast):
         atoms = self.base._atoms()
         if atoms is None:
             return None
-        return atoms._replace(weight=remapped_weights(atoms.weight, self.level_map))
+        return atoms._replace(weight=remap_weights(atoms.weight, self.level_map))
 
     def mean(self) -> np.ndarray:
         if self._atoms() is not None:
@@ -268,7 +268,7 @@ class RecalibratedForecast(Forecast):
         return self.base._sort_keys()
 
 
-def remapped_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
+def remap_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
     """R(W_k) − R(W_(k−1)) for the running sums W of weights (n, s)."""
     total = np.minimum(np.cumsum(weights, axis=1), 1.0)
     total[:, -1] = 1.0
@@ -278,7 +278,7 @@ def remapped_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
 
 
 @singledispatch
-def at_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
+def ppf_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
     """The outcomes (n, m) at which logcdf − logsf is z (n, m); also where the level rounds to 1."""
     y = forecast._ppf(expit(np.where(np.isinf(z), z, np.clip(z, _LEAST_EXACT, _LARGEST_EXACT))))
     far = ((z > _LARGEST_EXACT) | (z < _LEAST_EXACT)) & np.isfinite(z) & np.isfinite(y)
@@ -286,7 +286,7 @@ def at_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
         return y
     rows = np.flatnonzero(far.any(axis=1))
     if len(rows) < len(forecast):
-        y[rows] = at_log_odds(forecast[rows], z[rows])
+        y[rows] = ppf_log_odds(forecast[rows], z[rows])
         return y
     quartiles = forecast._ppf(np.broadcast_to([0.25, 0.75], (len(forecast), 2)))
     side = np.where(far, np.sign(z), 0.0)
@@ -310,7 +310,7 @@ def at_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
     return np.where(far, end, y)
 
 
-@at_log_odds.register
+@ppf_log_odds.register
 def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
     tail = log_expit(-np.abs(z))
     deviation = np.where(np.isinf(z), -np.inf, ndtri_exp(tail))
@@ -319,6 +319,6 @@ def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
     )
 
 
-@at_log_odds.register
+@ppf_log_odds.register
 def _(forecast: AffineForecast, z: np.ndarray) -> np.ndarray:
-    return forecast._forth(at_log_odds(forecast.base, z))
+    return forecast._forth(ppf_log_odds(forecast.base, z))

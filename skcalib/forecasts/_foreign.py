@@ -27,7 +27,7 @@ _NAMES = {
 }
 
 
-class Foreign:
+class DistributionAdapter:
     """A distribution whose methods broadcast against (n_rows,).
 
     Rows are not taken from its parameters, whose names differ between packages. Values are put
@@ -43,7 +43,7 @@ class Foreign:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, rows: np.ndarray) -> "Foreign":
+    def __getitem__(self, rows: np.ndarray) -> "DistributionAdapter":
         return type(self)(self.dist, self.n_all, self.rows[rows])
 
     def _is_continuous(self) -> bool:
@@ -108,7 +108,7 @@ class Foreign:
         return np.asarray(values, dtype=np.float64)
 
 
-class ScipyFrozen(Foreign):
+class ScipyFrozen(DistributionAdapter):
     """A frozen distribution of scipy.stats, whose parameters are arrays."""
 
     def _is_continuous(self) -> bool:
@@ -136,7 +136,7 @@ class ScipyFrozen(Foreign):
         return self._array(self._method(name)(values.T)).T
 
 
-class Skpro(Foreign):
+class Skpro(DistributionAdapter):
     """A distribution of skpro, which holds a table of one column and takes such tables."""
 
     def _is_continuous(self) -> bool:
@@ -173,7 +173,7 @@ class Skpro(Foreign):
         return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-class Torch(Foreign):
+class Torch(DistributionAdapter):
     """A distribution of torch, which takes tensors of its own type."""
 
     def _is_continuous(self) -> bool:
@@ -225,15 +225,15 @@ def is_distribution(dist: Any) -> bool:
     return callable(getattr(dist, "cdf", None)) and not isinstance(dist, type)
 
 
-def unwrapped(dist: Any) -> Any:
+def unwrap_ngboost(dist: Any) -> Any:
     """The distribution of scipy within one of NGBoost."""
     inner = getattr(dist, "dist", None)
     return inner if inner is not None and is_scipy_frozen(inner) else dist
 
 
-def wrap(dist: Any) -> Foreign:
+def wrap(dist: Any) -> DistributionAdapter:
     """Wrap a distribution, so that all can be called alike."""
-    dist = unwrapped(dist)
+    dist = unwrap_ngboost(dist)
     if not is_distribution(dist):
         raise TypeError(
             f"dist must have the methods of a distribution, cdf among them; found "
@@ -260,7 +260,7 @@ def wrap(dist: Any) -> Foreign:
             f"dist must have the method ppf (or icdf), which gives its quantiles; found "
             f"{type(dist).__name__} without it. Draw samples for an EnsembleForecast."
         )
-    return Foreign(dist, _rows_of_shape(np.shape(method(0.5))))
+    return DistributionAdapter(dist, _rows_of_shape(np.shape(method(0.5))))
 
 
 def _shape_of_parameters(dist: Any) -> tuple[int, ...]:
@@ -279,7 +279,7 @@ def _rows_of_shape(shape: tuple[int, ...]) -> int:
 
 def normal_parameters(dist: Any) -> tuple[Any, Any] | None:
     """Means and standard deviations (n,) of normal distributions, None for all others."""
-    dist = unwrapped(dist)
+    dist = unwrap_ngboost(dist)
     if is_scipy_frozen(dist):
         if getattr(dist.dist, "name", "") != "norm":
             return None
@@ -290,7 +290,7 @@ def normal_parameters(dist: Any) -> tuple[Any, Any] | None:
         return None
     for mean, std in (("loc", "scale"), ("mu", "sigma")):
         if hasattr(dist, mean) and hasattr(dist, std):
-            values = tuple(_detached(getattr(dist, name)) for name in (mean, std))
+            values = tuple(_detach(getattr(dist, name)) for name in (mean, std))
             shape = np.broadcast_shapes(*(value.shape for value in values))
             if is_skpro(dist):
                 shape = (dist.shape[0],)
@@ -300,6 +300,6 @@ def normal_parameters(dist: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def _detached(values: Any) -> np.ndarray:
+def _detach(values: Any) -> np.ndarray:
     values = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
     return check_numbers(values, "dist")

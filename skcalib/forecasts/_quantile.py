@@ -198,7 +198,7 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
     return array
 
 
-def at_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
+def select_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
     """The forecast's quantiles at some levels, as a forecast of their own."""
     return QuantileForecast(forecast.quantiles(check_grid(levels, np.size(levels))), levels)
 

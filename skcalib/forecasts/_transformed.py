@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ._base import Components, Forecast
-from ._derived import AffineForecast, RecalibratedForecast, at_log_odds, remapped_weights
+from ._derived import AffineForecast, RecalibratedForecast, ppf_log_odds, remap_weights
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
@@ -72,20 +72,20 @@ def _(forecast: QuantileForecast) -> tuple[np.ndarray, np.ndarray]:
 
 
 @singledispatch
-def remap(forecast: Forecast, level_map: Any) -> Forecast:
+def apply_level_map(forecast: Forecast, level_map: Any) -> Forecast:
     """The forecasts R∘F; members of ensembles stay where they are, and get other weights."""
     return RecalibratedForecast(forecast, level_map)
 
 
-@remap.register
+@apply_level_map.register
 def _(forecast: EnsembleForecast, level_map: Any) -> Forecast:
     members, weights = forecast._cached_order
-    return EnsembleForecast(members, remapped_weights(weights, level_map))
+    return EnsembleForecast(members, remap_weights(weights, level_map))
 
 
-@remap.register
+@apply_level_map.register
 def _(forecast: ResidualForecast, level_map: Any) -> Forecast:
-    weights = remapped_weights(forecast.weights[None], level_map)[0]
+    weights = remap_weights(forecast.weights[None], level_map)[0]
     return ResidualForecast(forecast.location, forecast.residuals, weights)
 
 
@@ -99,11 +99,11 @@ def concatenate(forecasts: Sequence[Forecast]) -> Forecast:
     if len(forecasts) == 1:
         return first
     is_one_kind = len({type(forecast) for forecast in forecasts}) == 1
-    joined = _joined(forecasts) if is_one_kind and first._holds_arrays else None
+    joined = _concatenate(forecasts) if is_one_kind and first._holds_arrays else None
     return ConcatenatedForecast(forecasts) if joined is None else joined
 
 
-def _joined(forecasts: Sequence[Forecast]) -> Forecast | None:
+def _concatenate(forecasts: Sequence[Forecast]) -> Forecast | None:
     """Forecasts of one kind as one, if they share all that is not by row."""
     first = forecasts[0]
     states = [forecast._state() for forecast in forecasts]
@@ -113,18 +113,18 @@ def _joined(forecasts: Sequence[Forecast]) -> Forecast | None:
     if len({array.shape[1:] for array in columns[first._by_row[0]]}) > 1:
         if "weights" not in columns or first.is_exchangeable:
             return None
-        columns = {name: _padded(arrays, name) for name, arrays in columns.items()}
+        columns = {name: _pad_members(arrays, name) for name, arrays in columns.items()}
     return first._with_state(states[0] | {name: np.concatenate(a) for name, a in columns.items()})
 
 
-def _padded(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
+def _pad_members(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
     """Arrays (n, s) of one width: the last member is repeated, with the weight 0."""
     width = max(array.shape[1] for array in arrays)
     mode: Any = "constant" if name == "weights" else "edge"
     return [np.pad(a, ((0, 0), (0, width - a.shape[1])), mode=mode) for a in arrays]
 
 
-def _asked(name: str | Callable, *, by_row: bool = True) -> Any:
+def _delegate(name: str | Callable, *, by_row: bool = True) -> Any:
     """A method that asks each part for its rows; arguments are split by rows, or all the same."""
     ask = name if callable(name) else lambda part, *own: getattr(part, name)(*own)
 
@@ -179,30 +179,30 @@ class ConcatenatedForecast(Forecast):
             joined = [self._in_order(list(arrays)) for arrays in zip(*answers, strict=True)]
             return Components(*joined) if isinstance(answers[0], Components) else tuple(joined)
         if answers[0].ndim == 2:  # components that a part lacks have the weight 0
-            answers = _padded(answers, "weights")
+            answers = _pad_members(answers, "weights")
         return np.concatenate(answers)[np.argsort(np.concatenate(self.places), kind="stable")]
 
     def _check_outcomes(self, y: np.ndarray, name: str) -> None:
         for part, place in zip(self.parts, self.places, strict=True):
             part._check_outcomes(y[place], name)
 
-    _cdf = _asked("_cdf")
-    _sf = _asked("_sf")
-    _logcdf = _asked("_logcdf")
-    _logsf = _asked("_logsf")
-    _logpdf = _asked("_logpdf")
-    _ppf = _asked("_ppf")
-    _pit_bounds = _asked("_pit_bounds")
-    _crps = _asked("_crps")
-    _match_scale = _asked("_match_scale")
-    mean = _asked("mean")
-    std = _asked("std")
-    entropy = _asked("entropy")
-    quantiles = _asked("quantiles", by_row=False)
-    interval = _asked("interval", by_row=False)
-    components = _asked("components", by_row=False)
-    _atoms = _asked("_atoms", by_row=False)
-    _sample = _asked("_sample", by_row=False)
+    _cdf = _delegate("_cdf")
+    _sf = _delegate("_sf")
+    _logcdf = _delegate("_logcdf")
+    _logsf = _delegate("_logsf")
+    _logpdf = _delegate("_logpdf")
+    _ppf = _delegate("_ppf")
+    _pit_bounds = _delegate("_pit_bounds")
+    _crps = _delegate("_crps")
+    _match_scale = _delegate("_match_scale")
+    mean = _delegate("mean")
+    std = _delegate("std")
+    entropy = _delegate("entropy")
+    quantiles = _delegate("quantiles", by_row=False)
+    interval = _delegate("interval", by_row=False)
+    components = _delegate("components", by_row=False)
+    _atoms = _delegate("_atoms", by_row=False)
+    _sample = _delegate("_sample", by_row=False)
 
 
-at_log_odds.register(ConcatenatedForecast)(_asked(at_log_odds))
+ppf_log_odds.register(ConcatenatedForecast)(_delegate(ppf_log_odds))

@@ -20,7 +20,7 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from .._statistics.base import TIE
-from ..forecasts._data import ForecastData, check_either
+from ..forecasts._data import ForecastData, check_data
 from ._base import compute_null_values
 from ._search_scores import Candidate, ClassSearch, ForecastSearch
 from ._subgroups import SubgroupCalibrationTest, standardize
@@ -277,7 +277,7 @@ def find_miscalibrated_subgroups(
     >>> result.p_value, result.column[0], result.subgroup[0]
     (0.001, 'age', '> 7...')
     """
-    data = check_either(y_true, y_proba, sample_weight=sample_weight, labels=labels, groups=groups)
+    data = check_data(y_true, y_proba, sample_weight=sample_weight, labels=labels, groups=groups)
     n = np.shape(y_true)[0]
     used = np.arange(n)[positive_weight_rows(sample_weight, n)]
     if not isinstance(data, ForecastData) and not data.is_binary and multi_class == "confidence":

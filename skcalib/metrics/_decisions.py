@@ -9,7 +9,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
-from ..forecasts._data import ForecastData, check_either
+from ..forecasts._data import ForecastData, check_data
 from ..forecasts._decisions import DecisionLoss, as_loss
 from ._reductions import probability_metric
 
@@ -89,7 +89,7 @@ def check_decision_data(
 ) -> tuple[Predictions | ForecastData, DecisionLoss]:
     """The data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
-    data = check_either(y_true, y_proba, may_be_numbers=not decision.is_of_classes, **about)
+    data = check_data(y_true, y_proba, may_be_numbers=not decision.is_of_classes, **about)
     if classes_are_reversed(data, **about):
         decision = decision.with_classes_reversed()
     return data, decision

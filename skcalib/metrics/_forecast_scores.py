@@ -25,7 +25,7 @@ from ..forecasts import (
     ResidualForecast,
 )
 from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._quantile import at_levels
+from ..forecasts._quantile import select_levels
 from ._registry import metric
 
 # Numbers in one block of rows (8 MB).
@@ -49,7 +49,7 @@ def _average_losses(data, loss, average):
 
 def _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average):
     if levels is not None:
-        data = replace(data, forecast=at_levels(data.forecast, levels))
+        data = replace(data, forecast=select_levels(data.forecast, levels))
     if thresholds is None:
         loss = data.forecast.crps(data.value, estimator=estimator)
     else:

@@ -12,7 +12,7 @@ from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, make_matching_error
 from .._statistics.matching_checks import CLASS_FORMS, FORMS, MATCHING_CONSTRAINTS, MatchingOptions
-from ..forecasts._data import ForecastData, check_either
+from ..forecasts._data import ForecastData, check_data
 from ._decisions import classes_are_reversed
 from ._reductions import probability_metric
 
@@ -57,7 +57,7 @@ def _matching_statistic(data, *, standardize, random_state=None, **options):
 
 def _prepare_data(y_true, y_proba, about, options):
     """The data, and the losses of classes in the order of the data."""
-    data = check_either(y_true, y_proba, may_be_numbers=True, **about)
+    data = check_data(y_true, y_proba, may_be_numbers=True, **about)
     if options["loss"] is not None and classes_are_reversed(data, **about):
         losses = MatchingOptions(loss=options["loss"]).losses
         options["loss"] = [one.with_classes_reversed() for one in losses]

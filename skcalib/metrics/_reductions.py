@@ -10,7 +10,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._inputs.checks import check_predictions
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn
-from ..forecasts._data import check_either
+from ..forecasts._data import check_data
 from ._registry import Function, get_option_defaults, metric
 
 
@@ -115,7 +115,7 @@ def reduce_classes(measure):
 
 def _check_with_tuples(y_true, y_proba, **about):
     """Probabilities, or forecasts, of which a tuple may be lists of means and deviations."""
-    return check_either(y_true, y_proba, may_be_numbers=isinstance(y_proba, tuple), **about)
+    return check_data(y_true, y_proba, may_be_numbers=isinstance(y_proba, tuple), **about)
 
 
 def probability_metric(

@@ -17,7 +17,7 @@ from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba
 from .._numerics.policies import actions_of, worst_policies
-from ..forecasts._decisions import as_loss, expected_of_classes, least
+from ..forecasts._decisions import argmin_first, as_loss, class_expected_losses
 from ._base import Recalibrator, all_classes
 
 # A smaller shift is rounding.
@@ -166,7 +166,7 @@ class DecisionRecalibrator(Recalibrator):
         self.n_rounds_ = len(shifts)
 
     def _best(self, matrix):
-        return least(expected_of_classes(matrix, self.losses_))
+        return argmin_first(class_expected_losses(matrix, self.losses_))
 
     def _shifts(self, predictions, matrix, action, directions):
         """The shift of the samples with each action, (A, K); 0 if it is not significant."""

@@ -25,7 +25,7 @@ from ..forecasts import (
 from ..forecasts._data import ForecastData
 from ..forecasts._derived import AffineForecast
 from ..forecasts._quantile import check_grid
-from ..forecasts._transformed import remap
+from ..forecasts._transformed import apply_level_map
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
 # The log-odds of the least positive number.
@@ -147,7 +147,7 @@ class PITRecalibrator(ForecastRecalibrator):
             )
         if not self.map_.has_density:
             forecast = as_continuous(forecast)
-        return remap(forecast, self.map_)
+        return apply_level_map(forecast, self.map_)
 
 
 def as_continuous(forecast: Forecast) -> Forecast:

@@ -20,7 +20,7 @@ from .._inputs.scikit_learn import (
     StrOptions,
 )
 from .._numerics.logits import PROPER_LOSSES
-from ..forecasts._data import ForecastData, check_either
+from ..forecasts._data import ForecastData, check_data
 from ..metrics._registry import ALL_METRICS, Metric, MetricNames, resolve_metric, unwrap_partial
 from ..metrics._statistic import check_metric_fits
 from ._resampling import Resamples, Units, checked_values, resample
@@ -167,7 +167,7 @@ def check_predicted(probas: dict[str, Any], y_true: Any, **data: Any) -> dict[st
     check_same_kind(probas)
     models: list[Any] = []
     for name, y_proba in probas.items():
-        models.append(check_either(y_true, y_proba, names=("y_true", name), **data))
+        models.append(check_data(y_true, y_proba, names=("y_true", name), **data))
         data["labels"] = models[0].labels  # hold for the next models, too
     as_matrix = [has_several_columns(y_proba) for y_proba in probas.values()]
     return {"models": models, "as_matrix": as_matrix, "weighted": data["sample_weight"] is not None}

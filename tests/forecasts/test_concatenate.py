@@ -12,7 +12,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._derived import at_log_odds
+from skcalib.forecasts._derived import ppf_log_odds
 from skcalib.forecasts._transformed import ConcatenatedForecast, concatenate
 
 rng = np.random.default_rng(0)
@@ -76,8 +76,8 @@ def test_answers_are_those_of_the_parts(name):
     if whole.is_continuous:
         np.testing.assert_allclose(whole.log_odds(Y), expected(parts, "log_odds", Y), atol=1e-12)
         z = np.tile([-50.0, 0.3, 50.0], (5, 1))
-        want = np.vstack([at_log_odds(parts[0], z[:2]), at_log_odds(parts[1], z[2:])])
-        np.testing.assert_allclose(at_log_odds(whole, z), want, rtol=1e-9)
+        want = np.vstack([ppf_log_odds(parts[0], z[:2]), ppf_log_odds(parts[1], z[2:])])
+        np.testing.assert_allclose(ppf_log_odds(whole, z), want, rtol=1e-9)
 
 
 def test_slices_of_side_by_side_forecasts():

@@ -8,7 +8,7 @@ import pytest
 
 from skcalib._inputs.by import check_groups
 from skcalib.forecasts import GaussianForecast
-from skcalib.forecasts._data import check_either
+from skcalib.forecasts._data import check_data
 
 NAMES = ["b", "a", "b", "c", "a"]
 CODES = [0, 1, 0, 2, 1]
@@ -66,10 +66,10 @@ def test_groups_of_samples_without_weight_are_left_out(forecast):
     proba = np.full(5, 0.25)
     predicted = GaussianForecast(proba, 1.0) if forecast else proba
     y = [0, 1, 0, 1, 1]
-    data = check_either(y, predicted, sample_weight=[0, 1, 1, 0, 2], groups=NAMES)
+    data = check_data(y, predicted, sample_weight=[0, 1, 1, 0, 2], groups=NAMES)
     assert data.groups.tolist() == [0, 1, 0]
     assert data.take(np.array([2, 1])).groups.tolist() == [0, 1]
     assert data.take(np.array([1])).groups.tolist() == [1]
-    assert check_either(y, predicted).take(np.arange(2)).groups is None
+    assert check_data(y, predicted).take(np.arange(2)).groups is None
     with pytest.raises(ValueError, match=r"at least two groups .* found 1"):
-        check_either(y, predicted, sample_weight=[0, 1, 0, 0, 2], groups=NAMES)
+        check_data(y, predicted, sample_weight=[0, 1, 0, 0, 2], groups=NAMES)

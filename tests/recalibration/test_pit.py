@@ -16,7 +16,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._derived import at_log_odds
+from skcalib.forecasts._derived import ppf_log_odds
 from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
@@ -276,10 +276,10 @@ def test_levels_of_unequal_weights():
 def test_quantiles_of_extreme_log_odds(name):
     forecast = CONTINUOUS[name][:4]
     z = np.tile([-200.0, -40, -3, 0, 3, 40, 200], (4, 1))
-    y = at_log_odds(forecast, z)
+    y = ppf_log_odds(forecast, z)
     assert (np.diff(y, axis=1) > 0).all()
     np.testing.assert_allclose(forecast._log_odds(y), z, rtol=1e-9, atol=1e-9)
-    ends = at_log_odds(forecast, np.tile([-np.inf, np.inf], (4, 1)))
+    ends = ppf_log_odds(forecast, np.tile([-np.inf, np.inf], (4, 1)))
     np.testing.assert_array_equal(ends, np.tile([-np.inf, np.inf], (4, 1)))
 
 
