@@ -13,7 +13,7 @@ from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.base import Statistic
 from ..forecasts._data import ForecastData
 from ..recalibration import SplineRecalibrator
-from ..recalibration._either import fit_data
+from ..recalibration._either import to_fit_data
 
 # A remainder of less than this share of a variance is rounding.
 _ROUNDING = 1e-9
@@ -133,7 +133,7 @@ def _problems(data: Predictions) -> list[Predictions]:
 
 def _recalibrate(data: Predictions) -> Predictions:
     """The predictions by a smooth curve of their log-odds, the same for all samples."""
-    recalibrator = fit_data(data).fitted(SplineRecalibrator())
+    recalibrator = to_fit_data(data).fitted(SplineRecalibrator())
     proba = recalibrator.predict_proba(data.proba)
     return replace(data, proba=proba[:, 1] if data.is_binary else proba)
 

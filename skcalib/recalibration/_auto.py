@@ -11,11 +11,11 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
 from ..forecasts._data import ForecastData
-from ._base import Recalibrator, all_classes, is_smooth
+from ._base import Recalibrator, is_smooth, to_matrix
 from ._checks import check_can_keep_order, check_candidates
-from ._either import EitherRecalibrator, FitData, IdentityRecalibrator, fit_data
+from ._either import ClassOrForecastRecalibrator, FitData, IdentityRecalibrator, to_fit_data
 from ._registry import RECALIBRATORS, candidates_for, remedy_of_spread
-from ._responses import aligned_proba
+from ._responses import align_proba
 
 # The proper scores that may decide; the first one does by default.
 _SCORES = {"classes": ("log_loss", "brier"), "forecasts": ("crps", "log")}
@@ -40,14 +40,14 @@ _FEWEST_TO_STOP, _STANDARD_ERRORS = 200, 3.0
 # not become equal, as with an infinite temperature.
 _TRACE = 1e-6
 
-_ORDERLY = [
+_ORDER_PRESERVING = [
     (name, entry.recalibrator)
     for name, entry in RECALIBRATORS.items()
     if entry.recalibrator._keeps_order and name != "identity"
 ]
 
 
-class AutoRecalibrator(EitherRecalibrator):
+class AutoRecalibrator(ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
     It tries several recalibrators, and none at all: each is fitted on parts of the calibration data
@@ -279,11 +279,11 @@ class AutoRecalibrator(EitherRecalibrator):
         check_can_be_split(data)
         if self.keep_order:
             check_can_keep_order(self.candidates or (), data.kind)
-        examples, fold = fit_data(data), deal_folds(data, self.n_folds)
+        examples, fold = to_fit_data(data), deal_folds(data, self.n_folds)
         given: Any = self.candidates
         self.left_out_: list[str] = []
         if given is None and self.keep_order:
-            given = _ORDERLY
+            given = _ORDER_PRESERVING
         elif given is None:
             n_train = len(fold) - int(np.bincount(fold).max())
             defaults, self.left_out_ = candidates_for(data, n_train, scoring)
@@ -294,7 +294,7 @@ class AutoRecalibrator(EitherRecalibrator):
         names = list(candidates)
         mixes = averages and examples.X.shape[1] == 2
         shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
-        loss = out_of_fold_losses(list(candidates.values()), *shared, mixes=mixes)
+        loss = cross_validated_losses(list(candidates.values()), *shared, mixes=mixes)
         self.results_, surest = results_of(names, loss, data.weight, fold)
         if surest == 0 and self.candidates is None and data.kind == "forecasts":
             remedy = names.index(remedy_of_spread(data, names))
@@ -303,12 +303,12 @@ class AutoRecalibrator(EitherRecalibrator):
         weight = np.eye(len(names))[surest]
         if averages:
             weight, ran = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
-            weight[ran] = weights_in_average(loss[ran], data.weight, _any_order(data)[0])
+            weight[ran] = weights_in_average(loss[ran], data.weight, _canonical_order(data)[0])
         if self.keep_order:
             weight = (1 - _TRACE) * weight + _TRACE * np.eye(len(names))[0]
         self.uniform_share_ = 0.0
         if mixes:
-            uniform = share_of_uniform(data.weight)
+            uniform = uniform_weight(data.weight)
             weight[1:] *= 1 - uniform
             self.uniform_share_ = max(0.0, 1 - float(weight.sum()))
         self.results_["weight"] = weight
@@ -323,9 +323,9 @@ class AutoRecalibrator(EitherRecalibrator):
     def _map(self, given: Any) -> Any:
         if self._kind == "forecasts":
             return self.best_recalibrator_.transform(given)
-        given = all_classes(given)
+        given = to_matrix(given)
         mapped = (
-            self.weights_[name] * aligned_proba(recalibrator, given, self.classes_)
+            self.weights_[name] * align_proba(recalibrator, given, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
@@ -359,7 +359,7 @@ def weights_in_average(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) 
     return total / total.sum()
 
 
-def out_of_fold_losses(
+def cross_validated_losses(
     candidates: list[Any],
     examples: FitData,
     fold: np.ndarray,
@@ -380,7 +380,7 @@ def out_of_fold_losses(
     first = [one._first if isinstance(one, Recalibrator) else None for one in candidates]
     bases = {c: candidates.index(one) for c, one in enumerate(first) if one in candidates}
     for k in range(fold.max() + 1):
-        uniform = share_of_uniform(weight[fold != k]) if mixes and weight is not None else 0.0
+        uniform = uniform_weight(weight[fold != k]) if mixes and weight is not None else 0.0
         pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
         groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
         parts = Parallel(n_jobs=n_jobs)(
@@ -391,11 +391,11 @@ def out_of_fold_losses(
         )
         losses[np.ix_(np.concatenate(groups), fold == k)] = np.concatenate(parts)
         if weight is not None:
-            running = running[~is_hopeless(losses[running], weight, fold <= k)]
+            running = running[~is_dominated(losses[running], weight, fold <= k)]
     return losses
 
 
-def is_hopeless(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Which candidates (c,) would get too small a weight, by the losses (c, n) of some rows (n,).
 
     They would, even if the difference of their mean loss to the least one were smaller by some
@@ -433,7 +433,7 @@ def results_of(
     return results | {"folds": n_seen}, int(surest.argmax())
 
 
-def share_of_uniform(weight: np.ndarray) -> float:
+def uniform_weight(weight: np.ndarray) -> float:
     """1/(n + 1) for n samples of equal weight: what is not known before there is a sample."""
     square = float(weight @ weight)
     return square / (weight.sum() ** 2 + square)
@@ -452,7 +452,7 @@ def _losses_of_fold(
 
 def deal_folds(data: Any, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
-    order, place = _any_order(data)
+    order, place = _canonical_order(data)
     dealt = np.random.default_rng(0).permutation(order)
     dealt = dealt[np.argsort(place[dealt], kind="stable")]
     fold = np.empty(len(dealt), dtype=np.intp)
@@ -460,21 +460,21 @@ def deal_folds(data: Any, n_folds: int) -> np.ndarray:
     return fold
 
 
-def _any_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
+def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
     """The samples (n,), sorted by all that is known of them but the names of their classes.
 
     Also the place (n,) of the class of each in an order that does not depend on names; 0 for
     forecasts of a number.
     """
     if data.kind == "classes":
-        classes = _order_of_classes(data)
+        classes = _canonical_class_order(data)
         place = np.argsort(classes)[data.label]
         return np.lexsort((place, data.weight, *data.matrix.T[classes])), place
     order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
     return order, np.zeros_like(order)
 
 
-def _order_of_classes(data: Predictions) -> np.ndarray:
+def _canonical_class_order(data: Predictions) -> np.ndarray:
     """The classes (K,) in an order that does not depend on their names.
 
     Two moments of probabilities and labels sort them, both of which hardly any two classes share.

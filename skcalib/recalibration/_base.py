@@ -117,7 +117,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
-        return all_classes(self._map(check_predict_input(self, X)))
+        return to_matrix(self._map(check_predict_input(self, X)))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities, the same as :meth:`predict_proba`.
@@ -341,7 +341,7 @@ def one_vs_rest(mapping: Callable, maps: list[Any], proba: np.ndarray) -> np.nda
     return mapped
 
 
-def all_classes(proba: Array) -> Array:
+def to_matrix(proba: Array) -> Array:
     """The probabilities of all classes (n, K), also where (n,) are those of the last of two."""
     if proba.ndim == 1:
         return array_namespace(proba).stack([1 - proba, proba], axis=1)
@@ -394,7 +394,7 @@ def is_smooth(recalibrator: Any) -> bool:
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_smooth
 
 
-def keeps_order(recalibrator: Any) -> bool:
+def is_order_preserving(recalibrator: Any) -> bool:
     """Whether it is one of this package's maps in which no class overtakes another one."""
     return isinstance(recalibrator, Recalibrator) and recalibrator._keeps_order
 
@@ -411,7 +411,7 @@ def share_of_prior(data: Predictions | ForecastData, prior_weight: float) -> flo
 
 def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
     """log p of all classes (n, K), of probabilities (n,) or (n, K); `order` is that in memory."""
-    proba = all_classes(proba)
+    proba = to_matrix(proba)
     if isinstance(proba, np.ndarray):
         proba = np.asarray(proba, dtype=np.float64, order=order)
     return log_probabilities(proba, smallest)
@@ -440,7 +440,7 @@ def prior_of_classes(
     return share, clip_proba(expected, out=expected)
 
 
-class Outcomes(NamedTuple):
+class PooledOutcomes(NamedTuple):
     """Distinct predictions, the mass of outcomes 0 and 1 at each, and the share of one sample."""
 
     points: np.ndarray  # (m,), away from 0 and 1
@@ -450,7 +450,7 @@ class Outcomes(NamedTuple):
 
 def outcomes_of_classes(
     predictions: Predictions, prior_weight: float, smallest: float
-) -> Iterator[Outcomes]:
+) -> Iterator[PooledOutcomes]:
     """The labels of two classes, or of each class, mixed with those of prior samples.
 
     The labels of prior samples are distributed as predicted, or as `prior_of_classes` says. Both
@@ -470,7 +470,9 @@ def outcomes_of_classes(
         else:
             own = np.stack([1 - expected[:, k], expected[:, k]])
             drawn = pool_ties(proba, problem.weight * own)[1]
-        yield Outcomes(points, (1 - share) * mass + share * drawn, problem.share_of_one_sample)
+        yield PooledOutcomes(
+            points, (1 - share) * mass + share * drawn, problem.share_of_one_sample
+        )
 
 
 def warn_unless_converged(recalibrator: Any, converged: bool) -> None:

@@ -13,7 +13,7 @@ from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, Str
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clip_proba, smallest_probability
 from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
-from ._base import OneVsRestRecalibrator, Recalibrator, all_classes, clone_for, one_vs_rest
+from ._base import OneVsRestRecalibrator, Recalibrator, clone_for, one_vs_rest, to_matrix
 from ._logistic import SigmoidRecalibrator
 from ._scaling import TemperatureRecalibrator
 
@@ -448,7 +448,7 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     def _smooth_results(self, proba: np.ndarray) -> np.ndarray:
         """The results of the map, of the last of two classes (n,), or of all (n, K)."""
-        results = self.recalibrator_.predict_proba(all_classes(proba))
+        results = self.recalibrator_.predict_proba(to_matrix(proba))
         return results[:, 1] if proba.ndim == 1 else results
 
     def _steps(self, results: np.ndarray, weight: np.ndarray) -> Steps:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
-from ._base import keeps_order
+from ._base import is_order_preserving
 from ._registry import RECALIBRATORS
 
 Function = TypeVar("Function", bound=Callable)
@@ -30,7 +30,7 @@ _OF_FORECASTS = [
 ]
 
 
-def recalibrator_like(name: Any, method: str = "predict_proba") -> str:
+def suggest_recalibrator(name: Any, method: str = "predict_proba") -> str:
     """How to write the recalibrator whose name is close to this one, or else the usual one.
 
     Recalibrators of forecasts have the method "transform", those of classes "predict_proba".
@@ -61,7 +61,7 @@ def check_is_object(owner: Any, name: str, methods: list[str], example: str) -> 
 def check_recalibrator(owner: Any, method: str) -> None:
     """Refuse a parameter `recalibrator` that is neither None nor an object with fit and method."""
     if owner.recalibrator is not None:
-        example = recalibrator_like(owner.recalibrator, method)
+        example = suggest_recalibrator(owner.recalibrator, method)
         check_is_object(owner, "recalibrator", ["fit", method], example)
 
 
@@ -70,7 +70,7 @@ def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
 
     def example(meant: Any) -> str:
         name = meant if isinstance(meant, str) else "my choice"
-        return f"Pass a list such as [({name!r}, {recalibrator_like(meant, method)})]."
+        return f"Pass a list such as [({name!r}, {suggest_recalibrator(meant, method)})]."
 
     if not isinstance(candidates, list | tuple):
         raise ValueError(
@@ -108,7 +108,7 @@ def check_can_keep_order(candidates: Any, kind: str) -> None:
             " Leave it out."
         )
     for name, recalibrator in check_candidates(candidates, "predict_proba").items():
-        if not keeps_order(recalibrator):
+        if not is_order_preserving(recalibrator):
             raise ValueError(
                 "candidates must keep the order of the classes in each row if keep_order=True, as "
                 "TemperatureRecalibrator() and EnsembleTemperatureRecalibrator() do; found "
@@ -117,7 +117,7 @@ def check_can_keep_order(candidates: Any, kind: str) -> None:
             )
 
 
-def check_cv_is_no_word(owner: Any) -> None:
+def check_cv_is_no_string(owner: Any) -> None:
     """Refuse words for folds; "prefit" was one for estimators that are fitted."""
     if not isinstance(owner.cv, str):
         return
@@ -133,7 +133,7 @@ def check_cv_is_no_word(owner: Any) -> None:
     )
 
 
-def without_method(remedy: Callable[[Any], str]) -> Callable[[Function], Function]:
+def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[Function], Function]:
     """Decorator of `__init__`: refuses scikit-learn's argument `method`, with a remedy."""
 
     def decorate(init: Function) -> Function:
@@ -178,7 +178,7 @@ def check_takes_by(recalibrator: Any, by: Any, method: str) -> None:
         )
 
 
-def of_rows(by: Any, n: int, rows: np.ndarray) -> dict[str, Any]:
+def take_by(by: Any, n: int, rows: np.ndarray) -> dict[str, Any]:
     """The argument `by` of a recalibrator for these of n samples; none if there are no subgroups.
 
     Columns keep their names and types.

@@ -13,9 +13,9 @@ from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
 from .._numerics.logits import log_probabilities, softmax
 from ._base import accuracy, clone_for, is_smooth
-from ._checks import of_rows, recalibrator_like, without_method
+from ._checks import reject_method_argument, suggest_recalibrator, take_by
 from ._cross_fitting import OfClassifier, adopt_features, check_partition
-from ._responses import aligned_proba
+from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
 
 
@@ -138,7 +138,7 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
 
     _asks, _passes_by = "predict_proba", "predict_proba(X, by=...)"
 
-    @without_method(lambda name: f"recalibrator={recalibrator_like(name)}")
+    @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name)}")
     def __init__(
         self,
         estimator: Any,
@@ -219,8 +219,8 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         else:
             classifier, proba = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
             self._fitted, rows = [classifier], np.arange(len(y))
-        fit_params = of_rows(by, len(y), rows)
-        shared = shared_weights(rows, weight)
+        fit_params = take_by(by, len(y), rows)
+        shared = repeat_weights(rows, weight)
         if shared is not None:
             fit_params["sample_weight"] = shared
         chosen = clone_for(chosen, self.classes_, is_inner=False)
@@ -268,13 +268,13 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
             parts[j].append(proba[len(tests[i]) :])
         combined = np.empty((len(y), len(self.classes_)))
         for test, probas in zip(tests, parts, strict=True):
-            combined[test] = self._combined(probas, **of_rows(by, len(y), test))
+            combined[test] = self._combined(probas, **take_by(by, len(y), test))
         return combined
 
     def _combined(self, probas: list[np.ndarray], **subgroups: Any) -> np.ndarray:
         """The mean of what the recalibrator makes of the probabilities of classifiers, (n, K)."""
         mapped = [
-            aligned_proba(self.recalibrator_, proba, self.classes_, **subgroups) for proba in probas
+            align_proba(self.recalibrator_, proba, self.classes_, **subgroups) for proba in probas
         ]
         if len(mapped) == 1:
             return mapped[0]
@@ -390,7 +390,7 @@ def check_three_folds(folds: Any) -> None:
         )
 
 
-def shared_weights(rows: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+def repeat_weights(rows: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
     """The weights of predictions, of which a sample may have several; None if all are equal."""
     count = np.bincount(rows)[rows]
     if sample_weight is None:

@@ -29,7 +29,7 @@ from .._inputs.scikit_learn import (
 from .._inputs.warnings import warn
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._checks import check_cv_is_no_word, check_is_object, check_recalibrator, check_takes_by
+from ._checks import check_cv_is_no_string, check_is_object, check_recalibrator, check_takes_by
 from ._responses import check_response, fit_classifier
 
 
@@ -62,7 +62,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         check_is_object(self, "estimator", ["fit"], self._such_as)
         if self._asks:
             check_recalibrator(self, self._asks)
-        check_cv_is_no_word(self)
+        check_cv_is_no_string(self)
         super()._validate_params()
 
     def _route(self, method: str, params: Any) -> Any:
@@ -137,7 +137,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         rows = check_partition([test for _, test in folds], len(y), **words)
         whole = fit(clone(estimator), X, y, params)
         parts = self._cross_fit(partial(fit, **whole.like), estimator, X, y, folds, routed)
-        return whole, joined(parts)[rows]
+        return whole, concatenate_rows(parts)[rows]
 
     def _cross_fit(
         self, fit: Any, estimator: Any, X: Any, y: Any, folds: Any, routed: Any, keep: bool = False
@@ -213,7 +213,7 @@ def _fit_fold(
     return (fitted, response) if keep else response
 
 
-def joined(parts: list[Any]) -> Any:
+def concatenate_rows(parts: list[Any]) -> Any:
     """Arrays or forecasts of different rows as one."""
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else concatenate(parts)
 

@@ -18,7 +18,7 @@ from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba
 from .._numerics.policies import actions_of, worst_policies
 from ..forecasts._decisions import argmin_first, as_loss, class_expected_losses
-from ._base import Recalibrator, all_classes
+from ._base import Recalibrator, to_matrix
 
 # A smaller shift is rounding.
 _LEAST = 1e-9
@@ -161,7 +161,7 @@ class DecisionRecalibrator(Recalibrator):
             action = self._best(matrix)
             return action, self._shifts(predictions, matrix, action, directions)
 
-        shifts = _repeated(self, predictions.matrix, next_round)
+        shifts = _iterate_shifts(self, predictions.matrix, next_round)
         self.shifts_ = np.array(shifts).reshape(-1, *self.losses_.T.shape)
         self.n_rounds_ = len(shifts)
 
@@ -184,9 +184,9 @@ class DecisionRecalibrator(Recalibrator):
         return shifts
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        matrix = all_classes(proba)
+        matrix = to_matrix(proba)
         for shift in self.shifts_:
-            matrix = _shifted(matrix, shift[self._best(matrix)])
+            matrix = _apply_shift(matrix, shift[self._best(matrix)])
         return matrix
 
 
@@ -346,16 +346,16 @@ class AnyDecisionRecalibrator(Recalibrator):
                     shift[a] = _mean_residual(now, matrix, action == a)
             return action, shift
 
-        shifts = _repeated(self, predictions.matrix, next_round)
+        shifts = _iterate_shifts(self, predictions.matrix, next_round)
         shape = (-1, self.n_actions, len(predictions.classes))
         self.shifts_ = np.array(shifts).reshape(shape)
         self.policies_ = np.array(policies[: len(shifts)]).reshape(shape)
         self.n_rounds_ = len(shifts)
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        matrix = all_classes(proba)
+        matrix = to_matrix(proba)
         for policy, shift in zip(self.policies_, self.shifts_, strict=True):
-            matrix = _shifted(matrix, shift[actions_of(matrix, policy)])
+            matrix = _apply_shift(matrix, shift[actions_of(matrix, policy)])
         return matrix
 
 
@@ -366,7 +366,7 @@ def _mean_residual(predictions, matrix, rows):
     return observed - share @ matrix[rows]
 
 
-def _repeated(
+def _iterate_shifts(
     recalibrator: Any, matrix: np.ndarray, next_round: Callable[[np.ndarray], tuple]
 ) -> list[np.ndarray]:
     """The shifts (A, K) of all rounds, until one of them is 0, or `max_rounds` are made.
@@ -379,7 +379,7 @@ def _repeated(
         if not shift.any():
             return shifts
         shifts.append(shift)
-        matrix = _shifted(matrix, shift[action])
+        matrix = _apply_shift(matrix, shift[action])
     warn(
         f"{type(recalibrator).__name__} has not ended after max_rounds={recalibrator.max_rounds} "
         "rounds; the shifts so far are kept. Set a larger max_rounds, or a smaller level.",
@@ -388,7 +388,7 @@ def _repeated(
     return shifts[:-1]
 
 
-def _shifted(matrix, shift):
+def _apply_shift(matrix, shift):
     """Probabilities (n, K) next to those plus shifts (n, K); rows without a shift stay."""
     moves = shift.any(axis=1)
     out = matrix.copy()
@@ -434,11 +434,11 @@ def best_shift(
     mean = share @ directions[label] - (share @ matrix) @ directions  # (d,)
     vector = directions @ mean
     shifted = onto_simplex(matrix + vector)
-    squares = min(_surprise(mean, rows, share, directions) for rows in (matrix, shifted))
+    squares = min(_mahalanobis_square(mean, rows, share, directions) for rows in (matrix, shifted))
     return Shift(vector, float(chi2.sf(squares, directions.shape[1])))
 
 
-def _surprise(
+def _mahalanobis_square(
     mean: np.ndarray, matrix: np.ndarray, share: np.ndarray, directions: np.ndarray
 ) -> float:
     """mᵀ C⁻¹ m with the covariance C of the mean residual if labels follow these probabilities."""

@@ -16,7 +16,7 @@ from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ..forecasts._quantile import check_same_levels
 from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps
-from ._responses import aligned_proba
+from ._responses import align_proba
 
 # Attributes that a fit on probabilities sets, and one on forecasts does not.
 _OF_CLASSES = ("classes_", "n_features_in_", "feature_names_in_")
@@ -27,7 +27,7 @@ _SAME_LEVELS = (
 )
 
 
-def has_classes(recalibrator: Any) -> bool:
+def check_fitted_on_classes(recalibrator: Any) -> bool:
     """Whether it is not fitted on forecasts of a number, which have no classes."""
     if recalibrator._kind == "forecasts":
         raise AttributeError(
@@ -37,7 +37,7 @@ def has_classes(recalibrator: Any) -> bool:
     return True
 
 
-class EitherRecalibrator(Recalibrator):
+class ClassOrForecastRecalibrator(Recalibrator):
     """Maps whichever it is fitted on: `_fit` and `_map` get probabilities or forecasts."""
 
     labels: ArrayLike | None
@@ -89,9 +89,11 @@ class EitherRecalibrator(Recalibrator):
         self._kind = "forecasts"
         return data
 
-    predict_proba = available_if(has_classes)(Recalibrator.predict_proba)
-    predict = available_if(has_classes)(Recalibrator.predict)
-    get_feature_names_out = available_if(has_classes)(Recalibrator.get_feature_names_out)
+    predict_proba = available_if(check_fitted_on_classes)(Recalibrator.predict_proba)
+    predict = available_if(check_fitted_on_classes)(Recalibrator.predict)
+    get_feature_names_out = available_if(check_fitted_on_classes)(
+        Recalibrator.get_feature_names_out
+    )
 
     def transform(self, X: Any) -> Any:
         """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.
@@ -149,7 +151,7 @@ class EitherRecalibrator(Recalibrator):
         return tags
 
 
-class IdentityRecalibrator(EitherRecalibrator):
+class IdentityRecalibrator(ClassOrForecastRecalibrator):
     """Leaves the probabilities, or the forecasts of a number, as they are.
 
     It stands for "no recalibration" where a recalibrator is expected: as one value of a pipeline
@@ -241,13 +243,13 @@ class FitData(NamedTuple):
             made = f"those that {type(recalibrator).__name__} makes of it"
             check_same_levels({"X": X, made: forecast}, _SAME_LEVELS)
             return forecast.crps(code)
-        proba = aligned_proba(recalibrator, X, self.classes)
+        proba = align_proba(recalibrator, X, self.classes)
         if uniform > 0:
             proba = (1 - uniform) * proba + uniform / proba.shape[1]
         return PROPER_LOSSES[scoring](proba[:, 1] if proba.shape[1] == 2 else proba, code)
 
 
-def fit_data(data: Any) -> FitData:
+def to_fit_data(data: Any) -> FitData:
     """`Predictions` or `ForecastData` as the arguments of `fit`."""
     if data.kind == "forecasts":
         X, y, code, classes = data.forecast, data.value, data.value, None

@@ -10,9 +10,9 @@ from .._inputs.arrays import format_values
 from .._inputs.probabilities import SUM_TOLERANCE
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator
-from ._formulas import alone, formulas_of, pieces_of
+from ._formulas import sql_expressions, to_piecewise_linear, unwrap_single_candidate
 from ._isotonic import IsotonicRecalibrator
-from ._sql import PREFIX, number
+from ._sql import PREFIX, float_literal
 
 
 def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> list[str]:
@@ -82,16 +82,17 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
             f"columns must not begin with {PREFIX!r}, as names within the expressions do; found "
             f"{format_values(np.array(given))}. Rename them."
         )
-    names = [quoted(name) for name in given]
+    names = [quote_name(name) for name in given]
     if len(classes) == 2:
-        formula = formulas_of(recalibrator, names[-1:])[0]
+        formula = sql_expressions(recalibrator, names[-1:])[0]
         positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formula} END"
         return [f"1e0 - {positive}", positive]
     conditions = [f"{name} BETWEEN 0e0 AND 1e0" for name in names]
-    conditions.append(f"abs({' + '.join(names)} - 1e0) <= {number(SUM_TOLERANCE)}")
+    conditions.append(f"abs({' + '.join(names)} - 1e0) <= {float_literal(SUM_TOLERANCE)}")
     is_valid = " AND ".join(conditions)
     return [
-        f"CASE WHEN {is_valid} THEN {formula} END" for formula in formulas_of(recalibrator, names)
+        f"CASE WHEN {is_valid} THEN {formula} END"
+        for formula in sql_expressions(recalibrator, names)
     ]
 
 
@@ -133,7 +134,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     array([0. , 0.5])
     """
     classes = check_writable(recalibrator)
-    chosen = alone(recalibrator)
+    chosen = unwrap_single_candidate(recalibrator)
     if not isinstance(chosen, IsotonicRecalibrator | IntervalBinningRecalibrator):
         raise ValueError(
             "recalibrator must be an interval map, IsotonicRecalibrator() or "
@@ -141,7 +142,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
             f"one; found {type(chosen).__name__}. Use export_sql, and fitted attributes for the "
             "parameters."
         )
-    maps = [pieces_of(chosen, learned) for learned in chosen.maps_]
+    maps = [to_piecewise_linear(chosen, learned) for learned in chosen.maps_]
     of_class = classes[-len(maps) :]
     table = {"class": np.repeat(of_class, [len(pieces.start) for pieces in maps])}
     for name in ("start", "value", "slope"):
@@ -149,7 +150,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     return table
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name in SQL."""
     return '"' + name.replace('"', '""') + '"'
 

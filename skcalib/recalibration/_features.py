@@ -17,10 +17,10 @@ from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import log_probabilities, log_softmax, softmax
 from .._statistics.base import TIE
 from ._auto import AutoRecalibrator
-from ._base import Recalibrator, accuracy, all_classes, check_calibration_data
+from ._base import Recalibrator, accuracy, check_calibration_data, to_matrix
 from ._checks import check_recalibrator
-from ._either import FitData, fit_data
-from ._responses import aligned_proba
+from ._either import FitData, to_fit_data
+from ._responses import align_proba
 
 _N_FOLDS = 5
 
@@ -235,7 +235,9 @@ class FeatureRecalibrator(Recalibrator):
         columns, used = _columns(given, n), positive_weight_rows(sample_weight, n)
         self.given_columns_ = list(columns)
         self._given = [Feature(name, column, n, used) for name, column in columns.items()]
-        self._predicted = [Feature("X", column, len(column)) for column in _told(data.matrix)]
+        self._predicted = [
+            Feature("X", column, len(column)) for column in _free_columns(data.matrix)
+        ]
         design = self._design(data.matrix, columns, n, used)
         # labels come last, so that they do not tell which fold a sample is in
         order = np.lexsort((data.label, data.weight, *design.T, *data.matrix.T))
@@ -244,7 +246,7 @@ class FeatureRecalibrator(Recalibrator):
 
     def _fit(self, data: Any, design: Any = None) -> None:
         plain = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        examples = fit_data(data)
+        examples = to_fit_data(data)
         self.recalibrator_ = examples.fitted(plain)
         self.p_value_, self.n_rounds_, self.scale_ = 1.0, 0, 0.0
         self._rounds: list[list[Any]] = []
@@ -254,8 +256,8 @@ class FeatureRecalibrator(Recalibrator):
         fold = rng.permutation(len(data.label)) % _N_FOLDS
         is_category = [one.is_category for one in (*self._predicted, *self._given)]
 
-        def growth(is_train: np.ndarray, k: int) -> _Growth:
-            return _Growth(examples, plain, design, is_category, is_train, fold == k)
+        def growth(is_train: np.ndarray, k: int) -> _BoostingRun:
+            return _BoostingRun(examples, plain, design, is_category, is_train, fold == k)
 
         looks = [growth(fold < k, k) for k in range(_FIRST_LOOK, _N_FOLDS)]
         self.p_value_ = float(combine_pvalues([look.p_value(rng) for look in looks]).pvalue)
@@ -279,13 +281,13 @@ class FeatureRecalibrator(Recalibrator):
 
     def _design(self, matrix: np.ndarray, columns: dict, n: int, used: Any) -> np.ndarray:
         """Codes of the predictions (m, K) and of the features of those among n that are used."""
-        known = zip(self._predicted, _told(matrix), strict=True)
+        known = zip(self._predicted, _free_columns(matrix), strict=True)
         told = zip(self._given, columns.values(), strict=True)
         codes = [one.codes(column, len(matrix)) for one, column in known]
         return np.column_stack([*codes, *(one.codes(column, n)[used] for one, column in told)])
 
     def _map(self, proba: Any, given: Any = None) -> Any:
-        matrix, n = all_classes(proba), len(proba)
+        matrix, n = to_matrix(proba), len(proba)
         columns, expected = _columns(given, n), self.given_columns_
         found = list(columns)
         is_unnamed = are_unnamed(found, "given") or are_unnamed(expected, "given")
@@ -295,7 +297,7 @@ class FeatureRecalibrator(Recalibrator):
                 f"{format_values(expected)}; found {format_values(found)}. Pass the same columns."
             )
         design = self._design(matrix, columns, n, slice(None))
-        calibrated = aligned_proba(self.recalibrator_, matrix, self.classes_)
+        calibrated = align_proba(self.recalibrator_, matrix, self.classes_)
         if not self.n_rounds_:
             return calibrated
         correction = sum(_correction(trees, design) for trees in self._rounds)
@@ -412,7 +414,7 @@ class FeatureRecalibrator(Recalibrator):
         return accuracy(y, self.predict(X, given=given), self.classes_, sample_weight)
 
 
-class _Growth:
+class _BoostingRun:
     """A plain map that is fitted to some samples, and corrections of it; judged on others."""
 
     def __init__(
@@ -426,7 +428,7 @@ class _Growth:
     ) -> None:
         fitted = examples.fitted(plain, is_train)
         self.plain = log_probabilities(
-            aligned_proba(fitted, examples.X, np.asarray(examples.classes))
+            align_proba(fitted, examples.X, np.asarray(examples.classes))
         )
         self.correction = np.zeros_like(self.plain)
         self.examples, self.design, self.is_category = examples, design, is_category
@@ -486,7 +488,7 @@ def _columns(given: Any, n: int) -> dict[Any, Any]:
     return to_columns(given, n, "given", "the features of each sample")
 
 
-def _told(matrix: np.ndarray) -> np.ndarray:
+def _free_columns(matrix: np.ndarray) -> np.ndarray:
     """The columns of probabilities, but the first of two."""
     return matrix.T[-1:] if matrix.shape[1] == 2 else matrix.T
 

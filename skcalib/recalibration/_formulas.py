@@ -24,17 +24,17 @@ from ._spline import SplineRecalibrator, spline_pieces
 from ._sql import (
     HIGHEST,
     LOWEST,
-    Layers,
+    Subqueries,
     clip,
-    clipped_logs,
-    divided,
+    clip_expression,
     expit,
+    float_literal,
     from_point,
-    let,
     linear,
+    log_expressions,
     logs_of,
-    number,
-    of_clipped,
+    normalize_expressions,
+    parenthesize,
     share,
     shares_of,
     softmax,
@@ -43,7 +43,7 @@ from ._sql import (
 from ._updating import ClosedTestRecalibrator
 
 
-def alone(recalibrator: Any) -> Any:
+def unwrap_single_candidate(recalibrator: Any) -> Any:
     """The recalibrator itself, or the one that has all the weight of an average."""
     is_auto = isinstance(recalibrator, AutoRecalibrator)
     return (
@@ -61,7 +61,7 @@ class Pieces(NamedTuple):
     slope: np.ndarray
 
 
-def pieces_of(recalibrator: Any, learned: Any) -> Pieces:
+def to_piecewise_linear(recalibrator: Any, learned: Any) -> Pieces:
     """The map of one class of an interval recalibrator."""
     if isinstance(recalibrator, IsotonicRecalibrator):
         knots, values = learned
@@ -81,7 +81,7 @@ def pieces_of(recalibrator: Any, learned: Any) -> Pieces:
 
 
 @singledispatch
-def formulas_of(recalibrator: Any, names: list[str]) -> list[str]:
+def sql_expressions(recalibrator: Any, names: list[str]) -> list[str]:
     """The map as formulas, one for two classes or K, of the names of the probabilities."""
     raise ValueError(
         "recalibrator must have a map that a formula can express; found "
@@ -89,49 +89,57 @@ def formulas_of(recalibrator: Any, names: list[str]) -> list[str]:
     )
 
 
-@formulas_of.register
+@sql_expressions.register
 def _(recalibrator: IdentityRecalibrator, names: list[str]) -> list[str]:
     return names
 
 
-@formulas_of.register
+@sql_expressions.register
 def _(recalibrator: AutoRecalibrator, names: list[str]) -> list[str]:
-    if (only := alone(recalibrator)) is not recalibrator:
-        return formulas_of(only, names)
+    if (only := unwrap_single_candidate(recalibrator)) is not recalibrator:
+        return sql_expressions(only, names)
     parts = [
-        [f"{number(weight)} * {let(formula)}" for formula in formulas_of(one, names)]
+        [
+            f"{float_literal(weight)} * {parenthesize(formula)}"
+            for formula in sql_expressions(one, names)
+        ]
         for one, weight in zip(
             recalibrator.recalibrators_.values(), recalibrator.weights_.values(), strict=True
         )
     ]
     if recalibrator.uniform_share_ > 0:
-        uniform = number(recalibrator.uniform_share_ / len(recalibrator.classes_))
+        uniform = float_literal(recalibrator.uniform_share_ / len(recalibrator.classes_))
         parts.append([uniform] * len(names))
     return [" + ".join(terms) for terms in zip(*parts, strict=True)]
 
 
-@formulas_of.register(OneVsRestRecalibrator)
-@formulas_of.register(LogisticRecalibrator)
+@sql_expressions.register(OneVsRestRecalibrator)
+@sql_expressions.register(LogisticRecalibrator)
 def _(recalibrator: Any, names: list[str]) -> list[str]:
-    mapped = _of_classes(recalibrator, names)
-    return mapped if len(names) == 1 else divided([let(one) for one in mapped], names)
+    mapped = _class_expressions(recalibrator, names)
+    return (
+        mapped
+        if len(names) == 1
+        else normalize_expressions([parenthesize(one) for one in mapped], names)
+    )
 
 
-@formulas_of.register
+@sql_expressions.register
 def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
     new, old = recalibrator.prevalence_, recalibrator.source_prevalence_
     if np.array_equal(new, old):
         return names
-    both = [let(f"{number(1)} - {names[0]}"), *names] if len(names) == 1 else names
+    both = [parenthesize(f"{float_literal(1)} - {names[0]}"), *names] if len(names) == 1 else names
     parts = [
-        let(linear(0.0, [factor], [name])) for factor, name in zip(new / old, both, strict=True)
+        parenthesize(linear(0.0, [factor], [name]))
+        for factor, name in zip(new / old, both, strict=True)
     ]
-    total = let(" + ".join(parts))
-    shares = [share(part, total, number(one)) for part, one in zip(parts, new, strict=True)]
+    total = parenthesize(" + ".join(parts))
+    shares = [share(part, total, float_literal(one)) for part, one in zip(parts, new, strict=True)]
     return shares[-len(names) :]
 
 
-@formulas_of.register
+@sql_expressions.register
 def _(recalibrator: LogScaleRecalibrator, names: list[str]) -> list[str]:
     check_is_of_probabilities(recalibrator)
     smallest = recalibrator.smallest_probability_
@@ -146,18 +154,18 @@ def _(recalibrator: LogScaleRecalibrator, names: list[str]) -> list[str]:
         def of_kept(kept: str) -> str:
             return expit(linear(constant, slope, logs_of(kept)))
 
-        return [of_clipped(names[0], smallest, positive, of_kept)]
-    return softmax(clipped_logs(names, smallest), -np.log(smallest), matrix, shift)
+        return [clip_expression(names[0], smallest, positive, of_kept)]
+    return softmax(log_expressions(names, smallest), -np.log(smallest), matrix, shift)
 
 
-@formulas_of.register
+@sql_expressions.register
 def _(recalibrator: ClosedTestRecalibrator, names: list[str]) -> list[str]:
     if recalibrator.chosen_ == "none" and recalibrator.input_type == "probabilities":
         return names
-    return formulas_of.dispatch(LogScaleRecalibrator)(recalibrator, names)
+    return sql_expressions.dispatch(LogScaleRecalibrator)(recalibrator, names)
 
 
-@formulas_of.register
+@sql_expressions.register
 def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[str]:
     check_is_of_probabilities(recalibrator)
     smallest, inverse = recalibrator.smallest_probability_, 1 / recalibrator.temperature_
@@ -168,113 +176,119 @@ def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[s
             return recalibrator._map(ends)[:, 1]
 
         def mixture(kept: str) -> str:
-            tempered = let(expit(linear(0.0, [inverse, -inverse], logs_of(kept))))
+            tempered = parenthesize(expit(linear(0.0, [inverse, -inverse], logs_of(kept))))
             return linear(rest / 2, shares, [tempered, kept])
 
-        return [of_clipped(names[0], smallest, positive, mixture)]
-    logs, n_classes = clipped_logs(names, smallest), len(names)
+        return [clip_expression(names[0], smallest, positive, mixture)]
+    logs, n_classes = log_expressions(names, smallest), len(names)
     tempered, given = (
         softmax(logs, -np.log(smallest), factor * np.eye(n_classes), np.zeros(n_classes))
         for factor in (inverse, 1.0)
     )
     return [
-        clip(let(linear(rest / n_classes, shares, [let(t), let(g)])), LOWEST, HIGHEST)
+        clip(
+            parenthesize(linear(rest / n_classes, shares, [parenthesize(t), parenthesize(g)])),
+            LOWEST,
+            HIGHEST,
+        )
         for t, g in zip(tempered, given, strict=True)
     ]
 
 
 @singledispatch
-def layered_of(recalibrator: Any, names: list[str], layers: Layers) -> list[str]:
+def sql_expressions_in_layers(recalibrator: Any, names: list[str], layers: Subqueries) -> list[str]:
     """The map as formulas of names that it adds in layers, where it uses an expression often."""
-    return formulas_of(recalibrator, names)
+    return sql_expressions(recalibrator, names)
 
 
-@layered_of.register(OneVsRestRecalibrator)
-@layered_of.register(LogisticRecalibrator)
-def _(recalibrator: Any, names: list[str], layers: Layers) -> list[str]:
-    mapped = _of_classes(recalibrator, names)
-    return mapped if len(names) == 1 else divided(layers.named(mapped), names)
+@sql_expressions_in_layers.register(OneVsRestRecalibrator)
+@sql_expressions_in_layers.register(LogisticRecalibrator)
+def _(recalibrator: Any, names: list[str], layers: Subqueries) -> list[str]:
+    mapped = _class_expressions(recalibrator, names)
+    return mapped if len(names) == 1 else normalize_expressions(layers.named(mapped), names)
 
 
-@layered_of.register
-def _(recalibrator: RecalibratorChain, names: list[str], layers: Layers) -> list[str]:
-    first = layered_of(recalibrator.first_, names, layers)
-    return layered_of(recalibrator.second_, layers.named(first), layers)
+@sql_expressions_in_layers.register
+def _(recalibrator: RecalibratorChain, names: list[str], layers: Subqueries) -> list[str]:
+    first = sql_expressions_in_layers(recalibrator.first_, names, layers)
+    return sql_expressions_in_layers(recalibrator.second_, layers.named(first), layers)
 
 
-@layered_of.register
-def _(recalibrator: ScalingBinningRecalibrator, names: list[str], layers: Layers) -> list[str]:
-    results = layers.named(layered_of(recalibrator.recalibrator_, names, layers))
+@sql_expressions_in_layers.register
+def _(recalibrator: ScalingBinningRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
+    results = layers.named(sql_expressions_in_layers(recalibrator.recalibrator_, names, layers))
     binned = [
-        steps(name, one.cuts, [*map(number, one.values)])
+        steps(name, one.cuts, [*map(float_literal, one.values)])
         for name, one in zip(results, recalibrator.maps_, strict=True)
     ]
-    return binned if len(names) == 1 else divided(layers.named(binned), results)
+    return binned if len(names) == 1 else normalize_expressions(layers.named(binned), results)
 
 
-@layered_of.register(MatrixScalingRecalibrator)
-@layered_of.register(DirichletRecalibrator)
-def _(recalibrator: Any, names: list[str], layers: Layers) -> list[str]:
+@sql_expressions_in_layers.register(MatrixScalingRecalibrator)
+@sql_expressions_in_layers.register(DirichletRecalibrator)
+def _(recalibrator: Any, names: list[str], layers: Subqueries) -> list[str]:
     if len(names) == 1:
-        return formulas_of(recalibrator, names)
+        return sql_expressions(recalibrator, names)
     factors, shifts = recalibrator._linear_map()
-    logs = layers.named(clipped_logs(names, recalibrator.smallest_probability_))
+    logs = layers.named(log_expressions(names, recalibrator.smallest_probability_))
     scores = [linear(shift, own, logs) for shift, own in zip(shifts, factors, strict=True)]
     shares = layers.named(shares_of(layers.named(scores)))
     return [clip(share, LOWEST, HIGHEST) for share in shares]
 
 
-@layered_of.register
-def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Layers) -> list[str]:
+@sql_expressions_in_layers.register
+def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
     n_classes, least = len(recalibrator.classes_), np.log(LEAST)
-    base = layers.named(layered_of(recalibrator.base_, names, layers))
-    proba = [let(f"{number(1)} - {base[0]}"), *base] if len(base) == 1 else base
-    logs = layers.named(clipped_logs(proba, recalibrator.smallest_probability_))
-    kept = [steps(log, np.array([least]), [number(least), log]) for log in logs]
-    mean = f"{let(' + '.join(kept))} / {number(n_classes)}"
+    base = layers.named(sql_expressions_in_layers(recalibrator.base_, names, layers))
+    proba = [parenthesize(f"{float_literal(1)} - {base[0]}"), *base] if len(base) == 1 else base
+    logs = layers.named(log_expressions(proba, recalibrator.smallest_probability_))
+    kept = [steps(log, np.array([least]), [float_literal(least), log]) for log in logs]
+    mean = f"{parenthesize(' + '.join(kept))} / {float_literal(n_classes)}"
     relative = layers.named([f"{one} - {mean}" for one in kept])
     pairs = zip(*np.triu_indices(n_classes), strict=True)
     terms = [f"{relative[i]} * {relative[j]}" for i, j in pairs]
     shifts, factors = recalibrator.intercept_, recalibrator.coef_.T
     scores = [
-        f"{log} + {let(linear(shift, own, terms))}"
+        f"{log} + {parenthesize(linear(shift, own, terms))}"
         for log, shift, own in zip(logs, shifts, factors, strict=True)
     ]
     shares = shares_of(layers.named(scores))[-len(names) :]
-    return [clip(let(share), LOWEST, HIGHEST) for share in shares]
+    return [clip(parenthesize(share), LOWEST, HIGHEST) for share in shares]
 
 
-@formulas_of.register(RecalibratorChain)
-@formulas_of.register(ScalingBinningRecalibrator)
-@formulas_of.register(PairwiseScalingRecalibrator)
+@sql_expressions.register(RecalibratorChain)
+@sql_expressions.register(ScalingBinningRecalibrator)
+@sql_expressions.register(PairwiseScalingRecalibrator)
 def _(recalibrator: Any, names: list[str]) -> list[str]:
-    layers = Layers(names)
-    return [layers.around(formula) for formula in layered_of(recalibrator, names, layers)]
+    layers = Subqueries(names)
+    return [
+        layers.around(formula) for formula in sql_expressions_in_layers(recalibrator, names, layers)
+    ]
 
 
-def _of_classes(recalibrator: Any, names: list[str]) -> list[str]:
+def _class_expressions(recalibrator: Any, names: list[str]) -> list[str]:
     """The map of each class as a formula, or of the last of two."""
     return [
-        _of_class(recalibrator, name, learned)
+        _class_expression(recalibrator, name, learned)
         for name, learned in zip(names, recalibrator.maps_, strict=True)
     ]
 
 
-def _of_class(recalibrator: Any, name: str, learned: Any) -> str:
+def _class_expression(recalibrator: Any, name: str, learned: Any) -> str:
     """The map of one class as a formula."""
     if isinstance(recalibrator, VennAbersRecalibrator):
         (from_knot, lower), (to_knot, upper) = learned
-        low = let(steps(name, from_knot, [*map(number, [0.0, *lower])]))
-        high = let(steps(name, to_knot, [*map(number, [*upper, 1.0])], closed=True))
-        return f"{high} / ({number(1)} - {low} + {high})"
+        low = parenthesize(steps(name, from_knot, [*map(float_literal, [0.0, *lower])]))
+        high = parenthesize(steps(name, to_knot, [*map(float_literal, [*upper, 1.0])], closed=True))
+        return f"{high} / ({float_literal(1)} - {low} + {high})"
     if not isinstance(recalibrator, LogisticRecalibrator):
-        found = pieces_of(recalibrator, learned)
+        found = to_piecewise_linear(recalibrator, learned)
         pieces = [
             linear(value, [slope], [from_point(name, start)])
             for start, value, slope in zip(*found, strict=True)
         ]
         return steps(name, found.start[1:], pieces)
-    return of_clipped(
+    return clip_expression(
         name,
         recalibrator.smallest_probability_,
         lambda ends: recalibrator._map_binary(ends, learned),
@@ -287,7 +301,7 @@ def _log_odds_of(recalibrator: LogisticRecalibrator, logs: list[str], learned: A
     if isinstance(recalibrator, BetaRecalibrator):
         c, a, b = learned
         return linear(c, [a, -b], logs)
-    x = let(" - ".join(logs))
+    x = parenthesize(" - ".join(logs))
     if not isinstance(recalibrator, SplineRecalibrator):
         powers = [" * ".join([x] * power) for power in range(1, len(learned))]
         return linear(learned[0], learned[1:], powers)
@@ -295,9 +309,9 @@ def _log_odds_of(recalibrator: LogisticRecalibrator, logs: list[str], learned: A
     pieces = []
     for origin, coefficients in zip([knots[0], *knots], spline_pieces(knots, values), strict=True):
         distance = from_point(x, origin)
-        piece = number(coefficients[-1])
+        piece = float_literal(coefficients[-1])
         for coefficient in coefficients[-2::-1]:
-            piece = f"{number(coefficient)} + {distance} * ({piece})"
+            piece = f"{float_literal(coefficient)} + {distance} * ({piece})"
         pieces.append(piece)
     return steps(x, knots, pieces)
 

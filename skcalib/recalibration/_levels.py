@@ -192,7 +192,7 @@ def _level_intervals(data: ForecastData) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
-def spread_p_value(data: ForecastData) -> float:
+def normal_score_p_value(data: ForecastData) -> float:
     """The two-sided p-value of Σz², by χ², where z is the normal score of an outcome's level.
 
     Of a level in an interval, z² is the mean over the interval. That varies less, so that the
@@ -294,7 +294,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             targets = 1 - 2 * self.levels_[: (len(self.levels_) + 1) // 2]
         offsets = np.array(
             [
-                _ranked(score, data.weight, target)
+                _select_rank(score, data.weight, target)
                 for score, target in zip(scores.T, targets, strict=False)
             ]
         )
@@ -315,7 +315,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
         quantiles = _quantiles(forecast, self.levels_) + self.offsets_
         if self.method == "levels":
             return QuantileForecast(np.maximum.accumulate(quantiles, axis=1), self.levels_)
-        return QuantileForecast(_nested(quantiles), self.levels_)
+        return QuantileForecast(_enforce_nesting(quantiles), self.levels_)
 
     def _check_levels(self, forecast: Forecast) -> np.ndarray:
         if self.levels is not None:
@@ -335,13 +335,13 @@ def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
     return forecast.quantiles(levels)
 
 
-def _ranked(score: np.ndarray, weight: np.ndarray, level: float) -> Any:
+def _select_rank(score: np.ndarray, weight: np.ndarray, level: float) -> Any:
     """The least score whose rank has at least this level; infinity if there is none."""
     order = np.argsort(score, kind="stable")
     return least_rank(score[order], rank_levels(weight[order]), level)
 
 
-def _nested(quantiles: np.ndarray) -> np.ndarray:
+def _enforce_nesting(quantiles: np.ndarray) -> np.ndarray:
     """Quantiles (n, K) whose central intervals contain the inner ones."""
     n_low = quantiles.shape[1] // 2
     low, high = quantiles[:, :n_low].copy(), quantiles[:, ::-1][:, :n_low].copy()

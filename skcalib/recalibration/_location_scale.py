@@ -148,7 +148,9 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
         forecast, is_log = data.forecast, self.scoring == "log"
         mean, std = centre_and_spread(forecast)
         unit = _unit(data.value, mean, std)
-        score = _scaled(_log_score(forecast, std) if is_log else _crps(forecast), unit, is_log)
+        score = _make_scaled_score(
+            _log_score(forecast, std) if is_log else _crps(forecast), unit, is_log
+        )
         prior = share_of_prior(data, self.prior_weight)
         value, mean, std = data.value / unit, mean / unit, std / unit
         problem = LocationScaleProblem(value, mean, std, data.weight, score, is_log, prior)
@@ -180,7 +182,7 @@ def _unit(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
     return float(power_of_two(np.array([largest]), 0).item())
 
 
-def _scaled(score: Any, unit: float, is_log: bool) -> Any:
+def _make_scaled_score(score: Any, unit: float, is_log: bool) -> Any:
     """The score of forecasts and outcomes in this unit."""
 
     def scaled(y):

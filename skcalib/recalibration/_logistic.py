@@ -14,7 +14,7 @@ from .._numerics.logits import clip_proba, log_odds, log_probabilities, smallest
 from ._base import (
     PRIOR_CONSTRAINTS,
     WEIGHT_OF_CLASSES,
-    Outcomes,
+    PooledOutcomes,
     Recalibrator,
     one_vs_rest,
     outcomes_of_classes,
@@ -52,7 +52,7 @@ class LogisticRecalibrator(Recalibrator):
             table = np.array(self.maps_)
             self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
-    def _fit_outcomes(self, problem: Outcomes) -> Any:
+    def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
         """The map of one class: the coefficients of the log-odds, the intercept first."""
         design = np.vander(logit(problem.points), self._degree + 1, increasing=True)
         fit = logistic_fit(design, problem.mass, np.eye(self._degree + 1)[1])
@@ -374,7 +374,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         super().__init__(prior_weight=prior_weight, labels=labels)
         self.parameters = parameters
 
-    def _fit_outcomes(self, problem: Outcomes) -> np.ndarray:
+    def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
         # logs of probabilities relative to the one that c need not move
         offset = np.log(2) if self.parameters == "ab" else 0.0
         rising = log_probabilities(problem.points) + offset

@@ -20,9 +20,9 @@ from .._numerics.logits import (
 )
 from .._numerics.scaling import separate_preconditioner, softmax_regression
 from .._numerics.scaling_designs import Affine
-from ._base import Recalibrator, all_classes, is_smooth
+from ._base import Recalibrator, is_smooth, to_matrix
 from ._binning import check_has_classes
-from ._either import fit_data
+from ._either import to_fit_data
 from ._scaling import PENALTY, MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
@@ -154,7 +154,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         weight, n_classes = predictions.weight, len(predictions.classes)
         task = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
         check_memory(16.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
-        self.base_ = fit_data(predictions).fitted(self._first)
+        self.base_ = to_fit_data(predictions).fitted(self._first)
         check_has_classes(self.base_, predictions.classes)
         self._is_smooth = is_smooth(self.base_)
         proba = self.base_.predict_proba(predictions.matrix)
@@ -190,7 +190,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         self.coef_, self.intercept_ = coef / scale, -centre @ coef
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        mapped = self.base_.predict_proba(all_classes(proba))
+        mapped = self.base_.predict_proba(to_matrix(proba))
         for rows in row_blocks(len(mapped), len(self.coef_)):
             scores = log_probabilities(mapped[rows], self.smallest_probability_)
             scores += np.einsum("nm,mk->nk", _products(_relative(scores)), self.coef_)

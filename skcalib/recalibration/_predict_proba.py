@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import fit_context
 from ._base import probability_names
-from ._checks import without_method
+from ._checks import reject_method_argument
 from ._cross_fitting import OfClassifier, adopt_features
 
 
@@ -90,7 +90,7 @@ class PredictProba(TransformerMixin, OfClassifier):
 
     _fit_methods = ("fit", "fit_transform")
 
-    @without_method(lambda name: f"response_method={name!r}")
+    @reject_method_argument(lambda name: f"response_method={name!r}")
     def __init__(
         self,
         estimator: Any,

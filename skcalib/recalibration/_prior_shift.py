@@ -12,7 +12,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.newton import ROUNDING, line_search, nonnegative_step
-from ._base import Recalibrator, all_classes
+from ._base import Recalibrator, to_matrix
 
 # Prevalences sum to 1 up to this.
 _SUM_TOLERANCE = 1e-6
@@ -200,7 +200,7 @@ class PriorShiftRecalibrator(Recalibrator):
         self : object
             The adapted recalibrator.
         """
-        proba = all_classes(check_predict_input(self, X))
+        proba = to_matrix(check_predict_input(self, X))
         if self.prevalence is not None:
             raise ValueError(
                 f"prevalence must be None if it is to be estimated; found {self.prevalence!r}. "
@@ -272,10 +272,10 @@ class PriorShiftRecalibrator(Recalibrator):
             )
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        matrix = all_classes(proba)
+        matrix = to_matrix(proba)
         if np.array_equal(self.prevalence_, self.source_prevalence_):
             return matrix.copy()
-        return moved(matrix, self.source_prevalence_, self.prevalence_)
+        return shift_prevalence(matrix, self.source_prevalence_, self.prevalence_)
 
 
 def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
@@ -332,7 +332,7 @@ def _gap_of_means(predictions: Predictions, observed: np.ndarray) -> str:
     )
 
 
-def moved(proba: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+def shift_prevalence(proba: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """p_k new_k / old_k of rows (n, K), divided by their sums; where these are 0, it is `new`."""
     product = proba * (new / old)
     total = product.sum(axis=1, keepdims=True)

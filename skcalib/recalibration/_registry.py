@@ -6,9 +6,9 @@ from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualFo
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
 from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
-from ._either import EitherRecalibrator, IdentityRecalibrator, fit_data
+from ._either import ClassOrForecastRecalibrator, IdentityRecalibrator, to_fit_data
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
-from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, spread_p_value
+from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, normal_score_p_value
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._pairwise import WEAKLY_PENALISED, PairwiseScalingRecalibrator
@@ -74,7 +74,7 @@ RECALIBRATORS = {
 }
 
 
-class RecalibratorChain(EitherRecalibrator):
+class RecalibratorChain(ClassOrForecastRecalibrator):
     """Recalibrators one after another, each fitted on what the one before it returns.
 
     Unlike a pipeline it hands the weights to all of them.
@@ -86,7 +86,7 @@ class RecalibratorChain(EitherRecalibrator):
         self.labels = labels
 
     def _fit(self, data: Any) -> None:
-        given = fit_data(data)
+        given = to_fit_data(data)
         self.first_ = given.fitted(self.first)
         self.second_ = given._replace(X=self.first_.transform(given.X)).fitted(self.second)
 
@@ -163,6 +163,6 @@ def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, A
 
 def remedy_of_spread(data: Any, names: list[str]) -> str:
     """The default candidate that mends the spread, if there is one and the spread is wrong."""
-    is_wrong = spread_p_value(data) < _LEAST_P_VALUE
+    is_wrong = normal_score_p_value(data) < _LEAST_P_VALUE
     remedies = ("levels", "scale") if data.forecast._is_grid else ("scale", "levels")
     return next((name for name in remedies if is_wrong and name in names), "none")

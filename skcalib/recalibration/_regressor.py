@@ -15,7 +15,7 @@ from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_o
 from ..forecasts._base import check_coverage, check_outcomes
 from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_grid
-from ._checks import recalibrator_like, without_method
+from ._checks import reject_method_argument, suggest_recalibrator
 from ._cross_fitting import CrossFitting, adopt_features
 
 
@@ -155,7 +155,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     _asks, _passes_by = "transform", "predict_forecast(X, by=...), then .interval(0.9)"
 
-    @without_method(lambda name: f"recalibrator={recalibrator_like(name, 'transform')}")
+    @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
     def __init__(
         self,
         estimator: Any,

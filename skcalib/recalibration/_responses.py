@@ -29,9 +29,9 @@ class FittedClassifier:
     def response(self, X: Any) -> np.ndarray:
         """Probabilities with a column for each class, 0 for one that it has not seen."""
         if self.scale is None:
-            return aligned_proba(self.estimator, X, self.classes)
+            return align_proba(self.estimator, X, self.classes)
         scores = check_scores(self.estimator.decision_function(X), self.estimator)
-        return _aligned(proba_of_scores(scores, self.scale), self.estimator, self.classes)
+        return _align_columns(proba_of_scores(scores, self.scale), self.estimator, self.classes)
 
 
 def fit_classifier(
@@ -53,14 +53,14 @@ def fit_classifier(
     return FittedClassifier(estimator, scale, estimator.classes_ if classes is None else classes)
 
 
-def aligned_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
+def align_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
     """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
     proba = to_numpy(estimator.predict_proba(X, **params))
     check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
-    return _aligned(np.clip(proba, 0, 1), estimator, classes)
+    return _align_columns(np.clip(proba, 0, 1), estimator, classes)
 
 
-def _aligned(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
+def _align_columns(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
     known = estimator.classes_
     if np.array_equal(known, classes):
         return proba

@@ -537,7 +537,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         start[-1] = 1.0
         parameters, change = softmax_regression(
             design,
-            _centred(log_proba),
+            _center_rows(log_proba),
             target,
             predictions.weight,
             start,
@@ -550,10 +550,10 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         return change
 
     def _map_scores(self, log_proba: Array) -> Array:
-        return softmax(linear_scores(self.coef_, self.intercept_, _centred(log_proba)))
+        return softmax(linear_scores(self.coef_, self.intercept_, _center_rows(log_proba)))
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        return _centred(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
+        return _center_rows(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
 
 
 class DirichletRecalibrator(LogScaleRecalibrator):
@@ -719,6 +719,6 @@ def _centre_and_spread(log_proba: Array, predictions: Predictions) -> tuple[np.n
     return to_numpy(centre), np.sqrt(to_numpy(square))
 
 
-def _centred(values: Array) -> Array:
+def _center_rows(values: Array) -> Array:
     """Rows less their means."""
     return values - array_namespace(values).mean(values, axis=1, keepdims=True)

@@ -11,7 +11,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import log_odds
-from ._base import WEIGHT_OF_CLASSES, Outcomes, warn_unless_converged
+from ._base import WEIGHT_OF_CLASSES, PooledOutcomes, warn_unless_converged
 from ._logistic import LogisticRecalibrator
 
 
@@ -142,7 +142,7 @@ class SplineRecalibrator(LogisticRecalibrator):
         self.n_knots = n_knots
         self.smoothing = smoothing
 
-    def _fit_outcomes(self, problem: Outcomes) -> Any:
+    def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
         points = log_odds(problem.points)
         knots = quantile_knots(points, self.n_knots)
         values, smoothing, converged = logistic_spline(

@@ -20,17 +20,17 @@ PREFIX = "skcalib_"
 _LARGEST_EXPONENT = 700.0
 
 
-def let(expression: str) -> str:
+def parenthesize(expression: str) -> str:
     return f"({expression})"
 
 
-def number(value: float) -> str:
+def float_literal(value: float) -> str:
     """A number with all digits; without an exponent it would be a decimal number."""
     digits = repr(float(value))
     return digits if "e" in digits else f"{digits}e0"
 
 
-class Layers:
+class Subqueries:
     """Expressions that have names, one layer after another, each of names of those before it.
 
     Every layer is a query of one row without a table: databases compute these just once.
@@ -61,22 +61,22 @@ class Layers:
 def linear(constant: float, coef: Sequence[float] | np.ndarray, terms: Sequence[str]) -> str:
     """A constant plus multiples of terms."""
     used = [(factor, term) for factor, term in zip(coef, terms, strict=True) if factor != 0]
-    expression = number(constant) if constant != 0 or not used else ""
+    expression = float_literal(constant) if constant != 0 or not used else ""
     for factor, term in used:
-        expression += f" {'-' if factor < 0 else '+'} {number(abs(factor))} * {term}"
+        expression += f" {'-' if factor < 0 else '+'} {float_literal(abs(factor))} * {term}"
     return expression.removeprefix(" + ").strip()
 
 
 def from_point(name: str, point: float) -> str:
     """The distance of a number from a point."""
-    return f"({name} {'+' if point < 0 else '-'} {number(abs(point))})"
+    return f"({name} {'+' if point < 0 else '-'} {float_literal(abs(point))})"
 
 
 def steps(name: str, cuts: np.ndarray, pieces: Sequence[str], *, closed: bool = False) -> str:
     """The first piece whose cut is above the number (closed: or equal), else the last piece."""
     sign = "<=" if closed else "<"
     cases = "".join(
-        f"WHEN {name} {sign} {number(cut)} THEN {piece} "
+        f"WHEN {name} {sign} {float_literal(cut)} THEN {piece} "
         for piece, cut in zip(pieces, cuts, strict=False)
     )
     return f"(CASE {cases}ELSE {pieces[-1]} END)" if cases else f"({pieces[-1]})"
@@ -84,40 +84,44 @@ def steps(name: str, cuts: np.ndarray, pieces: Sequence[str], *, closed: bool = 
 
 def clip(expression: str, low: float, high: float) -> str:
     """The expression between two numbers; LEAST and GREATEST would turn a missing one into low."""
-    return steps(expression, np.array([low, high]), [number(low), expression, number(high)])
+    return steps(
+        expression, np.array([low, high]), [float_literal(low), expression, float_literal(high)]
+    )
 
 
-def of_clipped(name: str, smallest: float, mapping: Callable, write: Callable[[str], str]) -> str:
+def clip_expression(
+    name: str, smallest: float, mapping: Callable, write: Callable[[str], str]
+) -> str:
     """A formula of a clipped probability; the results at both ends are computed in Python."""
     ends = np.array([smallest, 1 - smallest])
-    at_low, at_high = map(number, mapping(ends))
+    at_low, at_high = map(float_literal, mapping(ends))
     return steps(name, ends, [at_low, write(name), at_high])
 
 
 def logs_of(name: str) -> list[str]:
     """The logarithms of a probability and of the other one."""
-    return [f"ln({name})", f"ln({number(1)} - {name})"]
+    return [f"ln({name})", f"ln({float_literal(1)} - {name})"]
 
 
-def clipped_logs(names: list[str], smallest: float) -> list[str]:
+def log_expressions(names: list[str], smallest: float) -> list[str]:
     """The logarithms of clipped probabilities."""
-    return [let(f"ln({clip(name, smallest, 1 - smallest)})") for name in names]
+    return [parenthesize(f"ln({clip(name, smallest, 1 - smallest)})") for name in names]
 
 
 def expit(expression: str) -> str:
     """The probability of log-odds, kept away from 0 and 1."""
-    kept = clip(let(expression), -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
-    return f"{number(1)} / ({number(1)} + exp(-{kept}))"
+    kept = clip(parenthesize(expression), -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
+    return f"{float_literal(1)} / ({float_literal(1)} + exp(-{kept}))"
 
 
 def share(part: str, total: str, otherwise: str) -> str:
     """A part divided by the total; otherwise, if that is 0."""
-    return f"COALESCE({part} / NULLIF({total}, {number(0)}), {otherwise})"
+    return f"COALESCE({part} / NULLIF({total}, {float_literal(0)}), {otherwise})"
 
 
-def divided(mapped: list[str], names: list[str]) -> list[str]:
+def normalize_expressions(mapped: list[str], names: list[str]) -> list[str]:
     """Mapped probabilities divided by their sum; if that is 0, the predicted ones."""
-    total, rest = let(" + ".join(mapped)), " + ".join(names)
+    total, rest = parenthesize(" + ".join(mapped)), " + ".join(names)
     return [
         share(part, total, f"{name} / ({rest})") for part, name in zip(mapped, names, strict=True)
     ]
@@ -132,15 +136,15 @@ def softmax(
     """
     shares = []
     for k in range(len(coef)):
-        terms = [number(1)]
+        terms = [float_literal(1)]
         for j in range(len(coef)):
             if j != k:
                 slope, shift = coef[j] - coef[k], intercept[j] - intercept[k]
-                exponent = let(linear(shift, slope, logs))
+                exponent = parenthesize(linear(shift, slope, logs))
                 if np.abs(slope).sum() * largest + abs(shift) > _LARGEST_EXPONENT:
                     exponent = clip(exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
                 terms.append(f"exp({exponent})")
-        share = let(f"{number(1)} / ({' + '.join(terms)})")
+        share = parenthesize(f"{float_literal(1)} / ({' + '.join(terms)})")
         shares.append(clip(share, LOWEST, HIGHEST))
     return shares
 
@@ -151,5 +155,5 @@ def shares_of(scores: list[str]) -> list[str]:
     for own in scores:
         gaps = (f"({other} - {own})" for other in scores if other != own)
         terms = [f"exp({clip(gap, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)})" for gap in gaps]
-        shares.append(f"{number(1)} / ({' + '.join([number(1), *terms])})")
+        shares.append(f"{float_literal(1)} / ({' + '.join([float_literal(1), *terms])})")
     return shares

@@ -19,11 +19,11 @@ from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, deal_folds
-from ._base import Recalibrator, accuracy, all_classes, negative_crps
+from ._base import Recalibrator, accuracy, negative_crps, to_matrix
 from ._checks import check_recalibrator
-from ._either import EitherRecalibrator, fit_data, has_classes
+from ._either import ClassOrForecastRecalibrator, check_fitted_on_classes, to_fit_data
 from ._logistic import SigmoidRecalibrator
-from ._responses import aligned_proba
+from ._responses import align_proba
 from ._scaling import VectorScalingRecalibrator
 
 # The weights of the prior that are tried; without any map of subgroups, it is infinite.
@@ -35,7 +35,7 @@ _N_FOLDS = 5
 _FEWEST_FORECASTS = 20
 
 
-class SubgroupRecalibrator(EitherRecalibrator):
+class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
     First a common map is fitted to all samples. Then each subgroup has a map of its own, of few
@@ -211,7 +211,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         check_distinct_keys(subgroups.labels)
         self.subgroups_ = list(subgroups.labels)
         self.subgroup_columns_ = list(subgroups.names)
-        self.recalibrator_ = fit_data(data).fitted(self._chosen)
+        self.recalibrator_ = to_fit_data(data).fitted(self._chosen)
         fitted = self._fit(data, subgroups)
         self.subgroup_recalibrators_ = {
             label: one for label, one in zip(self.subgroups_, fitted, strict=True) if one
@@ -225,7 +225,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
             fewest = self.min_samples or _FEWEST_FORECASTS
             self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
             return [
-                fit_data(_with_others(data, rows, self.prior_weight_)).fitted(self._chosen)
+                to_fit_data(_with_others(data, rows, self.prior_weight_)).fitted(self._chosen)
                 if len(rows) >= fewest
                 else None
                 for rows in subgroups.rows()
@@ -235,20 +235,20 @@ class SubgroupRecalibrator(EitherRecalibrator):
         self.prior_weight_ = (
             _best_prior_weight(data, subgroups, fewest) if chooses else float(self.prior_weight)
         )
-        return _fitted_maps(data, subgroups, self.prior_weight_, fewest)
+        return _fit_maps(data, subgroups, self.prior_weight_, fewest)
 
     @property
     def _chosen(self) -> Any:
         return AutoRecalibrator() if self.recalibrator is None else self.recalibrator
 
     def _common(self, matrix: np.ndarray) -> np.ndarray:
-        return aligned_proba(self.recalibrator_, matrix, self.classes_)
+        return align_proba(self.recalibrator_, matrix, self.classes_)
 
     def _map(self, given: Any, by: Any = None) -> Any:
         n = len(given)
-        parts = list(rows_of_known(self, by, n))
+        parts = list(iter_known_subgroups(self, by, n))
         if self._kind == "classes":
-            calibrated = self._common(all_classes(given)).copy()
+            calibrated = self._common(to_matrix(given)).copy()
             for rows, one in parts:
                 calibrated[rows] = one.predict_proba(calibrated[rows])
             return calibrated
@@ -260,7 +260,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         place = np.argsort(np.concatenate([rows for rows, _ in parts]))
         return concatenate([one.transform(given[rows]) for rows, one in parts])[place]
 
-    @available_if(has_classes)
+    @available_if(check_fitted_on_classes)
     def predict_proba(self, X: ArrayLike, *, by: Any) -> np.ndarray:
         """Calibrated probabilities.
 
@@ -328,7 +328,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         """
         return self.fit(X, y, sample_weight, by=by).transform(X, by=by)
 
-    @available_if(has_classes)
+    @available_if(check_fitted_on_classes)
     def predict(self, X: ArrayLike, *, by: Any) -> np.ndarray:
         """The class of the largest calibrated probability.
 
@@ -390,7 +390,7 @@ def _with_others(data: ForecastData, rows: np.ndarray, prior_weight: float) -> F
     return replace(data, weight=weight / weight.sum())
 
 
-def _fitted_maps(
+def _fit_maps(
     predictions: Predictions, subgroups: Subgroups, prior_weight: float, fewest: int
 ) -> list[Any]:
     """For each subgroup the map of the results of the common map, or None."""
@@ -398,7 +398,7 @@ def _fitted_maps(
         return [None] * len(subgroups.labels)
     family = SigmoidRecalibrator if predictions.is_binary else VectorScalingRecalibrator
     return [
-        fit_data(predictions.take(rows)).fitted(family(prior_weight=prior_weight))
+        to_fit_data(predictions.take(rows)).fitted(family(prior_weight=prior_weight))
         if len(rows) >= fewest
         else None
         for rows in subgroups.rows()
@@ -421,7 +421,7 @@ def _best_prior_weight(predictions: Predictions, subgroups: Subgroups, fewest: i
             if len(rows) == 0:
                 continue
             train = subgroups.take(rows)
-            maps = _fitted_maps(predictions.take(rows), train, prior_weight, fewest)
+            maps = _fit_maps(predictions.take(rows), train, prior_weight, fewest)
             place = subgroups.codes_among(train.labels)
             for position, one in enumerate(maps):
                 own = is_test & (place == position)
@@ -432,7 +432,7 @@ def _best_prior_weight(predictions: Predictions, subgroups: Subgroups, fewest: i
     return _PRIOR_WEIGHTS[int(np.argmin(losses))]
 
 
-def rows_of_known(
+def iter_known_subgroups(
     recalibrator: SubgroupRecalibrator, by: Any, n: int
 ) -> Iterable[tuple[np.ndarray, Any]]:
     """The rows of each subgroup with a recalibrator of its own, and that; none without rows."""

@@ -123,7 +123,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     def _regress(
         self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
     ) -> float:
-        _, shift, change = _fitted("intercept", log_proba, target, predictions.weight)
+        _, shift, change = _fit_update("intercept", log_proba, target, predictions.weight)
         self.intercept_ = shift[1:] - shift[:1] if len(shift) == 2 else shift
         return change
 
@@ -306,7 +306,7 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
         n_classes = log_proba.shape[1]
         updates = {"none": (np.ones(n_classes), np.zeros(n_classes), 0.0)}
         for name in _UPDATES:
-            updates[name] = _fitted(name, log_proba, target, predictions.weight)
+            updates[name] = _fit_update(name, log_proba, target, predictions.weight)
         self._test(updates, log_proba, target, predictions)
         rejected = [p <= self.level for p in self.p_values_.values()]
         self.chosen_ = list(updates)[[*rejected, False].index(False)]
@@ -328,7 +328,7 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
             scale, shift, _ = updates[name]
             inflation = predictions.share_of_one_sample
             if freedom and np.ptp(predictions.weight) > 0:
-                effects = effects_of_weights(scale, shift, log_proba, predictions.weight)
+                effects = sandwich_traces(scale, shift, log_proba, predictions.weight)
                 inflation = (effects[-1] - effects[k]) / freedom
                 # a mean of weights, but for directions that almost certain predictions hide
                 inflation = np.clip(inflation, predictions.weight.min(), predictions.weight.max())
@@ -346,7 +346,7 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
         return self.scale_, self.shift_
 
 
-def _fitted(
+def _fit_update(
     update: str, log_proba: np.ndarray, target: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The scale and the shift (K,) of least loss, and how much the scores moved at the end."""
@@ -411,7 +411,7 @@ def cross_entropy(
     return float(loss)
 
 
-def effects_of_weights(
+def sandwich_traces(
     scale: np.ndarray, shift: np.ndarray, log_proba: np.ndarray, weight: np.ndarray
 ) -> list[float]:
     """tr(I⁻¹J) of the parameters of each of these four updates, at the given one.

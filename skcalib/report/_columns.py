@@ -16,7 +16,7 @@ from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
 from ..recalibration import export_sql
-from ..recalibration._export import quoted
+from ..recalibration._export import quote_name
 from . import _tables
 from ._sections import stage
 from ._tables import Column, Rule, Table, canonical
@@ -264,6 +264,6 @@ def fit_and_apply(
         files[options.map] = as_csv(options.proba[-1:], rows, points)
     if options.sql is not None:
         formulas = export_sql(recalibrator, columns=options.proba)[-len(names) :]
-        texts = [f"{one} AS {quoted(name)}" for one, name in zip(formulas, names, strict=True)]
+        texts = [f"{one} AS {quote_name(name)}" for one, name in zip(formulas, names, strict=True)]
         files[options.sql] = ",\n".join(texts) + "\n"
     return table, files

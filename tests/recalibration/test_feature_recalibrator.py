@@ -30,7 +30,7 @@ from skcalib.recalibration import (
     _features,
     export_sql,
 )
-from skcalib.recalibration._either import fit_data
+from skcalib.recalibration._either import to_fit_data
 
 
 @pytest.fixture(autouse=True)
@@ -134,10 +134,10 @@ def test_few_samples_get_the_plain_map(n_classes):
 
 
 def growth(y, proba, X, n_train, plain=None):
-    examples = fit_data(check_predictions(y, proba, None))
+    examples = to_fit_data(check_predictions(y, proba, None))
     is_train, is_category = np.arange(len(y)) < n_train, [False] * X.shape[1]
     plain = plain or IdentityRecalibrator()
-    return _features._Growth(examples, plain, X, is_category, is_train, ~is_train)
+    return _features._BoostingRun(examples, plain, X, is_category, is_train, ~is_train)
 
 
 def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
@@ -174,12 +174,12 @@ def test_labels_do_not_tell_folds(monkeypatch):
     rng, folds = np.random.default_rng(0), []
     y, proba = random_problem(rng, 200)
 
-    class Recorded(_features._Growth):
+    class Recorded(_features._BoostingRun):
         def __init__(self, *args):
             super().__init__(*args)
             folds[-1].append(np.sort(self.examples.X[self.test], axis=0))
 
-    monkeypatch.setattr(_features, "_Growth", Recorded)
+    monkeypatch.setattr(_features, "_BoostingRun", Recorded)
     for labels in (y, 1 - y, rng.permutation(y)):
         folds.append([])
         fitted(proba, labels, rng.random(200) * 0)

@@ -20,7 +20,7 @@ from skcalib.recalibration import (
     QuantileRecalibrator,
 )
 from skcalib.recalibration._auto import deal_folds
-from skcalib.recalibration._levels import spread_p_value
+from skcalib.recalibration._levels import normal_score_p_value
 from skcalib.recalibration._registry import (
     RecalibratorChain,
     forecast_candidates,
@@ -157,7 +157,7 @@ def test_a_wrong_spread_does_not_stay_though_no_gain_is_sure():
     z[[0, -1]] = -5, 5
     forecast = GaussianForecast(MEAN[:40], STD[:40])
     y = MEAN[:40] + STD[:40] * np.random.default_rng(0).permutation(z)
-    assert spread_p_value(check_forecasts(y, forecast)) < 0.01
+    assert normal_score_p_value(check_forecasts(y, forecast)) < 0.01
     assert AutoRecalibrator().fit(forecast, y).best_name_ == "none"
 
 
@@ -178,10 +178,10 @@ def test_the_p_value_of_the_spread():
     y, forecast = MEAN + 1.2 * STD, GaussianForecast(MEAN, STD)
     weight = np.random.default_rng(6).random(N)
     n = weight.sum() ** 2 / (weight @ weight)
-    exact = spread_p_value(check_forecasts(y, forecast, sample_weight=weight))
+    exact = normal_score_p_value(check_forecasts(y, forecast, sample_weight=weight))
     assert exact == pytest.approx(2 * stats.chi2.sf(1.44 * n, n), rel=1e-8)
-    assert spread_p_value(check_forecasts(MEAN, forecast)) == 0
-    assert spread_p_value(check_forecasts(y, GaussianForecast(MEAN, STD * 1e-9))) == 0
+    assert normal_score_p_value(check_forecasts(MEAN, forecast)) == 0
+    assert normal_score_p_value(check_forecasts(y, GaussianForecast(MEAN, STD * 1e-9))) == 0
     # levels between 0.05 and 0.95, and beyond: the mean of z² in an interval, by integration
     grid = QuantileForecast(forecast.quantiles([0.05, 0.95]), [0.05, 0.95])
     n_outside = 18
@@ -191,7 +191,7 @@ def test_the_p_value_of_the_spread():
     inside = 1 - 2 * end * stats.norm.pdf(end) / 0.9
     total = n_outside * outside + (N - n_outside) * inside
     expected = 2 * min(stats.chi2.sf(total, N), stats.chi2.cdf(total, N))
-    assert spread_p_value(check_forecasts(y, grid)) == pytest.approx(expected, rel=0.1)
+    assert normal_score_p_value(check_forecasts(y, grid)) == pytest.approx(expected, rel=0.1)
 
 
 def test_both_steps_know_the_weights():

@@ -32,7 +32,7 @@ from skcalib.recalibration import (
     export_sql,
     export_table,
 )
-from skcalib.recalibration._formulas import formulas_of
+from skcalib.recalibration._formulas import sql_expressions
 from skcalib.recalibration._registry import RECALIBRATORS, RecalibratorChain
 
 EPS = float(np.finfo(float).eps)
@@ -63,7 +63,7 @@ CASES = {
 
 
 def has_formula(recalibrator):
-    return formulas_of.dispatch(type(recalibrator)) is not formulas_of.dispatch(object)
+    return sql_expressions.dispatch(type(recalibrator)) is not sql_expressions.dispatch(object)
 
 
 WRITABLE = {name: case for name, case in CASES.items() if has_formula(case)}

@@ -14,7 +14,7 @@ from skcalib.recalibration import (
     RecalibratedRegressor,
     SigmoidRecalibrator,
 )
-from skcalib.recalibration._checks import recalibrator_like
+from skcalib.recalibration._checks import suggest_recalibrator
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -42,7 +42,7 @@ FITTED = LogisticRegression().fit(X, Y)
     ],
 )
 def test_names_of_recalibrators(name, expected):
-    assert recalibrator_like(name) == expected
+    assert suggest_recalibrator(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_names_of_recalibrators(name, expected):
     ],
 )
 def test_names_of_recalibrators_of_forecasts(name, expected):
-    assert recalibrator_like(name, "transform") == expected
+    assert suggest_recalibrator(name, "transform") == expected
 
 
 @pytest.mark.parametrize(
