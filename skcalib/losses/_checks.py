@@ -21,7 +21,7 @@ from ._predictions import Distributions, Draws
 CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}
 
 
-def judged(constraints: dict) -> Callable[[Function], Function]:
+def validate_options(constraints: dict) -> Callable[[Function], Function]:
     """`validate_params` for losses. Bad values make them NaN without a warning, as in torch."""
     return lambda loss: validate_params(constraints)(np.errstate(all="ignore")(loss))
 

@@ -20,7 +20,13 @@ from .._numerics.array_api import (
 )
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._statistics.kernels import KERNELS, kernel_values
-from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch, judged
+from ._checks import (
+    CLASS_CONSTRAINTS,
+    check_arrays,
+    check_batch,
+    check_class_batch,
+    validate_options,
+)
 from ._matching import pair_average, weights_of
 from ._predictions import SMALLEST_PROBABILITY, class_predictions, less_largest
 
@@ -43,7 +49,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
 
 
-@judged(
+@validate_options(
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]}
     | MULTI_CLASS
     | CLASS_CONSTRAINTS
@@ -115,7 +121,7 @@ def smooth_calibration_loss(
     >>> round(float(smooth_calibration_loss(logits, labels)), 2)
     0.38
     """
-    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
+    xp, classes, weight = _prepare_batch(prediction, target, sample_weight, input_type)
     proba, residual = classes.problems(multi_class)
     mass = weight[:, None] * residual
     n_steps = math.ceil(_STEPS_PER_BANDWIDTH / min(bandwidth, 1.0))
@@ -124,7 +130,9 @@ def smooth_calibration_loss(
     return xp.mean(inner) / n_steps
 
 
-@judged({"bandwidth": [_POSITIVE], "balanced": ["boolean"]} | MULTI_CLASS | CLASS_CONSTRAINTS)
+@validate_options(
+    {"bandwidth": [_POSITIVE], "balanced": ["boolean"]} | MULTI_CLASS | CLASS_CONSTRAINTS
+)
 def maximum_mean_calibration_loss(
     prediction: Array,
     target: Array,
@@ -200,7 +208,7 @@ def maximum_mean_calibration_loss(
     >>> round(float(maximum_mean_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
     0.3808
     """
-    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
+    xp, classes, weight = _prepare_batch(prediction, target, sample_weight, input_type)
     proba, residual = classes.problems(multi_class)
     total = 0.0
     for k in range(proba.shape[1]):
@@ -214,7 +222,7 @@ def maximum_mean_calibration_loss(
     return total / proba.shape[1]
 
 
-@judged(
+@validate_options(
     {
         "bandwidth": [_POSITIVE, StrOptions({"likelihood"})],
         "order": [Interval(Real, 1, None, closed="left")],
@@ -284,7 +292,7 @@ def kde_calibration_loss(
     >>> float(kde_calibration_loss(logits, labels, order=2.0)) > 0
     True
     """
-    xp, classes, weight = _checked(prediction, target, sample_weight, input_type, least=2)
+    xp, classes, weight = _prepare_batch(prediction, target, sample_weight, input_type, least=2)
     proba = classes.proba
     # logarithms of saturated probabilities would make gradients explode
     log_proba = xp.clip(classes.log_proba, math.log(SMALLEST_PROBABILITY), None)
@@ -327,7 +335,7 @@ def _likely_width(proba: Array, products: Array, weight: Array) -> Array:
     return xp.exp(best)
 
 
-@judged(
+@validate_options(
     {
         "bandwidth": [_POSITIVE],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
@@ -405,7 +413,7 @@ def conditional_kernel_calibration_loss(
     >>> round(float(conditional_kernel_calibration_loss(logits, labels, regularization=0.1)), 3)
     0.293
     """
-    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
+    xp, classes, weight = _prepare_batch(prediction, target, sample_weight, input_type)
     proba, root = classes.proba, xp.sqrt(weight)[:, None]
     gram = proba @ proba.T + kernel_values(proba, proba, KERNELS["rbf"], bandwidth)
     gram, residual = root * gram * root.T, root * classes.residuals()
@@ -423,7 +431,7 @@ def conditional_kernel_calibration_loss(
     return xp.sum(solution * (gram @ solution)) - of_itself
 
 
-@judged(
+@validate_options(
     {"n_bins": [Count(1, 10_000)], "temperature": [_POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS
 )
 def soft_binned_calibration_loss(
@@ -489,7 +497,7 @@ def soft_binned_calibration_loss(
     >>> round(float(soft_binned_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
     0.3808
     """
-    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
+    xp, classes, weight = _prepare_batch(prediction, target, sample_weight, input_type)
     proba, residual = classes.problems(multi_class)
     centre = (xp.astype(arange_like(proba, n_bins), proba.dtype) + 0.5) / n_bins
     score = -((proba[:, :, None] - centre) ** 2) / temperature
@@ -502,7 +510,7 @@ def soft_binned_calibration_loss(
     return xp.mean(xp.sqrt(xp.sum(squares, axis=1) + _ROUNDING_OF_ROOT))
 
 
-def _checked(prediction, target, sample_weight, input_type, least=1):
+def _prepare_batch(prediction, target, sample_weight, input_type, least=1):
     """The functions of the package of the arrays, the predictions, and weights that sum to 1."""
     check_arrays(prediction, target=target, sample_weight=sample_weight)
     check_batch(target, sample_weight, least=least)

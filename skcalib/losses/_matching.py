@@ -24,15 +24,15 @@ from ._checks import (
     check_class_form,
     check_forecast_batch,
     check_forecast_form,
-    judged,
     name_of,
+    validate_options,
 )
 from ._predictions import (
     ClassPredictions,
     Distributions,
     Draws,
     as_distributions,
-    called,
+    call_kernel,
     class_predictions,
     line_kernel,
     loss_values,
@@ -67,7 +67,7 @@ MATCHING_LOSS_CONSTRAINTS: dict = {
 }
 
 
-@judged(MATCHING_LOSS_CONSTRAINTS)
+@validate_options(MATCHING_LOSS_CONSTRAINTS)
 def distribution_matching_loss(
     prediction: Any,
     target: Array,
@@ -225,7 +225,7 @@ def distribution_matching_loss(
     arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
     check_arrays(prediction, target=target, **arrays)
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
-    matching = Matching(
+    matching = MatchingLossOptions(
         calibration,
         given=given,
         kernel=kernel,
@@ -246,7 +246,7 @@ def distribution_matching_loss(
 
 
 @dataclass(frozen=True)
-class Matching:
+class MatchingLossOptions:
     """The options of the error, which are judged once the kind of the predictions is known.
 
     Gradients flow through what is conditioned on, unless it is detached.
@@ -330,11 +330,11 @@ class Matching:
         if self.calibration in ("quantile", "marginal"):
             return None
         if self.calibration == "group":
-            return same_group(self.given, forecast.dtype)
+            return group_kernel(self.given, forecast.dtype)
         if self.calibration == "threshold":
             return self._near_thresholds(forecast.cdf(thresholds[None]))
         if self.calibration == "decision" and self.loss is not None:
-            return same_group(_best(forecast.loss_means(self.loss)), forecast.dtype)
+            return group_kernel(_argmin_action(forecast.loss_means(self.loss)), forecast.dtype)
         if self.calibration == "decision":  # the outcome is said to exceed what it likely exceeds
             is_below = as_type(forecast.cdf(thresholds[None]) >= 0.5, forecast.dtype)
             return self._near_thresholds(is_below)
@@ -345,9 +345,9 @@ class Matching:
         """The kernel on what is conditioned on, (n, n)."""
         dtype = classes.proba.dtype
         if self.calibration == "group":
-            return same_group(self.given, dtype)
+            return group_kernel(self.given, dtype)
         if self.calibration == "decision":
-            return same_group(_best(classes.proba @ as_type(self.loss, dtype).T), dtype)
+            return group_kernel(_argmin_action(classes.proba @ as_type(self.loss, dtype).T), dtype)
         if self.given is not None:
             return self._near(as_type(self.given, dtype))
         family = KERNELS.get(name_of(self.given_kernel))
@@ -370,7 +370,7 @@ class Matching:
         """k of points (n,) or (n, d), (n, n)."""
         points = self._held(points if points.ndim == 2 else points[:, None])
         if callable(self.given_kernel):
-            return called(self.given_kernel, points, points)
+            return call_kernel(self.given_kernel, points, points)
         return kernel_values(points, points, KERNELS[self.given_kernel], self._width)
 
     def _near_thresholds(self, probability):
@@ -397,7 +397,7 @@ class Matching:
         return xp.stack(averages)
 
 
-def _best(expected: Array) -> Array:
+def _argmin_action(expected: Array) -> Array:
     """The action of the least expected loss (n, A), the first of equal ones, (n,)."""
     xp, expected = array_namespace(expected), stop_gradient(expected)
     lowest = xp.min(expected, axis=1, keepdims=True)
@@ -406,7 +406,7 @@ def _best(expected: Array) -> Array:
     return xp.argmax(xp.astype(is_least, xp.int32), axis=1)
 
 
-def same_group(groups: Array, dtype: Any) -> Array:
+def group_kernel(groups: Array, dtype: Any) -> Array:
     """1 where two samples agree in all columns of groups (n, d), or (n,), (n, n)."""
     xp = array_namespace(groups)
     groups = groups if groups.ndim == 2 else groups[:, None]

@@ -33,7 +33,7 @@ from ._tensors import (
     check_weights,
     class_batch,
     flat,
-    holds,
+    is_all_true,
     normal_parameters,
 )
 from ._torch_forecasts import check_one_number_each, unwrapped
@@ -337,7 +337,7 @@ class CalibrationRegularizedLoss(torch.nn.Module):
 
 
 def _check_counts(weight: Tensor) -> None:
-    if not holds(weight.any()):
+    if not is_all_true(weight.any()):
         raise ValueError(
             "target must have a sample that counts, with a label other than ignore_index and a "
             f"positive sample_weight; found none of {len(weight)}. Leave this batch out."

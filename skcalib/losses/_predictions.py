@@ -238,7 +238,7 @@ def uniform_like(array: Array) -> Distributions:
 # Functions of users
 
 
-def called(kernel: Callable, own: Array, other: Array) -> Array:
+def call_kernel(kernel: Callable, own: Array, other: Array) -> Array:
     """A kernel of points (a, d) and (b, d), (a, b)."""
     values = kernel(own, other)
     if np.shape(values) != (len(own), len(other)):
@@ -253,7 +253,7 @@ def called(kernel: Callable, own: Array, other: Array) -> Array:
 def line_kernel(kernel: Any, bandwidth: float | None, own: Array, other: Array) -> Array:
     """ℓ of numbers (a,) and (b,), (a, b)."""
     if callable(kernel):
-        return called(kernel, own[:, None], other[:, None])
+        return call_kernel(kernel, own[:, None], other[:, None])
     return smoothed_kernel(kernel, own[:, None] - other, None, bandwidth)
 
 

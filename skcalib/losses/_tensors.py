@@ -47,13 +47,13 @@ def check_values(enabled: bool) -> None:
     _state["checks"] = enabled
 
 
-def looks_at_values() -> bool:
+def are_value_checks_enabled() -> bool:
     return _state["checks"] and not torch.compiler.is_compiling()
 
 
-def holds(condition: Tensor) -> bool:
+def is_all_true(condition: Tensor) -> bool:
     """Whether all of it is true, as it is taken to be where values are not looked at."""
-    return not looks_at_values() or bool(condition.all())
+    return not are_value_checks_enabled() or bool(condition.all())
 
 
 class Batch(NamedTuple):
@@ -80,7 +80,7 @@ def class_batch(
     check_batch(batch.target, batch.sample_weight, batch.given, least=2)
     check_class_batch(prediction, batch.target)
     is_counted = batch.target != ignore_index
-    if not looks_at_values():
+    if not are_value_checks_enabled():
         weight = 1.0 if batch.sample_weight is None else batch.sample_weight
         target = torch.where(is_counted, batch.target, 0)
         batch = batch._replace(target=target, sample_weight=is_counted.to(prediction) * weight)
@@ -134,7 +134,7 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
 def check_normal(**parts: Tensor) -> None:
     for name, tensor in parts.items():
         check_finite(f"{name} of prediction", tensor)
-    if not holds(parts["std"] > 0):
+    if not is_all_true(parts["std"] > 0):
         raise ValueError(
             f"std of prediction must be positive; found {parts['std'].min().item():.3g}. Let the "
             "network return log std and take its exponential, or use softplus."
@@ -158,7 +158,7 @@ def check_tensor(name: str, tensor: Any) -> None:
 def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
     check_tensor(name, tensor)
     is_finite = torch.isfinite(tensor)
-    if not holds(is_finite):
+    if not is_all_true(is_finite):
         count = tensor.numel() - int(is_finite.sum())
         raise ValueError(
             f"{name} must be finite; found NaN or infinity in {count} of {tensor.numel()} entries. "
@@ -169,7 +169,7 @@ def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
 def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> Tensor:
     """Probabilities, without those by which rounding takes them beyond 0 or 1."""
     beyond = ROUNDINGS.get(tensor.dtype.itemsize, ROUNDING)
-    if not holds((tensor >= -beyond) & (tensor <= 1 + beyond)):
+    if not is_all_true((tensor >= -beyond) & (tensor <= 1 + beyond)):
         low, high = tensor.min().item(), tensor.max().item()
         raise ValueError(
             f"{name} must hold probabilities between 0 and 1; found "
@@ -180,10 +180,10 @@ def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> Tensor:
 
 def _check_logits(prediction: Tensor) -> None:
     """Rows of logits may sum to 1 by chance, but not all of them."""
-    if prediction.ndim == 1 or not looks_at_values():
+    if prediction.ndim == 1 or not are_value_checks_enabled():
         return
-    are_shares = holds((prediction >= 0) & (prediction <= 1))
-    if are_shares and holds((prediction.sum(dim=1) - 1).abs() < _SUM_TOLERANCE):
+    are_shares = is_all_true((prediction >= 0) & (prediction <= 1))
+    if are_shares and is_all_true((prediction.sum(dim=1) - 1).abs() < _SUM_TOLERANCE):
         raise ValueError(
             "prediction must hold logits; found rows between 0 and 1 that sum to 1. Pass what the "
             "network returns before its softmax, or declare input_type='probabilities'."
@@ -196,7 +196,7 @@ def _check_probabilities(prediction: Tensor) -> Tensor:
     if prediction.ndim == 2:
         total = prediction.sum(dim=1)
         worst = total[(total - 1).abs().argmax()]
-        if not holds((worst - 1).abs() <= _SUM_TOLERANCE):
+        if not is_all_true((worst - 1).abs() <= _SUM_TOLERANCE):
             raise ValueError(
                 "prediction must hold probabilities that sum to 1 for each sample; found a sum of "
                 f"{worst.item():.3g}. Use softmax, or pass logits with input_type='logits'."
@@ -209,7 +209,7 @@ def _check_labels(target: Tensor, n_classes: int) -> None:
     is_label = (target >= 0) & (target < n_classes)
     if target.is_floating_point():
         is_label &= target == target.round()
-    if not holds(is_label):
+    if not is_all_true(is_label):
         found = target[~is_label][0]
         remedy = "Encode labels by scikit-learn's LabelEncoder, or pass ignore_index for samples"
         remedy += " to leave out."
@@ -227,7 +227,7 @@ def _check_sides(batch: Batch) -> None:
     if batch.sample_weight is not None:
         check_weights(batch.sample_weight)
         count = (batch.sample_weight > 0).sum()
-        if not holds(count >= 2):
+        if not is_all_true(count >= 2):
             raise ValueError(
                 "sample_weight must be positive for at least 2 samples, which are compared with "
                 f"each other; found {int(count)}."
@@ -236,7 +236,7 @@ def _check_sides(batch: Batch) -> None:
 
 def check_weights(sample_weight: Tensor) -> None:
     check_finite("sample_weight", sample_weight, _DROP)
-    if not holds(sample_weight >= 0):
+    if not is_all_true(sample_weight >= 0):
         raise ValueError(
             f"sample_weight must be non-negative; found {sample_weight.min().item():.3g}. Leave "
             "samples out by weights of 0."

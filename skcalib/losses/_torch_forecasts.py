@@ -13,7 +13,13 @@ from torch.distributions import Normal as TorchNormal
 from .._numerics.array_api import promote_to_float
 from ._checks import check_forecast_batch, parts_of
 from ._predictions import Distributions, Draws, as_distributions
-from ._tensors import check_between_0_and_1, check_finite, check_normal, holds, normal_parameters
+from ._tensors import (
+    check_between_0_and_1,
+    check_finite,
+    check_normal,
+    is_all_true,
+    normal_parameters,
+)
 
 # Draws from distributions without a closed form, unless `n_draws` says otherwise.
 N_DRAWS = 16
@@ -37,7 +43,7 @@ def forecast_of(
         for name, tensor in parts_of(prediction).items():
             check_finite(name, tensor)
         check_forecast_batch(prediction, target, None)
-        cdf = prediction.cdf and partial(_checked_cdf, prediction.cdf)
+        cdf = prediction.cdf and partial(_check_user_cdf, prediction.cdf)
         return as_distributions(replace(prediction, cdf=cdf))
     if isinstance(prediction, Distribution):
         check_one_number_each(prediction, n)
@@ -103,14 +109,14 @@ def _draws_of(
         values = drawn.reshape(each, n, -1).permute(1, 0, 2).reshape(n, -1)
         weight = share.repeat(1, each) / each
     else:
-        values, weight = _scored(distribution, many)
+        values, weight = _draw_with_score_weights(distribution, many)
     (values,) = promote_to_float(values)
     check_finite("draws from prediction", values)
     cdf = partial(_cdf_at, distribution)
     return Draws(values, cdf, _parameters(distribution, n), weight)
 
 
-def _scored(distribution: Distribution, n_draws: int) -> tuple[Tensor, Tensor]:
+def _draw_with_score_weights(distribution: Distribution, n_draws: int) -> tuple[Tensor, Tensor]:
     """Draws, and weights 1/m through which gradients flow (the score function), (n, m) each.
 
     The derivative of Σ_k w_k f(x_k) is Σ_k (f(x_k) − mean of the other f) ∂ log q(x_k) / m. Its
@@ -146,17 +152,17 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
     except NotImplementedError:
         return None
     parameters = torch.stack(promote_to_float(*(moment.reshape(n) for moment in moments)), dim=1)
-    return parameters if holds(torch.isfinite(parameters)) else None
+    return parameters if is_all_true(torch.isfinite(parameters)) else None
 
 
-def checked_values(name: str, function: Callable[..., Tensor], *points: Tensor) -> Tensor:
+def check_user_values(name: str, function: Callable[..., Tensor], *points: Tensor) -> Tensor:
     """Values of a kernel or a loss of a user."""
     values = function(*points)
     check_finite(f"values of {name}", values, "Check the function.")
     return values
 
 
-def _checked_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
+def _check_user_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
     """Distribution functions of a user."""
     probability = cdf(points)
     check_finite("cdf of Draws", probability)
@@ -185,7 +191,7 @@ def check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
     """The loss is of the order of the fourth power of outcomes."""
     limit = torch.finfo(target.dtype).max ** 0.25 / 10
     largest = torch.stack([target.abs().max(), mean.abs().max(), mean_square.max() ** 0.5]).max()
-    if not holds(largest <= limit):
+    if not is_all_true(largest <= limit):
         raise ValueError(
             f"target and prediction must not exceed {limit:.1g} for kernel='moments' in this "
             f"precision, whose fourth powers overflow; found {largest:.3g}. Standardize the "

@@ -16,11 +16,11 @@ from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import PIT_FORMS
 from .._statistics.matching_given import LEVELS, median_of, standardization
 from ._checks import WITH_BANDWIDTH, name_of
-from ._matching import MATCHING_LOSS_CONSTRAINTS, Matching
+from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLossOptions
 from ._modules import Penalty
 from ._predictions import Draws, class_predictions
-from ._tensors import check_finite, class_batch, holds, number_batch
-from ._torch_forecasts import N_DRAWS, check_moments, checked_values, forecast_of
+from ._tensors import check_finite, class_batch, is_all_true, number_batch
+from ._torch_forecasts import N_DRAWS, check_moments, check_user_values, forecast_of
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -324,8 +324,8 @@ class DistributionMatchingLoss(Penalty):
         options = {name: getattr(self, name) for name in names}
         for name, value in options.items():
             if callable(value):
-                options[name] = partial(checked_values, name, value)
-        return Matching(
+                options[name] = partial(check_user_values, name, value)
+        return MatchingLossOptions(
             given=given,
             given_bandwidth=given_bandwidth,
             bandwidth=bandwidth,
@@ -368,7 +368,7 @@ class DistributionMatchingLoss(Penalty):
                 f"{option} stands for {what} of the training data, which are not known yet. Call "
                 f"fit with the {passed} of the training data first, or pass numbers."
             )
-        if not holds(torch.isfinite(value) & ((value != 0) | (value.ndim > 0))):
+        if not is_all_true(torch.isfinite(value) & ((value != 0) | (value.ndim > 0))):
             raise ValueError(
                 f"{name} must be finite and not 0; found other numbers in {value.dtype}. Keep this "
                 "module in single or double precision, which takes predictions of any."
