@@ -12,7 +12,7 @@ from ..metrics._registry import MetricNames
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
 from ..streaming._checks import check_can_be_tested
-from ..streaming._evaluate import KNOWN, check_params
+from ..streaming._evaluate import SUPPORTED_METRICS, check_params
 from ._asymptotic import NULL_METHODS, check_null_method
 from ._base import (
     HypothesisTest,
@@ -573,7 +573,7 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
         raise ValueError(
             "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
             "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
-            f"one of {KNOWN}; found {test.statistic!r} with kernel={test.kernel!r} and "
+            f"one of {SUPPORTED_METRICS}; found {test.statistic!r} with kernel={test.kernel!r} and "
             f"estimator={test.estimator!r}. Choose one of these, or test a part of the rows."
         )
 

@@ -37,7 +37,7 @@ def to_table(state: Any) -> Any:
 
 def from_table(cls: type, table: Any) -> Any:
     """The state that a table holds."""
-    names, kept = _read(table)
+    names, kept = _read_table(table)
     columns = [table[name].to_numpy() for name in _NUMBERS]
     states, stop = {}, 0
     for one in kept:
@@ -103,7 +103,7 @@ def _digest(table: Any, text: bytes) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _read(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
+def _read_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     """Columns of subgroups and metadata of all states, if the table is as it was written."""
     metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
     text = metadata.get(_KEY, b"")

@@ -82,7 +82,7 @@ def check_not_empty(state: Any) -> None:
         raise ValueError("The state must hold samples; found none. Call update first.")
 
 
-def check_has_classes(state: Any) -> None:
+def check_multiclass(state: Any) -> None:
     """Refuse two classes: only more of them have a problem of two classes for each."""
     check_not_empty(state)
     if state.is_binary:
@@ -115,7 +115,7 @@ def _check_subgroups(state: Any, columns: tuple, labels: Iterable[Any]) -> None:
     check_distinct_keys([*state.subgroups, *labels])
 
 
-def check_alike(state: Any, other: Any) -> None:
+def check_mergeable(state: Any, other: Any) -> None:
     """Refuse to merge states of other arguments, classes, or with and without subgroups."""
     if not isinstance(other, type(state)):
         raise TypeError(

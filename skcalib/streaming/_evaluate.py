@@ -20,7 +20,7 @@ _KERNEL_ERRORS = (
     "laplace_kernel_calibration_error",
 )
 
-KNOWN = sorted(name for name, metric in METRICS.items() if metric.of_counts)
+SUPPORTED_METRICS = sorted(name for name, metric in METRICS.items() if metric.of_counts)
 
 
 class Evaluation(NamedTuple):
@@ -71,7 +71,7 @@ class _Reduced(Predictions):
             yield float(rows.weight @ rows.label), rows
 
 
-def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
+def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
     """The value of a metric, and what the grid can have changed."""
     entry = _entry_of(metric)
     if entry is None:
@@ -84,11 +84,11 @@ def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Eva
     data = state._of_two()._rows()
     if not state.is_binary:
         if options["multi_class"] == "canonical":
-            return _by_fourier_sums(state, entry.name, params)
+            return _evaluate_fourier_sums(state, entry.name, params)
         unknown = np.empty((0, len(state.classes)))
         data = _Reduced(**vars(data) | {"proba": unknown, "classes": state.classes, "state": state})
     reduction = {name: options[name] for name in ("multi_class", "average")}
-    bound = average_over_reductions(partial(_change, entry, options), data, **reduction)
+    bound = average_over_reductions(partial(_grid_error_bound, entry, options), data, **reduction)
     return Evaluation(entry.measure(data, **options), bound)
 
 
@@ -97,7 +97,7 @@ def _entry_of(metric: str | Callable) -> Metric | None:
     entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
     if (entry is None and not callable(metric)) or (entry and not entry.of_counts):
         raise ValueError(
-            f"metric must be one of {KNOWN}, or a function of your own that takes labels, "
+            f"metric must be one of {SUPPORTED_METRICS}, or a function of your own that takes labels, "
             f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
             "themselves: compute them of a part of the rows."
         )
@@ -133,7 +133,7 @@ def _change_of_other(metric: Any, params: dict[str, Any], move: float) -> float:
     return (2.0 if params.get("scale_by_half", True) else 4.0) * move
 
 
-def _change(entry: Metric, options: dict[str, Any], rows: Predictions) -> float:
+def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: Predictions) -> float:
     """How far the grid can have moved a measure of two classes."""
     move = rows.mean_move
     if move == 0:
@@ -166,7 +166,7 @@ def _slope_of_square(name: str, options: dict[str, Any]) -> float:
     return 4 * (1 + KERNELS[kernel].per_probability / bandwidth)
 
 
-def _by_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Evaluation:
+def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Evaluation:
     """The squared kernel error of all classes together, and its root."""
     is_root = name == "kernel_calibration_error"
     if not is_root and name != "squared_kernel_calibration_error":

@@ -28,19 +28,19 @@ from .._statistics.kernels import KERNELS
 from ._arrow import from_table, to_table
 from ._checks import (
     are_empty,
-    check_alike,
     check_by_as_before,
     check_counts,
     check_equal_weights,
-    check_has_classes,
+    check_mergeable,
+    check_multiclass,
     check_not_empty,
     check_sums,
     check_weights_can_be_squared,
 )
-from ._evaluate import Evaluation, evaluated
-from ._tally import FourierSums, Rows, Tally, add_classes, with_own_arrays
+from ._evaluate import Evaluation, evaluate_state
+from ._tally import FourierSums, RowWeights, Tally, add_classes, with_own_arrays
 
-_YES_OR_NO = np.array([False, True])
+_BINARY_CLASSES = np.array([False, True])
 
 
 class CalibrationState:
@@ -234,7 +234,7 @@ class CalibrationState:
                 check_weights_can_be_squared(used, "sample_weight")
                 weight = np.stack([used, used**2])
             subgroups = None if by is None else check_by(by, n, sample_weight)
-            return self._become(self._own()._take(predictions, Rows(None, weight), subgroups))
+            return self._become(self._own()._take(predictions, RowWeights(None, weight), subgroups))
 
     @classmethod
     @validate_params(
@@ -300,7 +300,7 @@ class CalibrationState:
         sums = check_sums(weight, squared_weight, counts)
         predictions = state._checked(y_true, y_proba, counts)
         used = counts > 0
-        rows = Rows(counts[used], None if sums is None else sums[:, used], resolution / 2)
+        rows = RowWeights(counts[used], None if sums is None else sums[:, used], resolution / 2)
         return state._take(predictions, rows, None if by is None else check_by(by, n, counts))
 
     def merge(self, other: "CalibrationState") -> Self:
@@ -316,12 +316,12 @@ class CalibrationState:
         self : object
             The state.
         """
-        check_alike(self, other)
+        check_mergeable(self, other)
         with self._lock:
             return self._become(self._own()._merge(copy(other)))
 
     def _merge(self, other: "CalibrationState") -> Self:
-        check_alike(self, other)
+        check_mergeable(self, other)
         if other.n_samples == 0:
             return self
         if self.n_samples == 0:
@@ -428,7 +428,7 @@ class CalibrationState:
         state : CalibrationState
             A state of the classes False and True.
         """
-        check_has_classes(self)
+        check_multiclass(self)
         return self._part(self._tallies["top-label"].united())
 
     def top_label(self) -> "dict[Any, CalibrationState]":
@@ -471,7 +471,7 @@ class CalibrationState:
         evaluation : Evaluation
             The pair of `value` and `bound`.
         """
-        return evaluated(copy(self), metric, params)
+        return evaluate_state(copy(self), metric, params)
 
     def to_arrow(self) -> Any:
         """The state as a table, which Parquet files can hold; needs pyarrow.
@@ -528,7 +528,9 @@ class CalibrationState:
         """The state of a subgroup, to which samples can be added."""
         return self.subgroups[label]._own() if label in self.subgroups else self._new()
 
-    def _take(self, predictions: Predictions, rows: Rows, subgroups: Subgroups | None) -> Self:
+    def _take(
+        self, predictions: Predictions, rows: RowWeights, subgroups: Subgroups | None
+    ) -> Self:
         """Take checked samples, and those of each subgroup once more."""
         check_by_as_before(self, subgroups)
         self._add(predictions, rows)
@@ -539,7 +541,7 @@ class CalibrationState:
                 state._add(predictions.take(own), rows.take(own))
         return self
 
-    def _add(self, predictions: Predictions, rows: Rows) -> None:
+    def _add(self, predictions: Predictions, rows: RowWeights) -> None:
         if self.classes is None:
             self._begin(predictions.classes)
         n, n_numbers = len(predictions.label), predictions.proba.size
@@ -582,14 +584,14 @@ class CalibrationState:
 
     def _part(self, tally: Tally) -> "CalibrationState":
         """A state of two classes with what a single problem holds."""
-        state = CalibrationState(_YES_OR_NO, **self._options)
-        state.classes, state._tallies = _YES_OR_NO, {"binary": tally}
+        state = CalibrationState(_BINARY_CLASSES, **self._options)
+        state.classes, state._tallies = _BINARY_CLASSES, {"binary": tally}
         state.n_samples = int(tally.sums.samples.sum())
         state.total_weight = float(tally.sums.weights[0].sum())
         state._weights = self._weights
         return state
 
     def _parts(self, name: str) -> "dict[Any, CalibrationState]":
-        check_has_classes(self)
+        check_multiclass(self)
         part = self._tallies[name].part
         return {label: self._part(part(k)) for k, label in enumerate(self.classes.tolist())}

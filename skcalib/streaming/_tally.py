@@ -33,7 +33,7 @@ Kept = TypeVar("Kept", "Tally", "FourierSums")
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowWeights:
     """How many samples rows stand for, and their weights."""
 
     count: np.ndarray | None = None  # (n,), None if each is one sample
@@ -63,8 +63,8 @@ class Rows:
             apart = deviation / np.sqrt(np.maximum(self.count - 1, 1))
         return float(np.min(mean - apart)), float(np.max(mean + apart))
 
-    def take(self, rows: np.ndarray | slice) -> "Rows":
-        return Rows(
+    def take(self, rows: np.ndarray | slice) -> "RowWeights":
+        return RowWeights(
             None if self.count is None else self.count[rows],
             None if self.weight is None else self.weight[:, rows],
             self.moved if np.ndim(self.moved) == 0 else self.moved[rows],  # type: ignore[index]
@@ -112,7 +112,7 @@ class Tally:
     @property
     def sums(self) -> Sums:
         if len(self._tables) > 1:
-            self.sums = merged(self._tables)
+            self.sums = merge_tables(self._tables)
         return self._tables[0]
 
     @sums.setter
@@ -120,7 +120,7 @@ class Tally:
         self._tables, self._n_waiting = [sums], 0
 
     def add(
-        self, problem: np.ndarray | int, proba: np.ndarray, event: np.ndarray, rows: Rows
+        self, problem: np.ndarray | int, proba: np.ndarray, event: np.ndarray, rows: RowWeights
     ) -> None:
         """Add samples (n,) of the problems (n,), or of one."""
         cell = nearest_on_grid(proba, self.decimals)
@@ -151,7 +151,7 @@ class Tally:
         self._tables.append(sums)
         self._n_waiting += len(sums.key) + _KEYS_OF_A_TABLE
         if self._n_waiting > max(_WAITING, len(self._tables[0].key)):
-            self.sums = merged(self._tables)
+            self.sums = merge_tables(self._tables)
 
     def part(self, k: int) -> "Tally":
         """One of the problems alone."""
@@ -165,7 +165,7 @@ class Tally:
         """All problems as one."""
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums
-        return self._single(sums_of(key % n_keys, n_keys, Rows(samples, weight)), slice(None))
+        return self._single(sums_of(key % n_keys, n_keys, RowWeights(samples, weight)), slice(None))
 
     def _single(self, sums: Sums, parts: slice) -> "Tally":
         """A single problem with these sums, and what is known of some of the problems."""
@@ -218,11 +218,11 @@ def with_own_arrays(kept: Kept) -> Kept:
     return own
 
 
-def sums_of(key: np.ndarray, n_keys: int, rows: Rows) -> Sums:
+def sums_of(key: np.ndarray, n_keys: int, rows: RowWeights) -> Sums:
     """The sums of rows with keys (n,) of 0, …, n_keys − 1."""
     if n_keys > _SPARSE * len(key):
         samples = np.ones(len(key), dtype=np.int64) if rows.count is None else rows.count
-        return merged([Sums(key, samples, rows.weight)])
+        return merge_tables([Sums(key, samples, rows.weight)])
     samples = np.bincount(key, rows.count, n_keys).astype(np.int64, copy=False)  # below 2^53
     occurs = np.flatnonzero(samples)
     weight = rows.weight
@@ -231,7 +231,7 @@ def sums_of(key: np.ndarray, n_keys: int, rows: Rows) -> Sums:
     return Sums(occurs, samples[occurs], weight)
 
 
-def merged(tables: list[Sums]) -> Sums:
+def merge_tables(tables: list[Sums]) -> Sums:
     """The sums of all rows of the tables, which may repeat keys in any order."""
     key = np.concatenate([table.key for table in tables])
     order = np.argsort(key)
@@ -258,7 +258,7 @@ class FourierSums:
         self.total = np.zeros(3)  # Σ w, Σ w² and Σ w² ‖e_y − p‖²
         self.moved = False  # whether any predictions were rounded before
 
-    def add(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
+    def add(self, proba: np.ndarray, label: np.ndarray, rows: RowWeights) -> None:
         """Add rows of probabilities (n, K), and labels (n,)."""
         mass = np.broadcast_to(rows.mass, len(label)).astype(np.float64)
         square = mass if rows.weight is None else rows.weight[1]
@@ -290,7 +290,7 @@ def add_classes(
     sums: FourierSums | None,
     proba: np.ndarray,
     label: np.ndarray,
-    rows: Rows,
+    rows: RowWeights,
 ) -> None:
     """Add probabilities (n, K) of more than two classes to all that is kept of them."""
     top = np.argmax(proba, axis=1)
@@ -303,7 +303,7 @@ def add_classes(
         sums.add(proba, label, rows)
 
 
-def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: Rows) -> Rows:
+def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: RowWeights) -> RowWeights:
     """The rows, with an infinite move where rounding may have changed the predicted class."""
     if np.all(rows.moved == 0):
         return rows
