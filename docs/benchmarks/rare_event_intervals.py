@@ -14,7 +14,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
 from skcalib.datasets import make_temperature_family
-from skcalib.uncertainty._measured import Measured, check_predicted
+from skcalib.uncertainty._measured import MeasuredModels, check_predicted
 
 N_RESAMPLES = 79  # so that tails of 0.05 and 0.025 are met exactly
 LEVEL = 0.95
@@ -50,7 +50,7 @@ def ends(name, y_true, y_proba, seed, params=None, sample_weight=None, groups=No
     found = []
     with config_context(skip_parameter_validation=True):
         models = check_predicted({"y_proba": y_proba}, y_true, **data)
-        measured = Measured.of(metric, own | (params or {}), **models)
+        measured = MeasuredModels.of(metric, own | (params or {}), **models)
         limits = measured.resample(
             method="auto", n_resamples=N_RESAMPLES, random_state=seed
         ).limits([1.0])
@@ -235,7 +235,7 @@ def false_alarms(quick):
                     models, y_true, sample_weight=None, labels=[0, 1], given=None, groups=None
                 )
                 limits = (
-                    Measured.of(metric, {}, **data)
+                    MeasuredModels.of(metric, {}, **data)
                     .resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
                     .limits([1.0, -1.0])
                 )

@@ -19,7 +19,7 @@ from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import EquivalenceTest
 from skcalib.recalibration import SigmoidRecalibrator
 from skcalib.uncertainty import compare, confidence_interval
-from skcalib.uncertainty._measured import Measured, check_predicted
+from skcalib.uncertainty._measured import MeasuredModels, check_predicted
 
 LEVELS = (0.90, 0.95)
 N_REPETITIONS = {100: 300, 1000: 300, 10_000: 100}
@@ -62,7 +62,7 @@ def ends(metric, params, y_true, y_proba, seed, sample_weight=None, groups=None)
     with config_context(skip_parameter_validation=True):
         data = {"sample_weight": sample_weight, "labels": labels, "given": None, "groups": groups}
         models = check_predicted({"y_proba": y_proba}, y_true, **data)
-        measured = Measured.of(metric, params, **models)
+        measured = MeasuredModels.of(metric, params, **models)
         resamples = measured.resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
     limits = resamples.limits([1.0])
     return limits.estimate, *np.maximum([limits.interval(level) for level in LEVELS], 0).ravel()

@@ -15,7 +15,7 @@ from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._intervals import comparison_of, interval_of
-from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, Measured, check_predicted
+from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, check_predicted
 from ._base import Display, check_models, check_options, inches_of, response_of, shortened
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
@@ -262,7 +262,7 @@ class ComparisonDisplay(Display):
             }
             data_args = check_predicted(pair, y_true, **data)
             measured = (
-                Measured.of(metric, params.get(name), **data_args)
+                MeasuredModels.of(metric, params.get(name), **data_args)
                 for name, metric in by_name.items()
             )
             rows.append([result(measured_models, **options) for measured_models in measured])

@@ -9,7 +9,7 @@ import numpy as np
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
 from ..metrics._registry import ALL_METRICS, MetricNames, find_entry
-from ..uncertainty._measured import Measured
+from ..uncertainty._measured import MeasuredModels
 from ._base import HypothesisTest, as_p_value, check_test_input
 
 # Measures that err on both sides of what is calibrated.
@@ -181,7 +181,7 @@ class EquivalenceTest(HypothesisTest):
         """
         check_is_distance(self.metric)
         data = check_test_input(self, X, y, sample_weight, groups, given)
-        measured = Measured.of(
+        measured = MeasuredModels.of(
             self.metric,
             self.metric_params,
             models=[_sort_canonically(data)],

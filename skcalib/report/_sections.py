@@ -14,7 +14,7 @@ from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS, Metric
 from ..uncertainty._intervals import comparison_of, interval_of
-from ..uncertainty._measured import Measured
+from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Resamples, Units, resample
 from ._text import p_text, title_of
 
@@ -148,7 +148,7 @@ class Sections(ABC):
         losses = np.column_stack([one.scores()[name] for one in (self, *others)])
         return resample(
             lambda of: [one.weight @ type(self)(one, self.rng).scores()[name] for one in of.models],
-            Measured((), {}, models),
+            MeasuredModels((), {}, models),
             units,
             units.weight @ losses,
             n_resamples=0,
@@ -173,7 +173,7 @@ class Sections(ABC):
         for one in self.measures():
             if one.n_values <= MOST_VALUES:
                 # of all classes, as the models may predict different ones
-                pair = Measured((one.entry,) * 2, one.options, (self.data, other.data))
+                pair = MeasuredModels((one.entry,) * 2, one.options, (self.data, other.data))
                 result = comparison_of(
                     pair, method="auto", n_resamples=_N_RESAMPLES, random_state=self.rng
                 )
@@ -181,7 +181,7 @@ class Sections(ABC):
         return found
 
     def _interval(self, measure: Measure) -> tuple[float, float]:
-        measured = Measured((measure.entry,), measure.options, (measure.data,))
+        measured = MeasuredModels((measure.entry,), measure.options, (measure.data,))
         found = interval_of(measured, n_resamples=_N_RESAMPLES, random_state=self.rng)
         return found.low, found.high
 

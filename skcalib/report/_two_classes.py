@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from .._inputs.predictions import Predictions
-from ..uncertainty._clinical import _smooth_limits, _smooth_measures
-from ..uncertainty._measured import Measured
+from ..uncertainty._clinical import differentiable_measures, jackknife_limits
+from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Units
 from ._sections import LARGEST_SHARE, MOST_VALUES, Ends, Numbers, share_of_one, stage
 
@@ -44,7 +44,7 @@ def two_class_numbers(data: Predictions) -> Numbers:
 
 def smooth_measures(data: Predictions) -> list[float]:
     """O:E ratio, intercept, slope, and area under the ROC curve."""
-    _, log_ratio, *line = _smooth_measures(data)
+    _, log_ratio, *line = differentiable_measures(data)
     return [float(np.exp(log_ratio)), *line, area_under_roc_curve(data)]
 
 
@@ -53,7 +53,7 @@ def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers)
     if not _shows_how_it_varies(data):
         return {}
     stage("finding the intervals of calibration intercept and slope")
-    limits = _smooth_limits(data, Units(data), rng, None, _with_logarithm)
+    limits = jackknife_limits(data, Units(data), rng, None, _with_logarithm)
     ends = dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
     ends["observed_expected_ratio"] = low, high
@@ -67,8 +67,8 @@ def smooth_differences(data: Predictions, other: Predictions, rng: np.random.Ran
     """The 95 % intervals of how they differ from those of another model of the same outcomes."""
     if not _shows_how_it_varies(data):
         return {}
-    pair = Measured((), {}, (data, other))
-    limits = _smooth_limits(pair, Units(data), rng, None, _difference)
+    pair = MeasuredModels((), {}, (data, other))
+    limits = jackknife_limits(pair, Units(data), rng, None, _difference)
     return dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
 
 
@@ -88,7 +88,7 @@ def _shows_how_it_varies(data: Predictions) -> bool:
 
 
 def _with_logarithm(data: Predictions) -> list[float]:
-    return [*_smooth_measures(data)[1:], area_under_roc_curve(data)]
+    return [*differentiable_measures(data)[1:], area_under_roc_curve(data)]
 
 
 def area_under_roc_curve(data: Predictions) -> float:

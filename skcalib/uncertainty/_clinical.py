@@ -217,7 +217,7 @@ def clinical_calibration(
     units = Units(predictions)
     check_both_outcomes(predictions)
     rng = check_random_state(random_state)
-    limits = _smooth_limits(predictions, units, rng, n_jobs)
+    limits = jackknife_limits(predictions, units, rng, n_jobs)
     values = np.array(_distances(predictions))
     resamples = resample(
         _distances,
@@ -244,7 +244,7 @@ def _distances(predictions: Predictions) -> list[float]:
     return distances_from_curve(predictions, [None, 0.5, 0.9])
 
 
-def _smooth_measures(predictions: Predictions) -> list[float]:
+def differentiable_measures(predictions: Predictions) -> list[float]:
     """The measures without absolute values, the ratio as its logarithm."""
     with np.errstate(divide="ignore"):  # no events
         log_ratio = float(np.log(_observed_expected_ratio(predictions)))
@@ -253,12 +253,12 @@ def _smooth_measures(predictions: Predictions) -> list[float]:
     return [in_the_large, log_ratio, *line]
 
 
-def _smooth_limits(
+def jackknife_limits(
     data: Any,
     units: Units,
     rng: np.random.RandomState,
     n_jobs: int | None,
-    measures: Measure = _smooth_measures,
+    measures: Measure = differentiable_measures,
 ) -> list[Limits]:
     """Jackknife limits; infinite ones if a part of the samples has no finite value."""
     without, degrees = units.without_parts(measures, data, rng, n_jobs)

@@ -212,7 +212,7 @@ def finite_sample_radius(
 
 # The options of metrics with a known radius, and their values for which it is known; None for all
 # that the metric takes. Other options must have their defaults.
-_KNOWN: dict[str, dict[str, Sequence[Any] | None]] = {
+_RADIUS_OPTIONS: dict[str, dict[str, Sequence[Any] | None]] = {
     "smooth_calibration_error": {},
     "lower_distance_to_calibration": {"tol": None},
     "laplace_kernel_calibration_error": {"bandwidth": None, "method": ["exact"]},
@@ -268,12 +268,12 @@ def _surrogate_radius(n, error, precision):
 
 def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, Any]:
     """All options of a metric, which must be those with a known radius."""
-    if metric not in _KNOWN:
+    if metric not in _RADIUS_OPTIONS:
         raise ValueError(
-            f"metric must be one with a known radius: {sorted(_KNOWN)}; found {metric!r}. "
+            f"metric must be one with a known radius: {sorted(_RADIUS_OPTIONS)}; found {metric!r}. "
             "Choose one of them, or an interval by resampling."
         )
-    defaults, known = METRICS[metric].options, _OF_CLASSES | _KNOWN[metric]
+    defaults, known = METRICS[metric].options, _OF_CLASSES | _RADIUS_OPTIONS[metric]
     own = {one: metric_params[one] for one in metric_params.keys() - {"labels", "pos_label"}}
     changed = {name for name, value in own.items() if value is not defaults.get(name, own)}
     if changed - known.keys():

@@ -14,8 +14,8 @@ from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry
 from ._finite_sample import finite_sample_radius
-from ._measured import RESAMPLING_CONSTRAINTS, Measured, Result, check_predicted
-from ._resampling import checked_values
+from ._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, Result, check_predicted
+from ._resampling import check_finite_values
 
 INTERVAL_CONSTRAINTS = RESAMPLING_CONSTRAINTS | {
     "method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})],
@@ -460,7 +460,7 @@ def confidence_interval(
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     models = check_predicted({"y_proba": y_proba}, y_true, **data)
-    measured = Measured.of(metric, metric_params, **models)
+    measured = MeasuredModels.of(metric, metric_params, **models)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
@@ -481,7 +481,7 @@ def confidence_interval(
         estimate, low, high, note = np.nan, np.nan, np.nan, ""
         try:
             part = measured.take(rows)
-            estimate = float(checked_values([part.values()])[0, 0])
+            estimate = float(check_finite_values([part.values()])[0, 0])
             one = interval(part)
             low, high = one.low, one.high
         except ValueError as error:
@@ -655,7 +655,7 @@ def compare(
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     probas = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
     return comparison_of(
-        Measured.of(metric, metric_params, **check_predicted(probas, y_true, **data)),
+        MeasuredModels.of(metric, metric_params, **check_predicted(probas, y_true, **data)),
         confidence_level=confidence_level,
         alternative=alternative,
         method=method,
@@ -666,7 +666,7 @@ def compare(
 
 
 def interval_of(
-    measured: Measured,
+    measured: MeasuredModels,
     *,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
@@ -684,7 +684,7 @@ def interval_of(
             confidence_level=confidence_level,
             alternative=alternative,
         )
-        estimate = float(checked_values([measured.values()])[0, 0])
+        estimate = float(check_finite_values([measured.values()])[0, 0])
         low, high = estimate - radius.below, estimate + radius.above
     else:
         limits = measured.resample(method=method, **resampling).limits([1.0])
@@ -694,7 +694,7 @@ def interval_of(
 
 
 def comparison_of(
-    measured: Measured,
+    measured: MeasuredModels,
     *,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",

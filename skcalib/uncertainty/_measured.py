@@ -23,7 +23,7 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts._data import ForecastData, check_data
 from ..metrics._registry import ALL_METRICS, Metric, MetricNames, resolve_metric, unwrap_partial
 from ..metrics._statistic import check_metric_fits
-from ._resampling import Resamples, Units, checked_values, resample
+from ._resampling import Resamples, Units, check_finite_values, resample
 
 # The mean of the losses may miss the metric by this share, for it is summed in another order.
 _SHARE = 1e-9
@@ -54,7 +54,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredModels:
     """The metric of one or several models, of the same outcomes, weights and groups."""
 
     metrics: tuple[Metric, ...]  # of each model, as foreign functions get what the user passed
@@ -70,7 +70,7 @@ class Measured:
         models: Sequence[Data],
         as_matrix: Sequence[bool],
         weighted: bool,
-    ) -> "Measured":
+    ) -> "MeasuredModels":
         """The measured models, if the metric takes such data and all that is given."""
         found = [
             resolve_metric(metric, metric_params, as_matrix=m, weighted=weighted) for m in as_matrix
@@ -79,11 +79,11 @@ class Measured:
         check_metric_fits(first, models[0], "metric")
         return cls(tuple(entry for entry, _ in found), options, tuple(models))
 
-    def take(self, rows: np.ndarray | slice) -> "Measured":
+    def take(self, rows: np.ndarray | slice) -> "MeasuredModels":
         """This metric and its models, with only some of the samples."""
         return replace(self, models=tuple(data.take(rows) for data in self.models))
 
-    def with_outcome(self, outcome: np.ndarray) -> "Measured":
+    def with_outcome(self, outcome: np.ndarray) -> "MeasuredModels":
         """This metric and its models, with other outcomes (n,)."""
         return replace(self, models=tuple(data.with_outcome(outcome) for data in self.models))
 
@@ -106,10 +106,10 @@ class Measured:
         `name` is that of the outcomes in messages.
         """
         units, rng = Units(self.models[0], name), check_random_state(random_state)
-        values = checked_values([self.values()])[0]
+        values = check_finite_values([self.values()])[0]
         needs_none = method == "jackknife" or (method == "auto" and self.metrics[0].is_mean)
         return resample(
-            Measured.values,
+            MeasuredModels.values,
             self,
             units,
             values,

@@ -42,8 +42,8 @@ _BATCHES = 64
 _FEWEST = 10
 
 # If fewer predictions are wrong, or right, the samples do not show how their number varies. Labels
-# are then moved (`moves_of`), until so few would be seen with one of these probabilities only.
-_OFTEN = 25
+# are then moved (`rare_event_labels`), until so few would be seen with one of these probabilities only.
+_MIN_EVENTS = 25
 _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 
 # So many drawn errors that are larger show that an error is due to chance.
@@ -231,21 +231,21 @@ def resample(
         batches = make_batches(n_resamples, 1, _BATCHES, rng)
         evaluate, size = partial(units.subsamples, measure, data), _BYTES * (len(values) + 1)
         drawn = evaluate_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
-        subsamples = checked_values([row for batch in drawn for row in batch])
+        subsamples = check_finite_values([row for batch in drawn for row in batch])
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
     moved = []
-    for labels, tails in (one for model in models for one in moves_of(model, units)):
-        steps = checked_values([values, *(measure(data.with_outcome(row)) for row in labels)])
+    for labels, tails in (one for model in models for one in rare_event_labels(model, units)):
+        steps = check_finite_values([values, *(measure(data.with_outcome(row)) for row in labels)])
         moved.append((np.append(1.0, tails), steps))
     chance = np.zeros(len(values))
     if moved and is_error:
-        chance = _chance(measure, data, values, models[0], n_resamples, rng)
+        chance = _calibration_p_values(measure, data, values, models[0], n_resamples, rng)
     return Resamples(
-        values, subsamples[:, :-1], shrinkage, checked_values(without), degrees, moved, chance
+        values, subsamples[:, :-1], shrinkage, check_finite_values(without), degrees, moved, chance
     )
 
 
-def _chance(measure, data, values, model, n_resamples, rng):
+def _calibration_p_values(measure, data, values, model, n_resamples, rng):
     """How likely errors (C,) are as large if labels are drawn from the predictions.
 
     It is 1 for groups, as it is not known how their labels depend on each other. After 20 larger
@@ -266,7 +266,9 @@ def _chance(measure, data, values, model, n_resamples, rng):
     return (1 + n_larger) / (1 + n_resamples)
 
 
-def moves_of(data: Predictions | ForecastData, units: Units) -> list[tuple[np.ndarray, np.ndarray]]:
+def rare_event_labels(
+    data: Predictions | ForecastData, units: Units
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Labels (S, n) as they may be if what was seen rarely, or never, was seen so by chance.
 
     With them the probabilities (S,), which fall, of seeing no more than was seen.
@@ -283,7 +285,9 @@ def moves_of(data: Predictions | ForecastData, units: Units) -> list[tuple[np.nd
     proba, rows = (data.matrix if data.is_binary else data.proba), np.arange(len(data.weight))
     predicted = np.argmax(proba, axis=1)
     is_right = data.label == predicted
-    if all(one.any() and units.effective_size_of(one) >= _OFTEN for one in (is_right, ~is_right)):
+    if all(
+        one.any() and units.effective_size_of(one) >= _MIN_EVENTS for one in (is_right, ~is_right)
+    ):
         return []
     others = np.where(np.arange(proba.shape[1]) == predicted[:, None], -1, proba)
     labels = (np.argmax(others, axis=1), ~is_right), (predicted, is_right)
@@ -349,7 +353,7 @@ def check_enough_to_resample(units: Units, name: str) -> None:
         )
 
 
-def checked_values(results: list | np.ndarray) -> np.ndarray:
+def check_finite_values(results: list | np.ndarray) -> np.ndarray:
     """The values (R, C) of a metric, which must be finite numbers."""
     values = np.asarray(results)
     if values.ndim != 2 or values.dtype.kind not in "biuf":

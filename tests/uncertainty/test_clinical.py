@@ -15,7 +15,7 @@ from skcalib.uncertainty import (
     clinical_calibration,
     confidence_interval,
 )
-from skcalib.uncertainty._clinical import _smooth_limits
+from skcalib.uncertainty._clinical import jackknife_limits
 from skcalib.uncertainty._resampling import Units
 
 FAST = {"n_resamples": 39, "random_state": 0}
@@ -168,7 +168,7 @@ def test_smooth_measures_are_covered():
         truth = rng.beta(2, 4, size=100)
         label = (rng.random(100) < truth).astype(int)
         predictions = check_predictions(label, expit(1.5 * logit(truth)), labels=[0, 1])
-        limits = _smooth_limits(predictions, Units(predictions), np.random.RandomState(0), None)
+        limits = jackknife_limits(predictions, Units(predictions), np.random.RandomState(0), None)
         ends = np.array([one.interval(0.95) for one in limits])
         missed += (expected < ends[:, 0]) | (expected > ends[:, 1])
     assert (missed / 150 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)).all()

@@ -12,7 +12,7 @@ from skcalib.metrics._registry import METRICS
 from skcalib.report import calibration_report
 from skcalib.uncertainty import clinical_calibration, compare, confidence_interval
 from skcalib.uncertainty._measured import check_predicted
-from skcalib.uncertainty._resampling import Units, moves_of
+from skcalib.uncertainty._resampling import Units, rare_event_labels
 
 FAST = {"n_resamples": 19, "random_state": 0}
 SMOOTH = "smooth_calibration_error"
@@ -77,7 +77,7 @@ def test_moved_labels_by_loops():
     data = check_predicted(
         {"p": proba}, y, sample_weight=None, labels=None, given=None, groups=None
     )["models"][0]
-    moves = moves_of(data, Units(data))
+    moves = rare_event_labels(data, Units(data))
     cases = [(side, is_right) for side in (proba < 0.5, proba > 0.5) for is_right in (False, True)]
     assert len(moves) == 4
     for (labels, tails), (side, is_right) in zip(moves, cases, strict=True):
