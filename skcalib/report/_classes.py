@@ -20,7 +20,7 @@ from ._sections import LEVEL, SMALL, Ends, Measure, Numbers, Rows, Sections, err
 from ._two_classes import (
     CLEAR,
     TIMES_SLOWER,
-    backwards,
+    find_reversed_ranking,
     smooth_differences,
     smooth_ends,
     two_class_numbers,
@@ -199,7 +199,11 @@ class ClassSections(Sections):
         return bool(self._is_impossible.any())
 
     def mistake(self) -> str | None:
-        return backwards(self.data) if self.data.is_binary else _out_of_order(self.data)
+        return (
+            find_reversed_ranking(self.data)
+            if self.data.is_binary
+            else _find_permuted_columns(self.data)
+        )
 
     def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         data = self.data
@@ -227,7 +231,7 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     elif "log_loss" in spoke and _is_of_levels(scores, sums):
         spoke = ["level_and_spread", *(name for name in spoke if name in ("skce", "local"))]
     words = {
-        "log_loss": lambda: _sureness(test.component_statistics_["log_loss"]),
+        "log_loss": lambda: _describe_confidence(test.component_statistics_["log_loss"]),
         "level_and_spread": lambda: _worst_class(predictions, sums, sums**2 / scores.scale),
         "local": lambda: _worst_range(predictions),
     }
@@ -249,7 +253,7 @@ def _is_of_levels(scores: ClasswiseScoreTest, sums: np.ndarray) -> bool:
     return bool(abs(sums[0] @ scores.centre) > abs(sums[1].sum()))
 
 
-def _sureness(excess: float) -> str:
+def _describe_confidence(excess: float) -> str:
     kind, direction = ("too sure", "higher") if excess > 0 else ("not sure enough", "lower")
     return (
         f"the predictions are {kind}: the log loss is {abs(excess):.2g} {direction} than they "
@@ -265,7 +269,7 @@ def _worst_class(predictions: Predictions, sums: np.ndarray, squares: np.ndarray
     if squares[0, worst] >= squares[1, worst]:
         observed = float(predictions.weight @ (predictions.label == k))
         expected = float(predictions.weight @ predictions.matrix[:, k])
-        seen, said = told_apart(observed, expected, 3)
+        seen, said = format_distinct(observed, expected, 3)
         return f"class {name} is observed {seen} of the time, where the mean prediction is {said}"
     kind = "too far" if sums[1, worst] < 0 else "not far enough"
     return f"probabilities of class {name} are spread {kind}"
@@ -287,19 +291,19 @@ def _worst_range(predictions: Predictions) -> str:
     observed = expected + gaps[worst] / cells.mass[worst]
     ends = [f"{end:.2g}" for end in (low, high)]
     where = f"of about {ends[0]}" if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
-    said, seen = told_apart(expected, observed, 2)
+    said, seen = format_distinct(expected, observed, 2)
     return f"gaps are largest for {what} {where}, where {said} is predicted and {seen} observed"
 
 
-def told_apart(one: float, other: float, digits: int) -> list[str]:
+def format_distinct(one: float, other: float, digits: int) -> list[str]:
     """Two numbers with `digits` significant digits, or with more if they would look the same."""
     texts = [f"{value:.{digits}g}" for value in (one, other)]
     if texts[0] == texts[1] and digits < _MOST_DIGITS:
-        return told_apart(one, other, digits + 1)
+        return format_distinct(one, other, digits + 1)
     return texts
 
 
-def _out_of_order(predictions: Predictions) -> str | None:
+def _find_permuted_columns(predictions: Predictions) -> str | None:
     """A message if some columns clearly belong to each other's classes.
 
     The samples of each of these classes have their highest probability in the column of another

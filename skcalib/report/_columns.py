@@ -18,7 +18,7 @@ from ..forecasts._base import Forecast
 from ..recalibration import export_sql
 from ..recalibration._export import quote_name
 from . import _tables
-from ._sections import stage
+from ._sections import notify_progress
 from ._tables import Column, Rule, Table, canonical
 
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
@@ -242,7 +242,7 @@ def fit_and_apply(
     table = _tables.read_table(options.apply, columns, options)
     names = [f"recalibrated_{name}" for name in options.proba]
     _tables.check_header([*table.header, *names], options.apply, names)
-    stage("recalibrating")
+    notify_progress("recalibrating")
     recalibrator.fit(found["y_proba"], found["y_true"], found.get("sample_weight"))
 
     def as_csv(header: Sequence[str], rows: Iterable[Sequence[str]], proba: np.ndarray) -> str:

@@ -18,7 +18,7 @@ from ..recalibration import AutoRecalibrator
 from ..recalibration._registry import RECALIBRATORS
 from . import _demo
 from ._columns import fit_and_apply, read_columns
-from ._html import check_target, write_whole
+from ._html import check_target, write_atomically
 from ._report import calibration_report
 from ._sections import LISTENER
 from ._tables import Table
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return _CLOSED_PIPE
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        _say(f"error: {str(error) or 'out of memory'}")
+        _print_error(f"error: {str(error) or 'out of memory'}")
         return 2
     return 0
 
@@ -156,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _demo_command(options: argparse.Namespace) -> None:
     for text in _demo.run(options.output):
-        _show(text)
+        _print_output(text)
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -180,12 +180,12 @@ def _report(options: argparse.Namespace) -> None:
         if options.html is not None:
             with _progress():
                 report.to_html(options.html)
-            _say(f"page written to {options.html}{'' if report.figures else _NO_FIGURES}")
+            _print_error(f"page written to {options.html}{'' if report.figures else _NO_FIGURES}")
     finally:  # a page that could not be written takes nothing from the text
         if options.json:
-            _show(report.to_json(), json.dumps)
+            _print_output(report.to_json(), json.dumps)
         else:
-            _show(str(report))
+            _print_output(str(report))
 
 
 def _recalibrate(options: argparse.Namespace) -> None:
@@ -199,26 +199,26 @@ def _recalibrate(options: argparse.Namespace) -> None:
         new, written = fit_and_apply(recalibrator, found, options)
     _say_what_is_left_out(options.file, table, found)
     _say_what_is_left_out(options.apply, new, {})
-    _show(f"{options.method}: {recalibrator!r}")
+    _print_output(f"{options.method}: {recalibrator!r}")
     for path, text in written.items():
-        write_whole(path, text)
-        _say(f"written to {path}")
+        write_atomically(path, text)
+        _print_error(f"written to {path}")
 
 
 def _say_what_is_left_out(source: str, table: Table, found: dict[str, Any]) -> None:
     n_weightless = np.count_nonzero(found.get("sample_weight", 1) == 0)
     for number, what in ((table.n_dropped, "with missing values"), (n_weightless, "of weight 0")):
         if number:
-            _say(f"{source}: left out {number} rows {what}")
+            _print_error(f"{source}: left out {number} rows {what}")
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     """A line on the standard error, where it does not mix with the report; lost if that is full."""
     with contextlib.suppress(OSError):
         print(f"skcalib: {printable(text)}", file=sys.stderr)
 
 
-def _show(text: str, written: Callable[[str], str] = ascii) -> None:
+def _print_output(text: str, written: Callable[[str], str] = ascii) -> None:
     r"""Lines on the standard output, where what it has no code for is written out, as "\xe9"."""
     # a text in memory has no encoding
     print(printable(text, "\n", written, sys.stdout.encoding or "utf-8"), flush=True)

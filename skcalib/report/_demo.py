@@ -14,7 +14,7 @@ from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
 from ._report import ComparisonReport, calibration_report
 from ._sections import LEVEL, error_name
-from ._text import p_text
+from ._text import format_p_value
 
 _RULE = "=" * 72
 
@@ -78,7 +78,7 @@ def _summary(outcomes: dict[str, Outcome]) -> str:
         found = "may be chance" if passed else "chance seldom leaves"
         lines += [
             f"{title:<48}{before:9.4f}  {after:9.4f}",
-            f"    {after / before:.0%} is left, which {found} (p {p_text(p_value)})",
+            f"    {after / before:.0%} is left, which {found} (p {format_p_value(p_value)})",
         ]
     lines += ["", f"{n_passed} of {len(outcomes)} models pass the test of calibration now."]
     return "\n".join([*lines, ""])

@@ -14,7 +14,16 @@ from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
 from ..recalibration import AutoRecalibrator
 from ._pictures import forecast_pictures
-from ._sections import LEVEL, SMALL, Measure, Numbers, Rows, Sections, part_of, share_of_one
+from ._sections import (
+    LEVEL,
+    SMALL,
+    Measure,
+    Numbers,
+    Rows,
+    Sections,
+    inverse_effective_size,
+    part_of,
+)
 
 # Tests of more samples take more than a few seconds: the default one, and that of quantiles.
 _MOST_TESTED = 1000
@@ -183,7 +192,7 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
     z = error / std
     mean, square = float(weight @ z), float(weight @ z**2)
     variance = np.maximum([square - mean**2, float(weight @ z**4) - square**2], [1.0, 2.0])
-    noise, noise_of_square = np.sqrt(variance * share_of_one(data)).tolist()
+    noise, noise_of_square = np.sqrt(variance * inverse_effective_size(data)).tolist()
     return mean, square, noise, noise_of_square
 
 
@@ -233,7 +242,7 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
     if sharp is None:
         return []
     levels = sharp.levels
-    noise = np.sqrt(levels * (1 - levels) * share_of_one(data))
+    noise = np.sqrt(levels * (1 - levels) * inverse_effective_size(data))
     gap = np.array(share_of_central_levels(data, levels)) - levels
     worst = int(np.argmax(np.abs(gap) / noise))
     if abs(gap[worst]) <= _CLEAR * noise[worst]:

@@ -33,7 +33,7 @@ def page(heading: str, body: str) -> str:
     )
 
 
-def body_of(report: "CalibrationReport") -> str:
+def render_body(report: "CalibrationReport") -> str:
     return "\n".join([_head(report), _verdict(report), _pictures(report), _tables(report)])
 
 
@@ -130,7 +130,7 @@ def check_target(path: str, *, force: bool) -> None:
         raise ValueError(f"{path} must be a file in a folder that can be written to; it is not.")
 
 
-def write_whole(path: str | os.PathLike, text: str) -> None:
+def write_atomically(path: str | os.PathLike, text: str) -> None:
     """Write a text to a file of its own, which then takes the place of the path.
 
     So nothing that was there is lost unless all is written. Pipes and devices are written to.

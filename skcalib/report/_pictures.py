@@ -61,10 +61,12 @@ def forecast_pictures(data: ForecastData) -> dict[str, str]:
     return _pictures(data, {"Where the outcomes lie in their forecasts{}": _histogram}, "outcome")
 
 
-def compared_pictures(models: dict[str, Any]) -> dict[str, str]:
+def render_model_curves(models: dict[str, Any]) -> dict[str, str]:
     """SVG of the curves of all models, on the same axes."""
     data = next(iter(models.values()))
-    return _pictures(data, {"How calibrated the models are{}": partial(_compared, models)}, "")
+    return _pictures(
+        data, {"How calibrated the models are{}": partial(_draw_model_curves, models)}, ""
+    )
 
 
 def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, str]:
@@ -93,7 +95,7 @@ def _part(data: Any) -> Any:
     return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
 
 
-def _compared(models: dict[str, Any], data: Any, what: str, figure: Any) -> str:
+def _draw_model_curves(models: dict[str, Any], data: Any, what: str, figure: Any) -> str:
     parts = [_part(one) for one in models.values()]
     names = _writable(list(models), "model")
     ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."

@@ -28,9 +28,9 @@ from ..display._base import check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
-from ._html import body_of, body_of_several, fragment, page, write_whole
-from ._pictures import compared_pictures
-from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
+from ._html import body_of_several, fragment, page, render_body, write_atomically
+from ._pictures import render_model_curves
+from ._sections import LEVEL, Rows, Sections, joint_p_value, notify_progress
 from ._text import change_tables, format_comparison, format_report, head_of
 
 
@@ -56,7 +56,7 @@ class _Printed:
     @cached_property
     def figures(self) -> dict[str, str]:
         """The pictures of the page, as SVG, by what they show; none without matplotlib."""
-        stage("drawing")
+        notify_progress("drawing")
         return self.draw()
 
     def _repr_html_(self) -> str:
@@ -88,7 +88,7 @@ class _Printed:
         """
         html = page(self.heading, self._body())
         if path is not None:
-            write_whole(path, html)
+            write_atomically(path, html)
         return html
 
 
@@ -202,7 +202,7 @@ class CalibrationReport(_Printed):
         return _plain(self.numbers | {part: vars(self)[part] for part in parts})
 
     def _body(self) -> str:
-        return body_of(self)
+        return render_body(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -500,7 +500,7 @@ def _comparison(
     (first, before), *others = sections.items()
     numbers, changes = {key: one.numbers for key, one in reports.items()}, []
     for key, after in others:
-        stage(f"comparing {key} with {first}")
+        notify_progress(f"comparing {key} with {first}")
         ends = after.differences(before)
         for measure in [one for one in numbers[first] if one in ends and one in numbers[key]]:
             value, reference = numbers[key][measure], numbers[first][measure]
@@ -511,7 +511,7 @@ def _comparison(
     head = head_of(numbers[first], f"{name or 'models'}, {listed}", date)
     verdicts = {key: one.advice for key, one in reports.items()}
     text = format_comparison(head, verdicts, change_tables(numbers, changes))
-    draw = partial(compared_pictures, {key: one.data for key, one in sections.items()})
+    draw = partial(render_model_curves, {key: one.data for key, one in sections.items()})
     return ComparisonReport(reports, changes, text, draw, date)
 
 
@@ -519,19 +519,19 @@ def _report(
     sections: Sections, subgroups: Any, recalibrated: bool, name: Any, date: Any, audit: dict
 ) -> CalibrationReport:
     """The report on one model."""
-    stage("measuring")
+    notify_progress("measuring")
     numbers, classes = sections.measure()
-    stage("testing")
+    notify_progress("testing")
     tested, findings = sections.test()
     numbers |= tested
     rows: Rows = []
     if subgroups is not None:
-        stage("testing subgroups")
+        notify_progress("testing subgroups")
         rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
     intervals = sections.intervals(numbers)
     mistake = sections.mistake()
     if joint_p_value(numbers) < LEVEL and mistake is None:
-        stage("recalibrating")
+        notify_progress("recalibrating")
         gain = sections.gain()
         if gain is not None:
             numbers["gain"], intervals["gain"] = gain[0], gain[1:]

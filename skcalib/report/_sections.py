@@ -16,7 +16,7 @@ from ..metrics._registry import ALL_METRICS, Metric
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Resamples, Units, resample
-from ._text import p_text, title_of
+from ._text import format_p_value, title_of
 
 LEVEL = 0.05
 
@@ -45,7 +45,7 @@ Rows = list[dict[str, Any]]
 LISTENER: ContextVar[Callable[[str], None] | None] = ContextVar("LISTENER", default=None)
 
 
-def stage(title: str) -> None:
+def notify_progress(title: str) -> None:
     """Tell the listener, if there is one, which part of the report begins."""
     tell = LISTENER.get()
     if tell is not None:
@@ -130,16 +130,16 @@ class Sections(ABC):
         Those of scores need no more than the jackknife, as scores are means.
         """
         found: Ends = {}
-        if share_of_one(self.data) > LARGEST_SHARE:
+        if inverse_effective_size(self.data) > LARGEST_SHARE:
             return found
         units = Units(self.data)
         for name in self.scores().keys() & numbers.keys():
-            stage(f"finding the interval of the {title_of(name)}")
+            notify_progress(f"finding the interval of the {title_of(name)}")
             low, high = self._mean(name, units).limits([1.0]).interval(0.95)
             found[name] = max(low, 0.0), max(high, 0.0)
         for measure in self.measures():
             if measure.n_values <= MOST_VALUES:
-                stage(f"finding the interval of the {title_of(measure.name)}")
+                notify_progress(f"finding the interval of the {title_of(measure.name)}")
                 found[measure.name] = self._interval(measure)
         return found
 
@@ -165,7 +165,7 @@ class Sections(ABC):
         """
         names = [*self.scores(), *(one.name for one in self.measures())]
         found: Ends = dict.fromkeys(names, (np.nan, np.nan))
-        if share_of_one(self.data) > LARGEST_SHARE:
+        if inverse_effective_size(self.data) > LARGEST_SHARE:
             return found
         units = Units(self.data)
         for name in self.scores():
@@ -196,13 +196,13 @@ class Sections(ABC):
         rows: Rows = []
         for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
             part, low, high = data.take(members), np.nan, np.nan
-            if share_of_one(part) <= LARGEST_SHARE:
+            if inverse_effective_size(part) <= LARGEST_SHARE:
                 low, high = self._interval(Measure(metric, entry, {}, part, part.n_samples))
             estimate = float(entry.measure(part))
             row = {"by": subgroups.title, "subgroup": title, "n_samples": part.n_samples}
             rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
         statistic, params, most, first = self.subgroup_test()
-        chosen = even_part(subgroups.code, most, self.rng, first)
+        chosen = balanced_subsample(subgroups.code, most, self.rng, first)
         test = SubgroupCalibrationTest(statistic, metric_params=params, random_state=self.rng)
         test._fit(part_of(data, chosen), subgroups.take(chosen))
         p_values, sizes = test.subgroup_p_values_.values(), test.subgroup_sizes_.values()
@@ -267,12 +267,12 @@ class Sections(ABC):
             else:
                 limit = "Few samples cannot show more."
             return (
-                f"No evidence of miscalibration (p {p_text(p_value)}): a calibrated {self.model} "
+                f"No evidence of miscalibration (p {format_p_value(p_value)}): a calibrated {self.model} "
                 f"often deviates as much. {limit}{_advice_on_subgroups(rows) if rows else ''}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
-            verdict += f" (p {p_text(p_value, len(tested_p_values(numbers)))})"
+            verdict += f" (p {format_p_value(p_value, len(test_p_values(numbers)))})"
         what = "; ".join(found) or self.unknown
         remedy = f"{self.remedy}{self._gain_in_words(numbers, ends)}"
         if recalibrated:
@@ -313,7 +313,7 @@ def _advice_on_subgroups(rows: Rows) -> str:
     )
 
 
-def share_of_one(data: Any) -> float:
+def inverse_effective_size(data: Any) -> float:
     """One over the effective number of samples, or of groups if there are any."""
     if data.groups is None:
         return data.share_of_one_sample
@@ -328,11 +328,11 @@ def part_of(data: Any, rows: np.ndarray) -> Any:
 
 def joint_p_value(numbers: Numbers) -> float:
     """The p-value of the calibration test; for forecasts twice the smaller one of two tests."""
-    p_values = tested_p_values(numbers)
+    p_values = test_p_values(numbers)
     return min(1.0, len(p_values) * min(p_values))
 
 
-def tested_p_values(numbers: Numbers) -> list[float]:
+def test_p_values(numbers: Numbers) -> list[float]:
     """The p-values of the tests of all samples."""
     return [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
 
@@ -345,7 +345,7 @@ def error_name(numbers: Numbers) -> str:
     return name if name in numbers else f"{name}_confidence"
 
 
-def even_part(
+def balanced_subsample(
     code: np.ndarray, most: int, rng: np.random.RandomState, first: np.ndarray | None
 ) -> np.ndarray:
     """Random rows, the same number of each subgroup unless it is smaller, but at least one.

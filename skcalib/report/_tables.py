@@ -17,7 +17,7 @@ import numpy as np
 
 from .._inputs.arrays import format_values
 from .._inputs.probabilities import ROUNDING
-from ._sections import stage
+from ._sections import notify_progress
 
 # A terminal shows how many rows are read each time that this many more are.
 _ROWS_BETWEEN_NEWS = 2**16
@@ -148,7 +148,7 @@ def read_table(path: str, wanted: Sequence[Column], options: argparse.Namespace)
                 if options.keeps_rows:
                     kept.append(row)
                 if len(found) % _ROWS_BETWEEN_NEWS == 0:
-                    stage(f"reading {source}: {len(found)} rows")
+                    notify_progress(f"reading {source}: {len(found)} rows")
     except (UnicodeDecodeError, LookupError, csv.Error) as error:
         raise ValueError(
             f"{source} is not a text file of separated values in {options.encoding}: {error}. Name "

@@ -74,7 +74,7 @@ class Table(NamedTuple):
     note: str = ""
 
 
-def p_text(p_value: float, n_tests: int = 1) -> str:
+def format_p_value(p_value: float, n_tests: int = 1) -> str:
     """A p-value with its relation sign; the smallest one of `n_tests` tests is a bound."""
     return f"{'≤' if p_value <= n_tests * _SMALLEST_P * (1 + 1e-9) else '='} {p_value:.3g}"
 
@@ -105,15 +105,19 @@ def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, flo
                 f"{'log loss' if 'n_classes' in numbers else 'CRPS'} that recalibration would gain"
             )
         if title is not None:
-            ends = " to ".join(_shown(key, end, numbers).strip() for end in intervals.get(key, ()))
-            lines.append(Line(title, _shown(key, value, numbers), ends, _note(key, numbers)))
+            ends = " to ".join(
+                _format_number(key, end, numbers).strip() for end in intervals.get(key, ())
+            )
+            lines.append(
+                Line(title, _format_number(key, value, numbers), ends, _note(key, numbers))
+            )
     return lines
 
 
-def _shown(key: str, value: float, numbers: dict[str, Any], sign: str = "") -> str:
+def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = "") -> str:
     """A number, or one of its kind such as an end of its interval, with its digits."""
-    if "p_value" in key and p_text(value)[0] == "≤":
-        return f"{p_text(value):>9}"
+    if "p_value" in key and format_p_value(value)[0] == "≤":
+        return f"{format_p_value(value):>9}"
     digits = "9.4f" if "n_classes" in numbers else _digits_for_forecasts(key)
     return format(value, sign + ("9d" if isinstance(value, int) else digits))
 
@@ -187,14 +191,17 @@ def _change_table(
     rows = []
     for one in changes:
         key = one["measure"]
-        values = [_shown(key, value, before).strip() for value in (one["reference"], one["value"])]
+        values = [
+            _format_number(key, value, before).strip() for value in (one["reference"], one["value"])
+        ]
         shown = (
-            _shown(key, one[end], before, "+z").strip() for end in ("difference", "low", "high")
+            _format_number(key, one[end], before, "+z").strip()
+            for end in ("difference", "low", "high")
         )
         difference, low, high = shown
         ends = f"{low} to {high}" if one["low"] == one["low"] else ""
         rows.append([str(title_of(key)), *values, difference, ends])
-    p_values = [_shown("p_value", one["p_value"], one).strip() for one in (before, after)]
+    p_values = [_format_number("p_value", one["p_value"], one).strip() for one in (before, after)]
     rows.append([_TITLES["p_value"], *p_values, "", ""])
     return Table(["measure", str(first), str(name), "difference", "95 % interval"], rows)
 
@@ -227,7 +234,7 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
             str(one["n_samples"]),
             f"{one['estimate']:.4f}",
             f"{one['low']:.4f} to {one['high']:.4f}" if one["low"] == one["low"] else "too few",
-            p_text(one["p_value"]).removeprefix("= "),
+            format_p_value(one["p_value"]).removeprefix("= "),
         ]
         for one in subgroups[:_MOST_SUBGROUPS]
     ]

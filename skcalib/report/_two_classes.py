@@ -8,7 +8,14 @@ from .._inputs.predictions import Predictions
 from ..uncertainty._clinical import differentiable_measures, jackknife_limits
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Units
-from ._sections import LARGEST_SHARE, MOST_VALUES, Ends, Numbers, share_of_one, stage
+from ._sections import (
+    LARGEST_SHARE,
+    MOST_VALUES,
+    Ends,
+    Numbers,
+    inverse_effective_size,
+    notify_progress,
+)
 
 _SMOOTH = (
     "observed_expected_ratio",
@@ -50,9 +57,9 @@ def smooth_measures(data: Predictions) -> list[float]:
 
 def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers) -> Ends:
     """Their 95 % intervals, that of the ratio by its logarithm; none of perfect ranks."""
-    if not _shows_how_it_varies(data):
+    if not _has_intervals(data):
         return {}
-    stage("finding the intervals of calibration intercept and slope")
+    notify_progress("finding the intervals of calibration intercept and slope")
     limits = jackknife_limits(data, Units(data), rng, None, _with_logarithm)
     ends = dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
@@ -65,7 +72,7 @@ def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers)
 
 def smooth_differences(data: Predictions, other: Predictions, rng: np.random.RandomState) -> Ends:
     """The 95 % intervals of how they differ from those of another model of the same outcomes."""
-    if not _shows_how_it_varies(data):
+    if not _has_intervals(data):
         return {}
     pair = MeasuredModels((), {}, (data, other))
     limits = jackknife_limits(pair, Units(data), rng, None, _difference)
@@ -77,11 +84,11 @@ def _difference(pair: Any) -> list[float]:
     return [one - other for one, other in values]
 
 
-def _shows_how_it_varies(data: Predictions) -> bool:
+def _has_intervals(data: Predictions) -> bool:
     """Whether there are two classes, both outcomes, and enough samples, but not too many."""
     return bool(
         data.is_binary
-        and share_of_one(data) <= LARGEST_SHARE
+        and inverse_effective_size(data) <= LARGEST_SHARE
         and data.n_samples <= MOST_VALUES // TIMES_SLOWER
         and data.label.min() < data.label.max()
     )
@@ -99,7 +106,7 @@ def area_under_roc_curve(data: Predictions) -> float:
         return float(positive @ below / (negative.sum() * positive.sum()))
 
 
-def backwards(predictions: Predictions) -> str | None:
+def find_reversed_ranking(predictions: Predictions) -> str | None:
     """A message if, of two classes, the one predicted to be less likely happens more often."""
     weight, label = predictions.weight, predictions.label
     mass, squares = np.bincount(label, weight, 2), np.bincount(label, weight**2, 2)

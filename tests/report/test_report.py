@@ -33,9 +33,9 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import CalibrationReport, calibration_report
-from skcalib.report._classes import ClassSections, most_tested, told_apart
+from skcalib.report._classes import ClassSections, format_distinct, most_tested
 from skcalib.report._pictures import _names, class_pictures
-from skcalib.report._sections import Sections, even_part
+from skcalib.report._sections import Sections, balanced_subsample
 from skcalib.report._two_classes import area_under_roc_curve, smooth_ends, two_class_numbers
 from skcalib.uncertainty import clinical_calibration
 
@@ -318,10 +318,10 @@ def test_a_wrong_level_is_not_called_too_sure(predicted, shape):
 
 # a difference of 0.009 needs 40 000 samples to be seen: 0.4 s
 def test_numbers_that_differ_look_different():
-    assert told_apart(0.94123, 0.94467, 2) == ["0.941", "0.945"]
-    assert told_apart(0.2, 0.9, 2) == ["0.2", "0.9"]
-    assert told_apart(0.5, 0.503, 3) == ["0.5", "0.503"]
-    assert told_apart(0.25, 0.25, 2) == ["0.25", "0.25"]
+    assert format_distinct(0.94123, 0.94467, 2) == ["0.941", "0.945"]
+    assert format_distinct(0.2, 0.9, 2) == ["0.2", "0.9"]
+    assert format_distinct(0.5, 0.503, 3) == ["0.5", "0.503"]
+    assert format_distinct(0.25, 0.25, 2) == ["0.25", "0.25"]
     rng = np.random.default_rng(0)
     proba = np.full(40_000, 0.5)
     label = (rng.random(40_000) < 0.509).astype(int)
@@ -594,12 +594,12 @@ def test_even_parts():
     first = np.zeros(40, dtype=bool)
     first[[30, 31]] = True
     for most, sizes in ((40, [2, 30, 8]), (12, [2, 5, 5]), (3, [1, 1, 1]), (1, [1, 1, 1])):
-        rows = even_part(code, most, rng, first)
+        rows = balanced_subsample(code, most, rng, first)
         assert len(set(rows)) == len(rows)
         np.testing.assert_array_equal(np.bincount(code[rows]), sizes)
         assert most < 12 or {30, 31} <= set(rows)
     drawn = np.bincount(
-        np.concatenate([even_part(code, 12, rng, None) for _ in range(2000)]), minlength=40
+        np.concatenate([balanced_subsample(code, 12, rng, None) for _ in range(2000)]), minlength=40
     )
     assert (drawn[:2] == 2000).all()
     deviation = np.sqrt(2000 * (5 / 30) * (25 / 30))
