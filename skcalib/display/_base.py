@@ -54,7 +54,7 @@ _PAD, _LINE = 4.0, 1.2
 _GAP = 0.07
 
 
-def judged(**constraints: list) -> Callable:
+def validate_options(**constraints: list) -> Callable:
     """A decorator that judges options: those of one display, and those that several have."""
     return validate_params(_SHARED | constraints)
 
@@ -221,17 +221,17 @@ def is_small(ax: Any) -> bool:
     return bool(width < _NARROW or height < _LOW)
 
 
-def shortened(name: Any, most: int) -> str:
+def shorten(name: Any, most: int) -> str:
     """The name, cut to `most` letters by an ellipsis in the middle."""
     text, end = f"{name}", most // 3
     return text if len(text) <= most else f"{text[: most - end - 1]}…{text[-end:]}"
 
 
-def wrapped(text: str, ax: Any, n_lines: int = 5) -> str:
+def wrap_label(text: str, ax: Any, n_lines: int = 5) -> str:
     """A label, whose lines are broken to fit the axes; each becomes at most `n_lines`, or so."""
     room = inches_of(ax).min() if is_small(ax) else inches_of(ax)[0]
     letters = max(_LETTERS, int(_LETTERS_IN_INCH * room))
-    return "\n".join(fill(shortened(line, n_lines * letters), letters) for line in text.split("\n"))
+    return "\n".join(fill(shorten(line, n_lines * letters), letters) for line in text.split("\n"))
 
 
 def legend_label(name: str | None, measure: str, error: float | None, otherwise: str) -> str:
@@ -282,7 +282,7 @@ def _place_of(ax: Any) -> _PlaceAbove:
     return locator if isinstance(locator, _PlaceAbove) else _PlaceAbove(ax)
 
 
-def _below(ax: Any, bottom: float, points: float) -> dict[str, Any]:
+def _place_below(ax: Any, bottom: float, points: float) -> dict[str, Any]:
     """A place in the middle of the axes, some points below their height `bottom`."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -309,7 +309,7 @@ def strip_below(ax: Any, label: str, height: float) -> Any:
         strip.axhline(0, color="0.4", linewidth=0.6)
         strip.tick_params(axis="y", length=2, pad=2)
         ax.tick_params(labelbottom=False)
-        ax.xaxis.set_label_coords(**_below(ax, bottom, _height_of_ticks(strip)))
+        ax.xaxis.set_label_coords(**_place_below(ax, bottom, _height_of_ticks(strip)))
         if inches_of(ax)[0] < _LOW:  # room for a wide label is at the left
             ax.xaxis.label.set(x=1, ha="right", multialignment="center")
     return strip
@@ -329,7 +329,7 @@ def name_halves(strip: Any, names: tuple[str, str], sides: Sequence[str]) -> Non
     for name, side, y, end in zip(names, sides, (0.95, 0.05), ("top", "bottom"), strict=True):
         position = {"x": 0.03 if side == "left" else 0.97, "y": y, "ha": side, "va": end}
         strip.text(
-            s=shortened(name, _LETTERS), fontsize="x-small", transform=strip.transAxes, **position
+            s=shorten(name, _LETTERS), fontsize="x-small", transform=strip.transAxes, **position
         )
 
 
@@ -339,17 +339,17 @@ def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
     points = _height_of_ticks(ax) + _PAD
     if label.get_text():
         points += _LINE * label.get_size() * (label.get_text().count("\n") + 1)
-    anchor = _below(ax, box.bottom, points)
+    anchor = _place_below(ax, box.bottom, points)
     legend = ax.legend(
         handles,
-        [wrapped(text, ax) for text in labels],
+        [wrap_label(text, ax) for text in labels],
         loc="upper center",
         bbox_to_anchor=(anchor["x"], anchor["y"]),
         bbox_transform=anchor["transform"],
         borderaxespad=0,
         **legend_style(),
     )
-    legend.set_title(wrapped(note, ax), {"size": "small"})
+    legend.set_title(wrap_label(note, ax), {"size": "small"})
     figure = ax.figure
     if figure.get_layout_engine() is None:
         needed = points / 72 + legend.get_window_extent().height / figure.dpi

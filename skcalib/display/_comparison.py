@@ -16,7 +16,7 @@ from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, check_predicted
-from ._base import Display, check_models, check_options, inches_of, response_of, shortened
+from ._base import Display, check_models, check_options, inches_of, response_of, shorten
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
@@ -232,8 +232,8 @@ class ComparisonDisplay(Display):
         check_options(cls.from_predictions, kwargs)
         check_models(y_probas, "y_probas", least=1 if reference is None else 2)
         check_reference(reference, y_probas)
-        metrics = _of_report(y_probas) if metrics is None else metrics
-        by_name = _by_name(metrics) if np.iterable(metrics) else {}
+        metrics = _metrics_of_report(y_probas) if metrics is None else metrics
+        by_name = _metrics_by_name(metrics) if np.iterable(metrics) else {}
         if not by_name:
             raise ValueError(
                 f"metrics must name at least one measure; found {metrics!r:.80}. Leave it out."
@@ -314,7 +314,7 @@ class ComparisonDisplay(Display):
         quantity = (
             "estimate"
             if self.reference is None
-            else f"difference from {shortened(self.reference, 60)}"
+            else f"difference from {shorten(self.reference, 60)}"
         )
         label = f"{quantity}\nand its {100 * self.confidence_level:.3g} % interval"
         handle = copy(self.points_[0])
@@ -330,7 +330,7 @@ class ComparisonDisplay(Display):
         whiskers = ax.hlines(rows, low, high, color=points.get_color(), linewidth=1.5)
         if self.reference is not None or low.min() <= 0:
             ax.axvline(0, color="0.4", linewidth=1, linestyle=":", zorder=1)
-        ax.set_yticks(rows, [fill(shortened(name, 48), 24) for name in self.models])
+        ax.set_yticks(rows, [fill(shorten(name, 48), 24) for name in self.models])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         width = inches_of(ax)[0]
         ax.locator_params(axis="x", nbins=3 if width < _WIDTH else 5, min_n_ticks=2)
@@ -341,7 +341,7 @@ class ComparisonDisplay(Display):
         return points, whiskers
 
 
-def _by_name(metrics):
+def _metrics_by_name(metrics):
     """The metrics by their names."""
     return {
         metric if isinstance(metric, str) else getattr(metric, "__name__", f"{metric}"): metric
@@ -349,7 +349,7 @@ def _by_name(metrics):
     }
 
 
-def _of_report(y_probas):
+def _metrics_of_report(y_probas):
     kind = "forecasts" if any(map(is_forecast, y_probas.values())) else "classes"
     return [name for name, entry in ALL_METRICS.items() if entry.in_report and kind in entry.takes]
 

@@ -18,9 +18,9 @@ from ._base import (
     check_options,
     draw_legend,
     inches_of,
-    judged,
-    shortened,
-    wrapped,
+    shorten,
+    validate_options,
+    wrap_label,
 )
 
 _DIAGONAL = "as announced"
@@ -118,7 +118,9 @@ class DecisionDisplay(Display):
     name: str | None = None
 
     @classmethod
-    @judged(kind=[StrOptions({"actions", "loss", "net-benefit"})], thresholds=["array-like", None])
+    @validate_options(
+        kind=[StrOptions({"actions", "loss", "net-benefit"})], thresholds=["array-like", None]
+    )
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -201,7 +203,7 @@ class DecisionDisplay(Display):
         else:
             proba, label = _two_classes(data, decision)
             positions = _THRESHOLDS if thresholds is None else check_thresholds(thresholds)
-            curves = [_at_ratio(proba, label, data.weight, t, kind) for t in positions]
+            curves = [_compare_at_ratio(proba, label, data.weight, t, kind) for t in positions]
             announced, realised, deviation = np.transpose(curves)
             attributes["base_rate"] = float(data.weight @ label)
         margin = float(norm.isf((1 - confidence_level) / 2)) * deviation
@@ -238,7 +240,7 @@ class DecisionDisplay(Display):
 
         for k in taken[np.argsort(self.realised[taken], kind="stable")]:
             share = "" if self.share is None else f" ({self.share[k]:.0%})"
-            text = f"{shortened(self.place[k], 20)}{share}"
+            text = f"{shorten(self.place[k], 20)}{share}"
             x, y, width, up = self.announced[k], self.realised[k], _LETTER * len(text), -10
             rooms = points * (x - ends[0]), points * (ends[1] - x)
             is_outer = x > self.announced[taken].mean()
@@ -257,7 +259,7 @@ class DecisionDisplay(Display):
                 up += 1
             alignment = {"xytext": (shift, up), "ha": "left" if is_right else "right"}
             ax.annotate(text, (x, y), **alignment, **style)
-        ax.set(xlabel=wrapped("announced mean loss", ax), ylabel="realised mean loss")
+        ax.set(xlabel=wrap_label("announced mean loss", ax), ylabel="realised mean loss")
 
     def _draw_curves(self, ax, name, kwargs):
         t, is_loss = self.place, self.kind == "loss"
@@ -281,7 +283,7 @@ class DecisionDisplay(Display):
         ax.set(
             xlim=(0, 1),
             ylim=(lowest, 1.35 * highest if is_loss else 1.1 * highest),
-            xlabel=wrapped("threshold t: a false alarm costs t, a miss 1 − t", ax),
+            xlabel=wrap_label("threshold t: a false alarm costs t, a miss 1 − t", ax),
             ylabel=_LABELS[self.kind],
         )
 
@@ -304,7 +306,7 @@ def _two_classes(data, decision: DecisionLoss):
     return data.proba, data.label == 1
 
 
-def _at_ratio(proba, label, weight, t, kind):
+def _compare_at_ratio(proba, label, weight, t, kind):
     """Announced and realised value, and the standard error of their difference."""
     acts = proba > t
     if kind == "loss":

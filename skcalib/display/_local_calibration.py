@@ -11,7 +11,7 @@ from .._inputs.arrays import ArrayLike, as_array, column_names
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from ..forecasts._data import check_forecasts
 from ..metrics._local import compute_local_calibration
-from ._base import Display, axes_of, check_options, is_small, judged, wrapped
+from ._base import Display, axes_of, check_options, is_small, validate_options, wrap_label
 
 _LABELS = {
     "bias": "mean PIT − 1/2\nabove 0: outcomes higher than forecast",
@@ -147,7 +147,7 @@ class LocalCalibrationDisplay(Display):
         return super().from_estimator(estimator, X, y, given=given, **options)
 
     @classmethod
-    @judged(
+    @validate_options(
         kind=[StrOptions({"bias", "spread", "error"})],
         bandwidth=[Interval(Real, 0, None, closed="neither")],
         n_cells=[Count(1, 1000)],
@@ -264,12 +264,12 @@ class LocalCalibrationDisplay(Display):
         self.mesh_ = ax.pcolormesh(self.x, self.y, shown, **(own | style))
         location = "bottom" if is_small(ax) else "right"
         self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, location=location)
-        label = wrapped(f"{_LABELS[self.kind]}, grey: chance", ax)
+        label = wrap_label(f"{_LABELS[self.kind]}, grey: chance", ax)
         self.colorbar_.set_label(label, fontsize="small")
-        x_label, y_label = (wrapped(one, ax) for one in self.feature_names)
+        x_label, y_label = (wrap_label(one, ax) for one in self.feature_names)
         ax.set(xlabel=x_label, ylabel=y_label)
         if name:
-            ax.set_title(wrapped(name, ax))
+            ax.set_title(wrap_label(name, ax))
 
 
 def check_plane(given: Any) -> np.ndarray:

@@ -18,8 +18,8 @@ from ._base import (
     legend_below,
     legend_label,
     legend_style,
-    shortened,
-    wrapped,
+    shorten,
+    wrap_label,
 )
 
 DIAGONAL = "calibrated"
@@ -156,7 +156,7 @@ def label_outer(axes: np.ndarray, x: str, y: str) -> None:
         else:  # all panels have the same scale
             ax.tick_params(labelleft=False)
         if not any(_is_below(other, ax) for other in axes):
-            ax.set_xlabel(fill(shortened(x, 78), 26))
+            ax.set_xlabel(fill(shorten(x, 78), 26))
 
 
 def _is_below(other: Any, ax: Any) -> bool:
@@ -177,7 +177,7 @@ def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = 
         return legend_below(ax, handles, labels, note)
     if len(figure.axes) > len(axes):
         style = legend_style()
-        legend = ax.legend(handles, labels, loc="best", title=wrapped(note, ax), **style)
+        legend = ax.legend(handles, labels, loc="best", title=wrap_label(note, ax), **style)
         legend.get_title().set_size("small")
         return legend
     for legend in figure.legends:  # of the model before
@@ -186,7 +186,7 @@ def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = 
     size = legend.get_texts()[0].get_size()
     letters = int(figure.bbox.width / figure.dpi * 72 / (_LETTER * size))
     for text in legend.get_texts():
-        lines = shortened(text.get_text(), 3 * letters).split("\n")
+        lines = shorten(text.get_text(), 3 * letters).split("\n")
         text.set_text("\n".join(fill(line, letters - _HANDLE) for line in lines))
     legend.set_title(fill(note, letters), {"size": size})
     return legend
@@ -214,7 +214,7 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
     """Which panels are not shown."""
     if not left_out:
         return ""
-    names = [shortened(name, 30) for name in left_out]
+    names = [shorten(name, 30) for name in left_out]
     if len(names) > _MOST_NAMES:
         names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} more"]
     errors = "error" if len(left_out) == 1 else "errors at most"
@@ -223,7 +223,7 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
 
 def _title_of(ax: Any, curve: Any) -> str:
     """The title of the curve and its error, beside those of other models on the same axes."""
-    title = wrapped(f"{curve.title}", ax, 2)
+    title = wrap_label(f"{curve.title}", ax, 2)
     if curve.error is None:
         return title
     if curves_on(ax):
@@ -258,8 +258,8 @@ class CurvesDisplay(Display):
             (curve,) = self.curves
             label = legend_label(name, self._measure or curve.measure, curve.error, self._curve)
             label = label if len(label) > _SHORT else label.replace("\n", ", ")
-            x_label = wrapped(fill(shortened(curve.x_label, 108), 36), self.ax_)
-            self.ax_.set(xlabel=x_label, ylabel=wrapped(self._y_label, self.ax_))
+            x_label = wrap_label(fill(shorten(curve.x_label, 108), 36), self.ax_)
+            self.ax_.set(xlabel=x_label, ylabel=wrap_label(self._y_label, self.ax_))
             if is_small(self.ax_):
                 self.ax_.yaxis.label.set_size("x-small")
         else:

@@ -16,7 +16,15 @@ from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics._quantile import resolve_levels
 from ..metrics._registry import ALL_METRICS
-from ._base import Display, axes_of, check_options, draw_legend, judged, legend_label, wrapped
+from ._base import (
+    Display,
+    axes_of,
+    check_options,
+    draw_legend,
+    legend_label,
+    validate_options,
+    wrap_label,
+)
 
 _ERROR = ALL_METRICS["quantile_calibration_error"]
 
@@ -145,7 +153,7 @@ class PITHistogramDisplay(_PitDisplay):
     _method: ClassVar = "stairs"
 
     @classmethod
-    @judged(
+    @validate_options(
         confidence_level=_LEVEL,
         n_bins=[Count(1, 1000), None],
         atoms=[StrOptions({"average", "randomize"})],
@@ -223,7 +231,7 @@ class PITHistogramDisplay(_PitDisplay):
         density = _densities(pit_distribution(law, data.weight, edges[1:-1]), edges)
         band = None
         if confidence_level is not None:
-            null_cdf = drawn_distributions(
+            null_cdf = simulate_pit_cdf(
                 data, edges[1:-1], n_resamples, random_state, is_uniform=is_uniform
             )
             # bars of different widths differ in how much they vary
@@ -252,7 +260,7 @@ class PITHistogramDisplay(_PitDisplay):
         ax.set(
             xlim=(0, 1),
             ylim=(0, highest * (1 + 0.06 * n_lines)),  # with room for the legend
-            xlabel=wrapped("PIT: forecast probability of less than the outcome", ax),
+            xlabel=wrap_label("PIT: forecast probability of less than the outcome", ax),
             ylabel="density",
         )
 
@@ -333,7 +341,9 @@ class QuantileReliabilityDisplay(_PitDisplay):
     _size: ClassVar = (4.5, 4.5)
 
     @classmethod
-    @judged(confidence_level=_LEVEL, kind=[StrOptions(set(_LABELS))], levels=["array-like", None])
+    @validate_options(
+        confidence_level=_LEVEL, kind=[StrOptions(set(_LABELS))], levels=["array-like", None]
+    )
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -404,7 +414,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         law = pit_laws(*data.forecast.pit_bounds(data.value), folded=folded)
         band = None
         if confidence_level is not None:
-            null_cdf = drawn_distributions(
+            null_cdf = simulate_pit_cdf(
                 data,
                 plotted_levels,
                 n_resamples,
@@ -427,7 +437,9 @@ class QuantileReliabilityDisplay(_PitDisplay):
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
         xlabel, ylabel = _LABELS[self.kind]
-        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=wrapped(xlabel, ax), ylabel=ylabel)
+        ax.set(
+            xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=wrap_label(xlabel, ax), ylabel=ylabel
+        )
 
 
 def _edges(data: ForecastData, n_bins: int | None) -> np.ndarray:
@@ -462,7 +474,7 @@ def pit_distribution(law: PitLaw, weight: np.ndarray, levels: np.ndarray) -> np.
     return after[last] + share * (before[following] - after[last])
 
 
-def drawn_distributions(
+def simulate_pit_cdf(
     data: ForecastData,
     levels: np.ndarray,
     n_resamples: int,

@@ -15,7 +15,7 @@ from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
 from ..metrics._proper import decompose
-from ._base import check_models, check_options, judged
+from ._base import check_models, check_options, validate_options
 from ._panels import CurvesDisplay, Problem, choose_panels, problems_of
 from ._reliability_curve import METHODS, ReliabilityCurve, reliability_curve
 from ._reliability_panel import check_same_scale, choose_scale, draw_curve, draw_strip, set_axes
@@ -176,12 +176,12 @@ class ReliabilityDisplay(CurvesDisplay):
                 "its probabilities to from_predictions."
             )
         check_is_fitted(estimator)
-        logits = check_logits(_in_columns(estimator.decision_function(X)), name="logits")
+        logits = check_logits(_to_logit_columns(estimator.decision_function(X)), name="logits")
         proba = np.exp(log_softmax(logits))
         return cls._of_response(estimator, y, proba, {"labels": estimator.classes_}, options)
 
     @classmethod
-    @judged(
+    @validate_options(
         method=[StrOptions({"isotonic", "smooth", "binned"})],
         strategy=[StrOptions({"uniform", "quantile"})],
         bandwidth=[Interval(Real, 1e-3, None, closed="left"), None],
@@ -402,7 +402,7 @@ def _check_same_panels(problems: list[list[Problem]]) -> None:
         )
 
 
-def _in_columns(logits: Any) -> np.ndarray:
+def _to_logit_columns(logits: Any) -> np.ndarray:
     """One column of logits for each class: the log-odds of the second of two are its difference."""
     logits = np.asarray(logits)
     return logits if logits.ndim > 1 else np.column_stack([np.zeros_like(logits), logits])

@@ -259,17 +259,17 @@ class Binned(CurveMethod):
         return self.predicted, self.means(outcome)
 
     def at_places(self, outcome):
-        return _in_steps(self.means(outcome))
+        return _step_coordinates(self.means(outcome))
 
     def bounds(self, outcome, tail):
         lower, upper = rate_bounds(self.means(outcome), self.count, tail)
-        return _in_steps(lower), _in_steps(upper)
+        return _step_coordinates(lower), _step_coordinates(upper)
 
     def edges(self):
         return super().edges() if self.n_bars is None else np.arange(self.n_bars + 1) / self.n_bars
 
 
-def _in_steps(values: np.ndarray) -> np.ndarray:
+def _step_coordinates(values: np.ndarray) -> np.ndarray:
     return np.column_stack([values, values, np.full(len(values), np.nan)]).ravel()
 
 

@@ -16,11 +16,11 @@ from ._base import (
     axes_of,
     check_options,
     is_small,
-    judged,
     legend_below,
     legend_label,
-    shortened,
-    wrapped,
+    shorten,
+    validate_options,
+    wrap_label,
 )
 
 # Attributes of a decomposition, with their colours, from top to bottom.
@@ -116,7 +116,7 @@ class ScoreDecompositionDisplay(Display):
     kind: str = "bars"
 
     @classmethod
-    @judged(
+    @validate_options(
         score=[StrOptions({"auto", *_TITLES})],
         kind=[StrOptions(set(_METHODS))],
         n_resamples=[Count(0, 10**9)],
@@ -223,7 +223,7 @@ class ScoreDecompositionDisplay(Display):
                 positions[0] + 0.14,
             )
             ax.vlines(*where, color="black", linewidth=1.5, label=label)
-        model_name = fill(shortened(name or "", 48), 24)
+        model_name = fill(shorten(name or "", 48), 24)
         rows.append("\n".join([*filter(None, [model_name]), f"{title} {decomposition.score:.3g}"]))
         ax.set_yticks(range(len(rows)), rows)
         ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.15 * ax.dataLim.x1))
@@ -254,7 +254,7 @@ class ScoreDecompositionDisplay(Display):
         _set_limits(ax)
         equal = f"equal {title}"
         self.isolines_ = _draw_isolines(ax, float(decomposition.uncertainty), equal)
-        ax.set(xlabel=wrapped("miscalibration", ax), ylabel="discrimination")
+        ax.set(xlabel=wrap_label("miscalibration", ax), ylabel="discrimination")
         handles, labels = ax.get_legend_handles_labels()
         last = [text in (_CHANCE, equal) for text in labels]
         order = np.argsort(last, kind="stable")

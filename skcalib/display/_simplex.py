@@ -12,7 +12,15 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import RandomState, check_matplotlib_support
 from .._numerics.sorting import product_bins
-from ._base import Display, axes_of, inches_of, judged, legend_below, legend_label, shortened
+from ._base import (
+    Display,
+    axes_of,
+    inches_of,
+    legend_below,
+    legend_label,
+    shorten,
+    validate_options,
+)
 
 # The corners of the triangle, one for each class.
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
@@ -132,7 +140,7 @@ class SimplexDisplay(Display):
         return float(self.share @ _distance(self.observed - self.predicted))
 
     @classmethod
-    @judged()
+    @validate_options()
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -264,7 +272,7 @@ def _draw_triangle(ax, n_bins, classes):
             ends = share * _CORNERS[k] + (1 - share) * np.array([first, second])
             ax.plot(*ends.T, color="0.5", alpha=0.3, linewidth=0.6, zorder=1)
     letters = max(8, int(6 * inches_of(ax)[0]))  # half of the width
-    left, right, top = (fill(shortened(name, 3 * letters), letters) for name in classes.tolist())
+    left, right, top = (fill(shorten(name, 3 * letters), letters) for name in classes.tolist())
     ax.set_xticks([0, 1], [left, right])
     ax.tick_params(axis="x", length=0)
     for text, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods, Interval, clone_instance
 from ..hypothesis_tests import CalibrationTest
-from ._base import Display, axes_of, check_options, draw_legend, judged, wrapped
+from ._base import Display, axes_of, check_options, draw_legend, validate_options, wrap_label
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least width and usual height of a panel, in inches.
@@ -135,7 +135,7 @@ class NullDistributionDisplay(Display):
         return cls(*statistics, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod
-    @judged(test=[HasMethods("fit"), None])
+    @validate_options(test=[HasMethods("fit"), None])
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -215,7 +215,7 @@ class NullDistributionDisplay(Display):
             title += f", {name}" if name and is_single else ""
             p_value = f"p = {self.p_values[statistic]:.2g}"
             title = f"{title}\n{p_value if is_single else f'adjusted {p_value}'}"
-            ax.set_title(wrapped(title, ax), fontsize="medium")
+            ax.set_title(wrap_label(title, ax), fontsize="medium")
         label_outer(axes, "value", "draws")
         together = None if self.p_value is None else f"all together: p = {self.p_value:.2g}"
         note = "" if is_single else ", ".join(filter(None, [name, together]))
@@ -315,7 +315,7 @@ class SequentialTestDisplay(Display):
         return int(self.n_seen[rejected[0]]) if len(rejected) else None
 
     @classmethod
-    @judged(alpha=[Interval(Real, 1e-100, 1, closed="left")])
+    @validate_options(alpha=[Interval(Real, 1e-100, 1, closed="left")])
     def from_test(
         cls,
         test: Any,
@@ -376,7 +376,7 @@ class SequentialTestDisplay(Display):
         # With auto, since the next display on these axes may need more room below.
         ax.set_ylim(top=max(highest, 3 * reached), auto=True)
         ax.set_xlabel("samples seen")
-        ax.set_ylabel(wrapped("evidence (e-value)", ax))
+        ax.set_ylabel(wrap_label("evidence (e-value)", ax))
         draw_legend(ax)
 
     def _draw_threshold(self, ax: Any) -> Any:

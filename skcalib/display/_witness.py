@@ -10,7 +10,15 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label
 from .._numerics.smooth import lipschitz_maximiser
-from ._base import LINES, check_options, draw_bars, is_small, judged, name_halves, strip_below
+from ._base import (
+    LINES,
+    check_options,
+    draw_bars,
+    is_small,
+    name_halves,
+    strip_below,
+    validate_options,
+)
 from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of
 
 # Height of the strip, in units of the height of the axes.
@@ -160,7 +168,7 @@ class WitnessDisplay(CurvesDisplay):
     _measure: ClassVar = "smooth calibration error"
 
     @classmethod
-    @judged()
+    @validate_options()
     def from_predictions(
         cls,
         y_true: ArrayLike,
