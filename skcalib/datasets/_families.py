@@ -266,11 +266,11 @@ def make_temperature_family(
     rng = check_random_state(random_state)
     true_proba = rng.uniform(size=n_samples)
     y_true = (rng.uniform(size=n_samples) < true_proba).astype(int)
-    y_proba = _at_inverse_temperature(true_proba, inverse_temperature)
+    y_proba = _sharpen(true_proba, inverse_temperature)
     return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)
 
 
-def _at_inverse_temperature(proba, beta):
+def _sharpen(proba, beta):
     """p^β / (p^β + (1 − p)^β) through the odds, whose powers may overflow but never are 0/0."""
     with np.errstate(divide="ignore", over="ignore"):
         return 1 / (1 + ((1 - proba) / proba) ** beta)

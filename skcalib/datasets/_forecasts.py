@@ -262,7 +262,7 @@ def make_forecasts(
         mean, one = rng.standard_normal(n_samples), np.ones(n_samples)
         truth = GaussianForecast(mean, one)
         y_true = mean + rng.standard_normal(n_samples)
-        forecast = _of_forecaster(problem, mean, one, rng)
+        forecast = _make_forecaster(problem, mean, one, rng)
     extra = [positions] * return_positions + [truth] * return_true_forecast
     return y_true, forecast, *extra
 
@@ -272,7 +272,7 @@ def _draw_mean_and_std(n_samples, rng):
     return rng.standard_normal(n_samples), 4.0 ** -rng.uniform(size=n_samples)
 
 
-def _of_forecaster(problem, mean, one, rng):
+def _make_forecaster(problem, mean, one, rng):
     """Forecasts of outcomes N(mean, 1) by one who knows the means, or less."""
     if problem == "unfocused":
         confused = mean + rng.choice([-1.0, 1.0], size=len(mean))

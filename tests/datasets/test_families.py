@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import beta as beta_distribution
 
 from skcalib.datasets import make_covariate_shift, make_dirichlet_family, make_temperature_family
-from skcalib.datasets._families import _at_inverse_temperature
+from skcalib.datasets._families import _sharpen
 from skcalib.hypothesis_tests import CalibrationTest
 
 
@@ -43,7 +43,7 @@ def test_predictions_are_the_formula_of_the_paper(beta):
     ],
 )
 def test_predictions_by_hand_and_at_the_extremes(f, beta, expected):
-    actual = _at_inverse_temperature(np.array([float(f)]), beta)
+    actual = _sharpen(np.array([float(f)]), beta)
     np.testing.assert_allclose(actual, expected, rtol=1e-15, atol=0)
 
 
