@@ -102,7 +102,7 @@ class FunctionClass:
         """
         raise NotImplementedError(f"{type(self).__name__} must define constraints(points, values).")
 
-    def _of_sample(self, points, weight):
+    def _resolve(self, points, weight):
         """The class with the parameters that depend on the samples (n, …), not on the points."""
         return self
 
@@ -118,10 +118,10 @@ def _is_function_class(other):
     return hasattr(other, "constraints") and not isinstance(other, type)
 
 
-def _resolved(function_class, points, weight):
+def _resolve_for_sample(function_class, points, weight):
     """The class with the parameters that depend on samples with these weights, (n,)."""
-    known = hasattr(function_class, "_of_sample")  # classes of a user need only `constraints`
-    return function_class._of_sample(points, weight) if known else function_class
+    known = hasattr(function_class, "_resolve")  # classes of a user need only `constraints`
+    return function_class._resolve(points, weight) if known else function_class
 
 
 def _programs(function_class, points, values):
@@ -142,8 +142,10 @@ def _programs(function_class, points, values):
 class _Intersection(FunctionClass):
     parts: tuple
 
-    def _of_sample(self, points, weight):
-        return _Intersection(tuple(_resolved(part, points, weight) for part in self.parts))
+    def _resolve(self, points, weight):
+        return _Intersection(
+            tuple(_resolve_for_sample(part, points, weight) for part in self.parts)
+        )
 
     def constraints(self, points: np.ndarray, values: Any) -> list:
         return [one for part in self.parts for one in part.constraints(points, values)]
@@ -536,7 +538,7 @@ class RKHSBall(_Checked):
         coordinates = cvxpy.Variable(values.shape)
         return [values == root @ coordinates, cvxpy.pnorm(coordinates, 2) <= self.radius]
 
-    def _of_sample(self, points, weight):
+    def _resolve(self, points, weight):
         if callable(self.kernel) or self.bandwidth != "median":
             return self
         family = self._family(points)
@@ -555,5 +557,5 @@ class RKHSBall(_Checked):
             gram = np.asarray(check_kernel(self.kernel, rows)(rows, rows), dtype=np.float64)
             check_finite_kernel(gram)
             return gram
-        ball = self._of_sample(points, np.ones(len(points)))
+        ball = self._resolve(points, np.ones(len(points)))
         return kernel_values(rows, rows, self._family(points), ball.bandwidth)

@@ -572,7 +572,7 @@ def test_impossible_classes_are_never_drawn(package):
 def test_rows_are_taken(package):
     proba = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
     predictions = check_predictions([0, 1, 2], package(proba), in_place=True)
-    some = predictions.take(package(np.array([2, 0]))).on_host()
+    some = predictions.take(package(np.array([2, 0]))).to_numpy()
     np.testing.assert_array_equal(some.proba, proba[[2, 0]])
     np.testing.assert_array_equal(some.label, [2, 0])
     np.testing.assert_allclose(some.weight, [0.5, 0.5])

@@ -181,7 +181,7 @@ class Statistics:
             "Brier excess": ScoreExcess(data, "brier_score_loss"),
             "UCME": UCMETest()._statistic(data, points, codes),
         }
-        self.of_hits = {
+        self.bin_hits = {
             "Cox": CoxTest()._statistic(binary),
             "Spiegelhalter": SpiegelhalterTest()._statistic(binary),
             "Hosmer–Lemeshow": HosmerLemeshowTest()._statistic(binary),
@@ -194,7 +194,7 @@ class Statistics:
         """Of each vector of labels (R, n) among those that were drawn from the predictions."""
         everything = np.concatenate([null, labels])
         hits, found = self.hits(everything), {}
-        for statistics, drawn in ((self.of_labels, everything), (self.of_hits, hits)):
+        for statistics, drawn in ((self.of_labels, everything), (self.bin_hits, hits)):
             for name, statistic in statistics.items():
                 values = statistic(drawn)
                 found[name] = shares_beyond(values, len(null), name in self.two_sided)

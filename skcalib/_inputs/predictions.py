@@ -76,7 +76,7 @@ class Predictions:
             return self.doubles
         return array_namespace(self.proba).stack([1 - self.proba, self.proba], axis=1)
 
-    def columns(self) -> Iterator[np.ndarray]:
+    def iter_class_proba(self) -> Iterator[np.ndarray]:
         """The probabilities (n,) of one class after another, in double precision."""
         at_once = max(1, _COLUMNS // len(self.proba))
         for k in range(0, self.proba.shape[1], at_once):
@@ -91,7 +91,7 @@ class Predictions:
         return np.divide(matrix, total, out=matrix, where=inexact)
 
     @property
-    def share_of_one_sample(self) -> float:
+    def inverse_effective_size(self) -> float:
         """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
         return float(self.weight @ self.weight if self.square is None else self.square.sum())
 
@@ -110,7 +110,7 @@ class Predictions:
         """Whether the arrays are NumPy's."""
         return isinstance(self.proba, np.ndarray)
 
-    def on_host(self) -> "Predictions":
+    def to_numpy(self) -> "Predictions":
         """These predictions in arrays of NumPy."""
         if self.is_on_host:
             return self
@@ -145,7 +145,7 @@ class Predictions:
             own["square"] = own["square"] / total**2
         return replace(self, **own)
 
-    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+    def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Outcomes drawn from the predictions, (size, n); they are independent but for groups."""
         if self.count is not None:
             return generator.binomial(self.count, self.proba, (size, len(self.proba))) / self.count
@@ -214,22 +214,22 @@ class Predictions:
         return self.take(first[np.argsort(rows, kind="stable")])
 
     @property
-    def signed_mass(self) -> np.ndarray:
+    def weighted_residuals(self) -> np.ndarray:
         """c_i = w_i (y_i − p_i) of two classes, (n,)."""
         mass = self.label - self.proba
         mass *= self.weight
         return mass
 
-    def pooled_mass(self) -> tuple[np.ndarray, np.ndarray]:
+    def pool_residuals(self) -> tuple[np.ndarray, np.ndarray]:
         """The sorted distinct predictions of two classes (m,), and the signed mass of each (m,)."""
         if not (self.weight == self.weight[0]).all():
-            return pool_ties(self.proba, self.signed_mass)
+            return pool_ties(self.proba, self.weighted_residuals)
         proba, label = sort_labelled(self.proba, self.label)  # no weights to sort along
         points, mass = pool_sorted(proba, label - proba)  # exact, as not yet weighted
         mass *= self.weight[0]
         return points, mass
 
-    def pooled(self) -> LabelWeights:
+    def pool_label_weights(self) -> LabelWeights:
         """The weights of two classes, summed where predictions are tied."""
         return pool_label_weights(self.proba, self.label, self.weight, self.square)
 
@@ -238,7 +238,7 @@ class Predictions:
         hit = self.label == np.argmax(self.proba, axis=1)
         return _binary(self.proba.max(axis=1), hit, self.weight, self.given)
 
-    def top_label(self) -> Iterator[tuple[float, "Predictions | None"]]:
+    def iter_top_label(self) -> Iterator[tuple[float, "Predictions | None"]]:
         """`confidence` for each predicted class alone, with its share; None if that is 0."""
         top = np.argmax(self.proba, axis=1)
         for k in range(len(self.classes)):
@@ -250,9 +250,9 @@ class Predictions:
             part = _binary(self.proba[rows, k], hit, weight / share, given) if len(rows) else None
             yield share, part
 
-    def classwise(self) -> Iterator[tuple[float, "Predictions"]]:
+    def iter_one_vs_rest(self) -> Iterator[tuple[float, "Predictions"]]:
         """Each class against the rest, with the class's share of the labels."""
-        for k, proba in enumerate(self.columns()):
+        for k, proba in enumerate(self.iter_class_proba()):
             hit = self.label == k
             yield float(self.weight @ hit), _binary(proba, hit, self.weight, self.given)
 

@@ -86,12 +86,12 @@ class Problem:
     latest: Array = None  # (d, K), the parameters whose probabilities are in memory
 
     @cached_property
-    def held(self) -> Array:
+    def is_fixed(self) -> Array:
         return array_namespace(self.penalty).isinf(self.penalty)
 
     @cached_property
     def finite_penalty(self) -> Array:
-        return array_namespace(self.penalty).where(self.held, 0.0, self.penalty)
+        return array_namespace(self.penalty).where(self.is_fixed, 0.0, self.penalty)
 
     @cached_property
     def inputs_of_products(self) -> Array:
@@ -138,11 +138,11 @@ class Problem:
             share -= target
             share *= weight[:, None]
             gradient += self.design.adjoint(share, inputs)
-        gradient[self.held] = 0.0
+        gradient[self.is_fixed] = 0.0
         self.latest = parameters
         return Point(self, parameters, float(value), gradient)
 
-    def change_of_scores(self, step: Array) -> float:
+    def max_score_change(self, step: Array) -> float:
         """How much the step moves scores of one row against each other, at most."""
         xp, inputs = array_namespace(step), self.inputs_of_products
         size, unit = _factor_out_scale(step, inputs.dtype)
@@ -182,7 +182,7 @@ class Point:
             change *= share
             change *= as_type(problem.weight[rows, None], inputs.dtype)
             product += size * doubles(problem.design.adjoint(change, inputs))
-        product[problem.held] = 0.0
+        product[problem.is_fixed] = 0.0
         return product
 
     def preconditioner(self) -> Solve:
@@ -205,7 +205,7 @@ class Point:
         step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
         if dot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
-        change = self.problem.change_of_scores(step)
+        change = self.problem.max_score_change(step)
         shares = _LONGEST / (_largest(step) + _TINY), _LARGEST_CHANGE / (change + _TINY)
         share = min(1.0, max(shares))
         return step * share, change * share
@@ -214,7 +214,7 @@ class Point:
         """The square of the gradient, in units in which all curvatures are about 1."""
         return dot(self.gradient, precondition(self.gradient))
 
-    def lower(self, step: Array, promise: float) -> "Point | None":
+    def line_search(self, step: Array, promise: float) -> "Point | None":
         """A multiple of the step that lowers the loss enough; None if none does."""
         return line_search(
             self.problem.at,
@@ -255,7 +255,7 @@ def matrix_preconditioner(point: Point) -> Solve:
     strong, as they keep dependence from having an effect.
     """
     problem, n_classes = point.problem, point.proba.shape[1]
-    if not isinstance(point.proba, np.ndarray) or problem.held.any():
+    if not isinstance(point.proba, np.ndarray) or problem.is_fixed.any():
         return point.preconditioner()
     rows, share = _sample(point)
     inputs, penalty = problem.inputs[rows], float(problem.penalty[0, -1])
@@ -358,7 +358,7 @@ def softmax_regression(
         if is_large(target) and tolerance <= _SURE and promise <= unseen:
             change *= min(1.0, promise / last_promise)  # of a further step
             return to_numpy(here.parameters), change
-        there = here.lower(step, promise)
+        there = here.line_search(step, promise)
         if promise <= _SMALL_UNLESS_FALLING:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
             if not flatter:

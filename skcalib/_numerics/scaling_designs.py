@@ -138,7 +138,7 @@ class Affine:
     @staticmethod
     def preconditioner(spread: Array, inputs: Array, penalty: Array) -> Solve:
         """Inverse of the blocks of the classes, simplified."""
-        return ClassBlocks.of(spread, inputs, penalty).solve
+        return ClassBlocks.make(spread, inputs, penalty).solve
 
 
 class Diagonal(ScaledAndShifted):
@@ -178,7 +178,7 @@ class AffineAndCommon:
         S_k): a part of the move is taken back by the diagonal.
         """
         xp = array_namespace(inputs)
-        blocks = ClassBlocks.of(spread, inputs, penalty[:-1, :])
+        blocks = ClassBlocks.make(spread, inputs, penalty[:-1, :])
         image = blocks.image_of_diagonal()
         follow = blocks.solve(image)
         own = blocks.curvature_of_diagonal()
@@ -219,7 +219,7 @@ class ClassBlocks:
     penalty: Array  # λ and below it μ (K + 1, K), or (2, K), possibly infinite
 
     @classmethod
-    def of(cls, spread: Array, inputs: Array, penalty: Array) -> "ClassBlocks":
+    def make(cls, spread: Array, inputs: Array, penalty: Array) -> "ClassBlocks":
         xp, is_diagonal = array_namespace(inputs), penalty.shape[0] == 2
 
         def sums(values: Array) -> Array:

@@ -66,7 +66,7 @@ def _gram(data, near, kernel, bandwidth):
     If nothing is given it is the embeddings of the forecasts, with inner products (n, n).
     """
     points = data.given
-    if points is None and data.forecast._is_grid:
+    if points is None and data.forecast._has_quantiles_only:
         points = data.forecast._parameters()  # cells are alike in all forecasts
     if points is not None:
         points = points.reshape(len(points), -1)

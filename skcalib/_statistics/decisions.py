@@ -70,9 +70,9 @@ class DecisionGaps(Statistic):
 
     def terms(self, outcomes: np.ndarray | None = None) -> np.ndarray:
         """ℓ(a, y_i) − E ℓ(a, Y_i) for all actions, or for the one taken; (R, n, A) or (R, n, 1)."""
-        return self.of_taken(self.realised(outcomes)) - self.of_taken(self.expected)
+        return self.select_actions(self.realised(outcomes)) - self.select_actions(self.expected)
 
-    def of_taken(self, losses: np.ndarray) -> np.ndarray:
+    def select_actions(self, losses: np.ndarray) -> np.ndarray:
         """The losses (…, n, A) of the actions that are compared."""
         if self.options["actions"] == "all":
             return losses
@@ -83,21 +83,21 @@ class DecisionGaps(Statistic):
         if self.data.kind == "classes":
             return self._of_classes[self.data.outcome[None] if outcomes is None else outcomes]
         values = self.data.value[None] if outcomes is None else outcomes
-        losses = self.loss.at_outcomes(values.ravel())
+        losses = self.loss.outcome_losses(values.ravel())
         check_size_of_losses(losses)
         return losses.reshape(*values.shape, -1)
 
     def _expected(self):
         if self.data.kind == "classes":
             classes = self.data.classes
-            self._of_classes = self.loss.of_classes(classes, len(classes))  # (K, A)
+            self._of_classes = self.loss.class_losses(classes, len(classes))  # (K, A)
             check_size_of_losses(self._of_classes)
             return class_expected_losses(self.data.matrix, self._of_classes)
-        expected = self.loss.expected_of(self.data.forecast)
+        expected = self.loss.expected_losses(self.data.forecast)
         check_size_of_losses(expected)
         return expected
 
-    def resampled_null(self, n_resamples: int, random_state: np.random.RandomState) -> np.ndarray:
+    def resample_null(self, n_resamples: int, random_state: np.random.RandomState) -> np.ndarray:
         """The statistic of bootstrap samples whose gaps are centred at those of the data, (B,).
 
         With multinomial counts C it is the norm of Σ_i (C_i − 1) w_i φ_i, where w_i φ_i are the

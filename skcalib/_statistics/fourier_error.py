@@ -93,7 +93,7 @@ class FourierKernelError(Statistic):
         seed=0,
     ):
         if predictions.is_binary:
-            predictions = predictions.on_host()  # as `SquaredKernelError` does
+            predictions = predictions.to_numpy()  # as `SquaredKernelError` does
         self.data = predictions
         self.estimator = estimator
         bandwidth = resolve_bandwidth(predictions, kernel, bandwidth)
@@ -116,7 +116,7 @@ class FourierKernelError(Statistic):
         )
         self.frequencies = asarray_like(predictions.weight, frequencies)
         self.largest = float(weight.max())
-        self.resolution = _ROUNDING * predictions.share_of_one_sample
+        self.resolution = _ROUNDING * predictions.inverse_effective_size
         square = predictions.square
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.expected = self._zeros((n_classes, 2 * n_components))

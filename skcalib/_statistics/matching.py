@@ -69,10 +69,10 @@ class MatchingError(Statistic):
         self.forecast: Any = data.forecast if data.kind == "forecasts" else None
         self.scale = 1.0
         if self.forecast is not None and self.forecast.is_exchangeable:
-            pooled = data.pooled()
+            pooled = data.pool_label_weights()
             size = pooled.shape[1] - 1
             self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
-        self.observed = self.values_of(data.outcome[None])[0]  # (n,)
+        self.observed = self.to_component_scale(data.outcome[None])[0]  # (n,)
         self.mass = data.weight if self.chosen.is_of_pits else self.scale * data.weight
         self.bandwidth = self.chosen.bandwidth
         has_own = self.forecast is not None and self.chosen.kernel in ("rbf", "laplacian")
@@ -151,18 +151,18 @@ class MatchingError(Statistic):
 
     # Values
 
-    def values_of(self, outcomes: np.ndarray) -> np.ndarray:
+    def to_component_scale(self, outcomes: np.ndarray) -> np.ndarray:
         """Outcomes on the scale of the forecast's components, (R, n)."""
         if self.data.kind == "classes":
             return outcomes
-        values = self.data.values_of(outcomes)
-        if self.chosen.is_of_pits or not self.forecast._is_grid:
+        values = self.data.to_component_scale(outcomes)
+        if self.chosen.is_of_pits or not self.forecast._has_quantiles_only:
             return values
         return np.array([self.forecast._match_scale(value) for value in values])
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R vectors of outcomes (R, n)."""
-        sums, diagonal = self._sums(self.values_of(outcomes))
+        sums, diagonal = self._sums(self.to_component_scale(outcomes))
         is_biased = self.estimator == "biased"
         result = sums + diagonal if is_biased else sums / self.pair_weight
         check_finite_kernel(result)
@@ -185,7 +185,7 @@ class MatchingError(Statistic):
         bandwidth = self._bandwidths(values)
         counts, together = self.features.counts(values, bandwidth)
         if together <= 2 * self.n_features + _MORE_FEATURES:
-            rows_of = self.features.prepare(values, bandwidth)
+            rows_of = self.features.make_feature_function(values, bandwidth)
             return self.given.sums_of_features(rows_of, self.n_features * len(values))
         if len(values) == 1:
             return self._sums_of_pairs(values)
@@ -220,7 +220,7 @@ class MatchingError(Statistic):
 
     def _mass(self, values):
         """w_i ρ_i for all draws, (R, C, n)."""
-        rows_of = self.features.prepare(values, self._bandwidths(values))
+        rows_of = self.features.make_feature_function(values, self._bandwidths(values))
         return compute_in_blocks(rows_of, len(self.mass), self.n_features * len(values))
 
     def gram_terms(self) -> tuple[Callable, np.ndarray, np.ndarray]:
@@ -230,7 +230,7 @@ class MatchingError(Statistic):
         """
         if self.has_features:
             return self.given.kernel, self.given.points, self._mass(self.observed[None])[0].T
-        kernel = self.given.times(self._terms(self.observed))
+        kernel = self.given.multiply_terms(self._terms(self.observed))
         return kernel, np.arange(len(self.mass))[:, None], self.mass[:, None]
 
     # Some of the samples
@@ -254,7 +254,7 @@ class MatchingError(Statistic):
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
         """w_i w_j h_ij for R vectors of outcomes (R, n), (R, n, n)."""
-        values = self.values_of(outcomes)
+        values = self.to_component_scale(outcomes)
         near = self.given.kernel(self.given.points, self.given.points)
         if self.has_features:
             mass = self._mass(values)
@@ -276,7 +276,7 @@ class ClassKernelErrors(Statistic):
         self.data, self.calibration = data, calibration
         parts = [data]
         if calibration == "marginal":
-            parts = [problem for _, problem in data.classwise()]
+            parts = [problem for _, problem in data.iter_one_vs_rest()]
         elif calibration == "top-label":
             parts = [data.confidence()]
         self.errors = [SquaredKernelError(part, **options) for part in parts]

@@ -153,7 +153,7 @@ def check_matching(data, options: MatchingOptions) -> None:
         _check_of_forecasts(data, options)
     for one in [] if options.loss is None else options.losses:
         if is_of_classes:
-            one.of_classes(data.classes, len(data.classes))
+            one.class_losses(data.classes, len(data.classes))
         else:
             one.check_is_of_numbers()
 
@@ -245,7 +245,7 @@ def _check_decision_kernel(data, options):
             f"calibration={options.calibration!r}, which compares PITs. Use "
             "kernel='rbf', or another form such as 'marginal'."
         )
-    if kernel != "thresholds" and data.forecast._is_grid:
+    if kernel != "thresholds" and data.forecast._has_quantiles_only:
         raise ValueError(
             f"kernel={kernel!r} is not known for this forecast: a QuantileForecast tells the "
             "probabilities of its cells, and no expected values. Use kernel='thresholds', or an "
@@ -259,7 +259,7 @@ def _check_decision_kernel(data, options):
         )
     if kernel == "loss":
         for one in losses:
-            check_size_of_losses(one.at_outcomes(data.value))
+            check_size_of_losses(one.outcome_losses(data.value))
 
 
 def check_moments(mean, std):

@@ -63,7 +63,7 @@ class Features:
         """Number of features that each row of outcomes needs, (R,), and that all need."""
         return np.full(len(values), self.size), self.size
 
-    def prepare(self, values: np.ndarray, bandwidth: np.ndarray) -> Rows:
+    def make_feature_function(self, values: np.ndarray, bandwidth: np.ndarray) -> Rows:
         """A function that returns the features of some rows, (R, C, b), times the mass.
 
         The outcomes are (R, n), and each row of them has a bandwidth, (R,).
@@ -102,7 +102,7 @@ class OutcomeWaves(Features):
         count = self._grid(low.min(), high.max(), bandwidth.max(), bandwidth.min())[2]
         return 2 * each + 1, int(2 * count + 1)
 
-    def prepare(self, values, bandwidth):
+    def make_feature_function(self, values, bandwidth):
         ends = values.min(), values.max(), bandwidth.max(), bandwidth.min()
         origin, step, count = self._grid(*ends)
         root = np.sqrt(wave_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
@@ -136,7 +136,7 @@ class UniformWaves(Features):
         self.size = 2 * self.count + 1
         self.mean = interval_waves(np.zeros(1), np.ones(1), self.step, self.count)
 
-    def prepare(self, values, bandwidth):
+    def make_feature_function(self, values, bandwidth):
         low, high = pit_intervals(self.forecast, values)
         root = np.sqrt(wave_weights(self.step, self.count, bandwidth[:1]))[0, :, None]
 
@@ -171,7 +171,7 @@ class RandomWaves(Features):
             chosen = random_frequencies(family, given.bandwidth, shape, generator)
             self.turns = chosen / (2 * np.pi) @ given.points.T
 
-    def prepare(self, values, bandwidth):
+    def make_feature_function(self, values, bandwidth):
         def rows_of(rows):
             features = [
                 self._features(value[rows], rows, self.frequency / one)
@@ -215,7 +215,7 @@ class FeatureMap(Features):
         self.at, self.mean, self.mass, self.largest_term = at, mean, mass, largest_term
         self.size = len(mean)
 
-    def prepare(self, values, bandwidth):
+    def make_feature_function(self, values, bandwidth):
         def rows_of(rows):
             part = values[:, rows]  # (R, b)
             features = self.at(part.ravel()).reshape(-1, *part.shape).transpose(1, 0, 2)
@@ -243,7 +243,7 @@ def class_features(data, options: MatchingOptions) -> FeatureMap:
 
 def loss_table(losses: list[DecisionLoss], classes: np.ndarray) -> np.ndarray:
     """The losses of all actions for each class, for L losses divided by √L, (K, C)."""
-    table = np.concatenate([one.of_classes(classes, len(classes)) for one in losses], axis=1)
+    table = np.concatenate([one.class_losses(classes, len(classes)) for one in losses], axis=1)
     check_size_of_losses(table)
     return table / np.sqrt(len(losses))
 
@@ -268,7 +268,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
     else:
         losses = options.losses
         at = partial(_losses_at, losses)
-        mean = np.concatenate([one.expected_of(forecast).T for one in losses])
+        mean = np.concatenate([one.expected_losses(forecast).T for one in losses])
         mean /= np.sqrt(len(losses))
         check_size_of_losses(mean)
         largest_term = None if any(callable(one.loss) for one in losses) else 2.0
@@ -277,7 +277,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
 
 def _threshold_probabilities(forecast):
     """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
-    if forecast._is_grid:
+    if forecast._has_quantiles_only:
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
         ends = np.append(forecast.levels, 1.0)
         thresholds = ends[np.searchsorted(forecast.levels, LEVELS)]
@@ -315,7 +315,7 @@ def _mean_steps_of(forecast, thresholds, scale):
         if not is_normal.all():
             ends = threshold + min(scale, _LARGEST_SCALE) * _ENDS
             step = DecisionLoss(partial(_column, threshold, scale), breakpoints=ends)
-            row[~is_normal] = step.expected_of(forecast[~is_normal])[:, 0]
+            row[~is_normal] = step.expected_losses(forecast[~is_normal])[:, 0]
     return mean
 
 
@@ -324,7 +324,7 @@ def _column(threshold, scale, y):
 
 
 def _losses_at(losses, y):
-    return np.concatenate([one.at_outcomes(y).T for one in losses]) / np.sqrt(len(losses))
+    return np.concatenate([one.outcome_losses(y).T for one in losses]) / np.sqrt(len(losses))
 
 
 def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast) -> float:

@@ -97,10 +97,10 @@ class ConditionKernel(NamedTuple):
     def sums_of_terms(self, terms: Terms, weight: np.ndarray) -> tuple[float, float]:
         """Both sums from the terms t of pairs, h = k t."""
         index, mass = np.arange(len(weight))[:, None], weight[:, None, None]
-        kernel = self.times(terms)
+        kernel = self.multiply_terms(terms)
         return gram_pair_sum(kernel, index, mass)[0], weight**2 @ gram_diagonal(kernel, index)
 
-    def times(self, terms: Terms) -> Kernel:
+    def multiply_terms(self, terms: Terms) -> Kernel:
         """h = k t as a kernel on the indices of samples, (a, 1) and (b, 1) to (a, b)."""
 
         def kernel(rows, columns):
@@ -168,7 +168,7 @@ def _actions(data, forecast, losses):
     """The best action for each loss, (n, L)."""
     if forecast is not None:
         return np.column_stack([one.best_for(forecast) for one in losses])
-    tables = [one.of_classes(data.classes, len(data.classes)) for one in losses]
+    tables = [one.class_losses(data.classes, len(data.classes)) for one in losses]
     return np.column_stack(
         [argmin_first(class_expected_losses(data.matrix, table)) for table in tables]
     )
@@ -281,7 +281,7 @@ def median_of(points: np.ndarray, weight: np.ndarray, kernel: str) -> float:
 
 def quantile_thresholds(forecast: Forecast) -> np.ndarray:
     """64 quantiles of all forecasts pooled, (64,)."""
-    if forecast._is_grid:
+    if forecast._has_quantiles_only:
         pooled = forecast.values
     else:
         n_levels = int(np.clip(_POOLED // len(forecast), 4, N_THRESHOLDS))
@@ -292,7 +292,7 @@ def quantile_thresholds(forecast: Forecast) -> np.ndarray:
 def threshold_probabilities(forecast: Forecast) -> np.ndarray:
     """F_i(t) at these thresholds t, (n, 64)."""
     thresholds = quantile_thresholds(forecast)
-    if forecast._is_grid:  # nothing is known within cells and beyond them
+    if forecast._has_quantiles_only:  # nothing is known within cells and beyond them
         n = len(forecast)
         return np.column_stack([forecast._match_scale(np.full(n, t)) for t in thresholds])
     return forecast.cdf(np.broadcast_to(thresholds, (len(forecast), N_THRESHOLDS)))

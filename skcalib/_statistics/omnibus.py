@@ -171,7 +171,7 @@ class PooledKernelError(ResidualStatistic):
         self.points = self.cells.expected / self.cells.mass
 
     def __call__(self, labels):
-        return self._of(self.cells.of_hits(labels))
+        return self._of(self.cells.bin_hits(labels))
 
     def of_signs(self, signs):
         return self._of(self.cells.of_signs(signs))
@@ -208,7 +208,10 @@ def omnibus(
     is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
     if is_fast and n > _MOST_CELLS:
-        error, method = PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled"
+        error, method = (
+            PooledKernelError(data, kernel=kernel, bandwidth=bandwidth),
+            "pool_label_weights",
+        )
     elif (
         is_plain and not is_fast and n**2 * len(data.classes) * int(n_resamples) > _MULTIPLICATIONS
     ):

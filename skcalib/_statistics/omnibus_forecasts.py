@@ -48,7 +48,7 @@ class BiasAndSpread(Statistic):
         return normal_scores(*pit_intervals(self.error.forecast, values))
 
     def __call__(self, outcomes):
-        return np.max(self.sums(self.error.values_of(outcomes)) ** 2, axis=(0, 2))
+        return np.max(self.sums(self.error.to_component_scale(outcomes)) ** 2, axis=(0, 2))
 
     def of_signs(self, signs):
         sums = (signs * self._scores(self.error.observed[None])) @ self.columns

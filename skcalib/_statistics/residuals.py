@@ -50,7 +50,7 @@ class ResidualStatistic(Statistic):
         if data.is_binary:
             self.likely = (data.proba > 0.5).astype(np.int32)
 
-    def flips(self, labels: np.ndarray) -> np.ndarray:
+    def is_unlikely(self, labels: np.ndarray) -> np.ndarray:
         """Mark labels (R, n) of two classes that are not the likelier ones; for shares, their part.
 
         Sums of residuals of almost certain predictions are tiny. They would be lost in the rounding
@@ -98,7 +98,7 @@ class ScoreExcess(ResidualStatistic):
     def __call__(self, labels):
         if self.adds_up:
             return super().__call__(labels)
-        flips = self.flips(labels)
+        flips = self.is_unlikely(labels)
         value = flips @ self.change + self.base
         value[flips[:, self.certain].any(axis=1)] = np.inf
         return value
@@ -155,10 +155,10 @@ class ClasswiseScoreTest(ResidualStatistic):
         if data.is_binary:
             weight = data.weight * (1.0 - 2.0 * self.likely)
             spread = log_odds(data.proba) - self.centre[0]
-            self.columns = np.column_stack([weight, weight * spread])
+            self.iter_class_proba = np.column_stack([weight, weight * spread])
         self.is_mostly_certain = certainty > _MOSTLY_CERTAIN
         self.base = surplus if data.is_binary or self.is_mostly_certain else -expected
-        one_label = data.share_of_one_sample / data.n_samples
+        one_label = data.inverse_effective_size / data.n_samples
         variance = np.stack([level, spread_variance])
         with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
             self.scale = np.where(variance > 0, variance + one_label * (variance / level), np.inf)
@@ -170,12 +170,14 @@ class ClasswiseScoreTest(ResidualStatistic):
             yield rows, proba.astype(np.float64, copy=False), self.data.weight[rows, None]
 
     def __call__(self, labels):
-        return self.finish(self.by_class(labels))
+        return self.finish(self.sum_by_class(labels))
 
-    def by_class(self, labels: np.ndarray) -> np.ndarray:
+    def sum_by_class(self, labels: np.ndarray) -> np.ndarray:
         """Sums of residuals, and of residuals times log-odds, (2, R, C) for labels (R, n)."""
         if self.data.is_binary:
-            return (self.flips(labels) @ self.columns).T[:, :, None] + self.base[:, None]
+            return (self.is_unlikely(labels) @ self.iter_class_proba).T[:, :, None] + self.base[
+                :, None
+            ]
         sums = self.start(len(labels))
         self.add(sums, np.arange(labels.shape[1]), np.ascontiguousarray(labels.T))
         return sums
@@ -184,7 +186,7 @@ class ClasswiseScoreTest(ResidualStatistic):
         return np.repeat(self.base[:, None], n_draws, axis=1)
 
     def add(self, sums, rows, labels):
-        of_part = self._surprises if self.is_mostly_certain else self._labels
+        of_part = self._unlikely_updates if self.is_mostly_certain else self._labels
         n_draws = labels.shape[1]
         # all cells are added up for each part: it has at least as many samples as classes
         for part in iter_cache_blocks(labels, self.data, fewest=self.n_columns):
@@ -198,7 +200,7 @@ class ClasswiseScoreTest(ResidualStatistic):
         yield sums[0], cell, np.broadcast_to(weight, labels.shape).ravel()
         yield sums[1], cell, (weight * self._spread(rows, labels)).ravel()
 
-    def _surprises(self, rows, labels, sums):
+    def _unlikely_updates(self, rows, labels, sums):
         """Cells and numbers for the change by labels that are not the likeliest."""
         top = self.data.proba[rows].argmax(axis=1).astype(np.int32)
         row, draw = np.nonzero(labels != top[:, None])
@@ -249,7 +251,7 @@ class BinnedResiduals:
             np.stack(values), self.start, axis=1
         )
 
-    def of_hits(self, hits):
+    def bin_hits(self, hits):
         """For drawn hits, or shares of hits, (R, n), as (R, cells)."""
         if self.has_equal_weights and hits.dtype.kind != "f":  # exact, fast and not copied
             counts = np.add.reduceat(hits[:, self.order], self.start, axis=1, dtype=np.int64)
@@ -280,7 +282,7 @@ class BinnedResiduals:
         shape = (len(sums), len(rows))
         sums += sparse.csc_array((weight, cell[at], np.arange(len(rows) + 1)), shape) @ change
 
-    def of_sums(self, sums):
+    def residuals_from_sums(self, sums):
         """The residual in each cell, (R, cells), once the changes of all samples were added."""
         return (self.weight[0] if self.has_equal_weights else 1.0) * sums.T + self.base
 
@@ -302,14 +304,14 @@ class MultiResolutionGaps(ResidualStatistic):
         if not data.is_binary:
             self.top = np.argmax(proba, axis=1)
             proba, hit = proba.max(axis=1).astype(np.float64), data.label == self.top
-        n_effective = 1 / data.share_of_one_sample
+        n_effective = 1 / data.inverse_effective_size
         self.n_groups = min(2 ** round(np.log2(n_effective) / 2), _MOST_GROUPS)
         self.cells = BinnedResiduals(proba, data.weight, data.squares, hit, self.n_groups)
         self.n_sums = len(self.cells.start)
-        self.one_label = data.share_of_one_sample / data.n_samples
+        self.one_label = data.inverse_effective_size / data.n_samples
 
     def __call__(self, labels):
-        return super().__call__(labels) if self.adds_up else self._of(self.cells.of_hits(labels))
+        return super().__call__(labels) if self.adds_up else self._of(self.cells.bin_hits(labels))
 
     def start(self, n_draws):
         return np.zeros((self.n_sums, n_draws))
@@ -318,7 +320,7 @@ class MultiResolutionGaps(ResidualStatistic):
         self.cells.add(sums, rows, labels == self.top[rows, None])
 
     def finish(self, sums):
-        return self._of(self.cells.of_sums(sums))
+        return self._of(self.cells.residuals_from_sums(sums))
 
     def of_signs(self, signs):
         return self._of(self.cells.of_signs(signs))

@@ -67,7 +67,7 @@ class SquaredKernelError(Statistic):
         block_size=None,
     ):
         if predictions.is_binary or callable(kernel) or estimator not in ("unbiased", "biased"):
-            predictions = predictions.on_host()  # sorted, of a user's function, or cheap
+            predictions = predictions.to_numpy()  # sorted, of a user's function, or cheap
         self.data = predictions
         self.estimator = estimator
         weight = to_numpy(predictions.weight)
@@ -89,11 +89,11 @@ class SquaredKernelError(Statistic):
             "estimator": estimator,
             "block_size": block_size,
         }
-        self.is_on_a_line = (
+        self.uses_sorted_algorithm = (
             predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )
-        self.takes_counts = self.is_on_a_line and not self.depends_on_order
-        if self.is_on_a_line:
+        self.takes_counts = self.uses_sorted_algorithm and not self.depends_on_order
+        if self.uses_sorted_algorithm:
             bandwidth = max(bandwidth, SMALLEST_BANDWIDTH)
             self.length = bandwidth / KERNELS[kernel].per_probability
             is_sorted = (predictions.proba[1:] >= predictions.proba[:-1]).all()
@@ -125,18 +125,18 @@ class SquaredKernelError(Statistic):
         """Values (R,) for R label vectors (R, n)."""
         if self.block_size is not None:
             return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
-        return self._of_residuals(self._residuals(labels))
+        return self._values_from_residuals(self._residuals(labels))
 
     def of_signs(self, signs):
         """Values (R,) if the residuals of the observed labels are multiplied by signs (R, n)."""
         residual = self._residuals(self.data.label[None])
-        if self.is_on_a_line:
-            return self._of_residuals(residual * signs[:, self.order])
-        return self._of_residuals(residual * signs.T[:, :, None])
+        if self.uses_sorted_algorithm:
+            return self._values_from_residuals(residual * signs[:, self.order])
+        return self._values_from_residuals(residual * signs.T[:, :, None])
 
-    def _of_residuals(self, residual):
+    def _values_from_residuals(self, residual):
         """Values (R,) of pairs i ≠ j, with those of samples with themselves if need be."""
-        if self.is_on_a_line:
+        if self.uses_sorted_algorithm:
             pairs = self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
         else:
             pairs = gram_pair_sum(self.kernel, self.data.matrix, residual)
@@ -147,7 +147,7 @@ class SquaredKernelError(Statistic):
         elif self.square is None:
             values = pairs / self.pair_weight
         else:  # pairs of the samples that a row stands for
-            values = (pairs + diagonal - self._of_single_samples(residual)) / self.pair_weight
+            values = (pairs + diagonal - self._diagonal_of_singles(residual)) / self.pair_weight
         check_finite_kernel(values)
         if is_biased:
             check_not_negative(values, self.data.weight.shape[0] * diagonal)
@@ -180,18 +180,18 @@ class SquaredKernelError(Statistic):
 
     def _residuals(self, labels):
         """Weighted residuals: on a line y − p in its order, (R, n), else vectors (n, R, K)."""
-        if not self.is_on_a_line:
+        if not self.uses_sorted_algorithm:
             return self.weighted_residuals(labels)
         residual = labels[:, self.order] - self.ordered_proba
         residual *= self.ordered_weight
         return residual
 
-    def _of_single_samples(self, residual):
+    def _diagonal_of_singles(self, residual):
         """Σ w² h of single samples with themselves, if rows stand for several, with any labels.
 
         On a line, a share f of labels 1 has Σ w² (y − p)² = (Σ w²) ((f − p)(1 − 2p) + p(1 − p)).
         """
-        if not self.is_on_a_line:
+        if not self.uses_sorted_algorithm:
             share = np.divide(self.square, self.data.weight**2)
             return share @ gram_own_terms(self.kernel, self.data.matrix, residual)
         proba, square = self.ordered_proba, self.square[self.order]
@@ -200,7 +200,7 @@ class SquaredKernelError(Statistic):
 
     def _diagonal(self, residual):
         """Σ_i w_i² h_ii."""
-        if not self.is_on_a_line:
+        if not self.uses_sorted_algorithm:
             terms = gram_own_terms(self.kernel, self.data.matrix, residual)
             return to_numpy(array_namespace(terms).sum(terms, axis=0))
         return self.scale * np.einsum("rn,rn->r", residual, residual)
@@ -280,4 +280,4 @@ def check_enough_for_estimator(predictions, estimator, block_size=None):
 
 def has_negligible_pairs(predictions):
     """True if the weight of all pairs is lost in the rounding of sums of weights and squares."""
-    return predictions.square is not None and predictions.share_of_one_sample > 1 - _LOST
+    return predictions.square is not None and predictions.inverse_effective_size > 1 - _LOST

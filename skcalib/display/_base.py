@@ -96,10 +96,10 @@ class Display:
             The display, drawn.
         """
         predicted, data_args = response_of(estimator, X, takes_classes=cls._takes_classes)
-        return cls._of_response(estimator, y, predicted, data_args, options)
+        return cls._from_response(estimator, y, predicted, data_args, options)
 
     @classmethod
-    def _of_response(cls, estimator, y, predicted, data_args, options):
+    def _from_response(cls, estimator, y, predicted, data_args, options):
         """The display of predictions that the estimator has made."""
         if options.get("name") is None:
             options["name"] = type(estimator).__name__
@@ -128,9 +128,9 @@ class Display:
             This object, with its artists.
         """
         check_options(self.plot, kwargs, self._method)
-        return self._drawn(ax, name, kwargs)
+        return self._draw_styled(ax, name, kwargs)
 
-    def _drawn(self, ax, name, style, **draw_options):
+    def _draw_styled(self, ax, name, style, **draw_options):
         self._draw(ax, self.name if name is None else name, style, **draw_options)
         self.figure_ = self.ax_.figure.figure
         return self

@@ -262,7 +262,7 @@ class ComparisonDisplay(Display):
             }
             data_args = check_predicted(pair, y_true, **data)
             measured = (
-                MeasuredModels.of(metric, params.get(name), **data_args)
+                MeasuredModels.make(metric, params.get(name), **data_args)
                 for name, metric in by_name.items()
             )
             rows.append([result(measured_models, **options) for measured_models in measured])
@@ -299,7 +299,7 @@ class ComparisonDisplay(Display):
             This object, with its artists.
         """
         check_options(self.plot, kwargs)
-        return self._drawn(ax, None, kwargs)
+        return self._draw_styled(ax, None, kwargs)
 
     def _draw(self, ax, name, style):
         n_panels = len(self.metrics)

@@ -72,7 +72,7 @@ def problems_of(
     if predictions.is_binary or multi_class == "confidence":
         return [_whole(predictions)]
     is_top = multi_class == "top-label"
-    of_classes = predictions.top_label() if is_top else predictions.classwise()
+    of_classes = predictions.iter_top_label() if is_top else predictions.iter_one_vs_rest()
     problems = []
     for name, (_, problem) in zip(predictions.classes.tolist(), of_classes, strict=True):
         if problem is not None:

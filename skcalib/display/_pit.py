@@ -491,7 +491,7 @@ def simulate_pit_cdf(
     if not is_uniform:
         null_cdf = []
         for _ in range(n_resamples):
-            redrawn = data.with_outcome(data.redraw(generator, 1)[0])
+            redrawn = data.with_outcome(data.simulate_outcomes(generator, 1)[0])
             law = pit_laws(*redrawn.forecast.pit_bounds(redrawn.value), folded=folded)
             null_cdf.append(pit_distribution(law, data.weight, levels))
         return np.array(null_cdf)

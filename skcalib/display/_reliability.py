@@ -178,7 +178,7 @@ class ReliabilityDisplay(CurvesDisplay):
         check_is_fitted(estimator)
         logits = check_logits(_to_logit_columns(estimator.decision_function(X)), name="logits")
         proba = np.exp(log_softmax(logits))
-        return cls._of_response(estimator, y, proba, {"labels": estimator.classes_}, options)
+        return cls._from_response(estimator, y, proba, {"labels": estimator.classes_}, options)
 
     @classmethod
     @validate_options(
@@ -374,7 +374,7 @@ class ReliabilityDisplay(CurvesDisplay):
             This object, with its artists.
         """
         check_options(self.plot, kwargs)
-        self._drawn(ax, name, kwargs, shade=shade)
+        self._draw_styled(ax, name, kwargs, shade=shade)
         for other in self.others:
             self.legend_ = other.plot(self.axes_, shade=shade, **kwargs).legend_
         return self

@@ -162,7 +162,7 @@ class CurveMethod(ABC):
         """Predicted and observed frequencies."""
 
     @abstractmethod
-    def at_places(self, outcome: np.ndarray) -> np.ndarray:
+    def curve_at_bands(self, outcome: np.ndarray) -> np.ndarray:
         """The curve at the places of the bands."""
 
     def gap(self) -> float:
@@ -184,7 +184,8 @@ class CurveMethod(ABC):
             return ReliabilityBand(self.places, *self.bounds(self.label, tail), kind, level)
         generator = np.random.default_rng(random_state.randint(2**31 - 1))
         curves = [
-            self.at_places(self.predictions.redraw(generator, 1)[0]) for _ in range(n_resamples)
+            self.curve_at_bands(self.predictions.simulate_outcomes(generator, 1)[0])
+            for _ in range(n_resamples)
         ]
         lower, upper = np.quantile(curves, [tail, 1 - tail], axis=0)
         return ReliabilityBand(self.places, lower, upper, kind, level)
@@ -220,13 +221,13 @@ class Isotonic(CurveMethod):
     def curve(self, outcome):
         return isotonic_knots(self.points, self.table(outcome))
 
-    def at_places(self, outcome):
+    def curve_at_bands(self, outcome):
         return np.interp(self.places, *self.curve(outcome))
 
     def bounds(self, outcome, tail):
         table = LabelWeights(self.points, self.table(outcome), self.table(outcome, power=2))
         lower, upper = increasing_rate_bounds(table, self.places, tail)
-        fit = self.at_places(outcome)  # outside of the bounds only if no increasing curve fits
+        fit = self.curve_at_bands(outcome)  # outside of the bounds only if no increasing curve fits
         return np.minimum(lower, fit), np.maximum(upper, fit)
 
     def gap(self):
@@ -258,7 +259,7 @@ class Binned(CurveMethod):
     def curve(self, outcome):
         return self.predicted, self.means(outcome)
 
-    def at_places(self, outcome):
+    def curve_at_bands(self, outcome):
         return _step_coordinates(self.means(outcome))
 
     def bounds(self, outcome, tail):
@@ -301,7 +302,7 @@ class Smooth(CurveMethod):
     def curve(self, outcome):
         return self.places, self._rates(self.proba, self.weight * (outcome - self.proba))
 
-    def at_places(self, outcome):
+    def curve_at_bands(self, outcome):
         mass = np.bincount(self.cell, self.weight * (outcome - self.proba), _CELLS)
         return self._rates((np.arange(_CELLS) + 0.5) / _CELLS, mass)
 

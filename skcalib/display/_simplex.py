@@ -217,7 +217,7 @@ class SimplexDisplay(Display):
         distance = _distance(observed - predicted) - _ROUNDING
         n_as_far = np.zeros(n_cells)
         for _ in range(n_resamples):  # one by one, as all of them may not fit into memory
-            label = predictions.redraw(generator, 1)[0]
+            label = predictions.simulate_outcomes(generator, 1)[0]
             n_as_far += _distance(frequencies(label) - predicted) >= distance
         return cls(
             predicted,

@@ -88,7 +88,7 @@ class WitnessCurve:
 
 def witness_curve(predictions: Predictions, **names: Any) -> WitnessCurve:
     """The witness of two classes."""
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     index = np.searchsorted(points, predictions.proba)
     share = np.bincount(index, predictions.weight, len(points))
     return WitnessCurve(points, lipschitz_maximiser(points, mass), mass, share=share, **names)

@@ -100,12 +100,12 @@ class Forecast(ABC):
     is_exchangeable: bool = False
 
     # Whether only quantiles are known, `values` at some `levels`, and so no mean, density or draws.
-    _is_grid: ClassVar[bool] = False
+    _has_quantiles_only: ClassVar[bool] = False
     levels: np.ndarray
     values: np.ndarray
 
     # Names of the attributes that hold something for each row, which rows are taken from.
-    _by_row: ClassVar[tuple[str, ...]] = ()
+    _row_attributes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def shape(self) -> tuple[int]:
@@ -113,7 +113,7 @@ class Forecast(ABC):
         return (len(self),)
 
     def __len__(self) -> int:
-        return len(getattr(self, self._by_row[0]))
+        return len(getattr(self, self._row_attributes[0]))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_samples={len(self)})"
@@ -137,7 +137,7 @@ class Forecast(ABC):
 
     def _take(self, rows: np.ndarray) -> Self:
         return self._with_state(
-            self._state() | {name: getattr(self, name)[rows] for name in self._by_row}
+            self._state() | {name: getattr(self, name)[rows] for name in self._row_attributes}
         )
 
     def _state(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class Forecast(ABC):
     @property
     def _holds_arrays(self) -> bool:
         """Whether the rows are those of arrays, and of nothing else."""
-        rows = [getattr(self, name) for name in self._by_row]
+        rows = [getattr(self, name) for name in self._row_attributes]
         return bool(rows) and all(isinstance(values, np.ndarray) for values in rows)
 
     def _with_state(self, state: dict[str, Any]) -> Self:
@@ -273,8 +273,8 @@ class Forecast(ABC):
         mean : ndarray of shape (n_samples,)
             One for each row.
         """
-        if self._is_grid:
-            self._refuse("mean", "has quantiles only, and no tails", "Use ppf(0.5).")
+        if self._has_quantiles_only:
+            self._raise_unknown("mean", "has quantiles only, and no tails", "Use ppf(0.5).")
         return self.components()._mean()
 
     def std(self) -> np.ndarray:
@@ -285,8 +285,8 @@ class Forecast(ABC):
         std : ndarray of shape (n_samples,)
             One for each row.
         """
-        if self._is_grid:
-            self._refuse("std", "has quantiles only, and no tails", "Use interval.")
+        if self._has_quantiles_only:
+            self._raise_unknown("std", "has quantiles only, and no tails", "Use interval.")
         return self.components()._std()
 
     def entropy(self) -> np.ndarray:
@@ -297,7 +297,7 @@ class Forecast(ABC):
         entropy : ndarray of shape (n_samples,)
             One for each row; smaller is sharper.
         """
-        self._refuse("entropy", "has no closed form of it", "Use interval.")
+        self._raise_unknown("entropy", "has no closed form of it", "Use interval.")
 
     def sample(self, size: int | None = None, random_state: RandomState = None) -> np.ndarray:
         """Independent draws from the forecasts.
@@ -377,7 +377,9 @@ class Forecast(ABC):
             In (−∞, ∞).
         """
         if not self.is_continuous:
-            self._refuse("log_odds", "has outcomes of positive probability", "Use pit_bounds.")
+            self._raise_unknown(
+                "log_odds", "has outcomes of positive probability", "Use pit_bounds."
+            )
         return self._log_odds(self._outcomes(y)[:, None])[:, 0]
 
     def at_threshold(self, threshold: ArrayLike) -> np.ndarray:
@@ -450,7 +452,7 @@ class Forecast(ABC):
         """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""
         mean, std = self.mean(), self.std()
         if not (np.isfinite(mean).all() and np.isfinite(std).all()):
-            self._refuse(
+            self._raise_unknown(
                 "parameters", "has no finite mean and standard deviation", "Pass given=[...]."
             )
         least = _LEAST_SPREAD * root_mean_square(1 / len(std), std) or 1.0
@@ -460,11 +462,11 @@ class Forecast(ABC):
         """Put outcomes (n,) on the scale of `components`; only quantile forecasts change them."""
         return y
 
-    def _redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+    def _simulate(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Draw independent outcomes from the forecasts, (size, n)."""
         return np.ascontiguousarray(self._sample(generator, size).T)
 
-    def _as_drawn(self, y: np.ndarray) -> np.ndarray:
+    def _to_simulated(self, y: np.ndarray) -> np.ndarray:
         """Return the draws (n,) that outcomes count as; only quantile forecasts change them."""
         return y
 
@@ -480,7 +482,7 @@ class Forecast(ABC):
     def _sort_keys(self) -> list[np.ndarray]:
         """Return columns (n,) that tell the forecasts apart, to sort rows by."""
         if self._holds_arrays:
-            return list(np.column_stack([getattr(self, name) for name in self._by_row]).T)
+            return list(np.column_stack([getattr(self, name) for name in self._row_attributes]).T)
         quantiles = self.quantiles([0.1, 0.5, 0.9])
         if self.is_continuous:
             return list(quantiles.T)
@@ -504,7 +506,7 @@ class Forecast(ABC):
     def _outcomes(self, y: ArrayLike) -> np.ndarray:
         return check_outcomes(y, len(self), "y")
 
-    def _refuse(self, what: str, why: str, remedy: str) -> NoReturn:
+    def _raise_unknown(self, what: str, why: str, remedy: str) -> NoReturn:
         name = type(self).__name__
         raise ValueError(f"{what} is not known for this forecast: {name} {why}. {remedy}")
 
@@ -534,7 +536,7 @@ class Forecast(ABC):
         return self._logcdf(y) - self._logsf(y)
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        self._refuse("logpdf", "has no density", "Use a proper score such as crps.")
+        self._raise_unknown("logpdf", "has no density", "Use a proper score such as crps.")
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
         return self._ppf(generator.random((len(self), size)))
@@ -552,7 +554,7 @@ class Forecast(ABC):
         return crps_nodes(y, self._ppf(level), level, weight)
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
-        self._refuse("estimator='fair'", "has no members", "Use estimator='ecdf'.")
+        self._raise_unknown("estimator='fair'", "has no members", "Use estimator='ecdf'.")
 
 
 def check_rows(rows: Any, n: int) -> np.ndarray:

@@ -50,7 +50,7 @@ class ForecastData:
         return len(self.value)
 
     @property
-    def share_of_one_sample(self) -> float:
+    def inverse_effective_size(self) -> float:
         """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
         return float(self.weight @ self.weight)
 
@@ -77,7 +77,7 @@ class ForecastData:
             groups=None if self.groups is None else self.groups[rows],
         )
 
-    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+    def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Independent outcomes drawn from the forecasts, (size, n).
 
         For an ensemble without weights these are positions: all are equally likely if the outcome
@@ -85,20 +85,20 @@ class ForecastData:
         """
         check_memory(8.0 * size * len(self.value), f"n_resamples={size}", "Choose fewer.")
         if self.forecast.is_exchangeable:
-            n_values = self.pooled().shape[1]
+            n_values = self.pool_label_weights().shape[1]
             return generator.integers(n_values, size=(size, len(self.value)))
-        return self.forecast._redraw(generator, size)
+        return self.forecast._simulate(generator, size)
 
-    def pooled(self) -> np.ndarray:
+    def pool_label_weights(self) -> np.ndarray:
         """The outcome and the sorted members of each ensemble, (n, s + 1)."""
         members = np.sort(self.forecast.components().location, axis=1)
         return np.column_stack([self.value, members])
 
-    def values_of(self, outcomes: np.ndarray) -> np.ndarray:
+    def to_component_scale(self, outcomes: np.ndarray) -> np.ndarray:
         """The values that redrawn outcomes (R, n) stand for."""
         if not self.forecast.is_exchangeable:
             return outcomes
-        return np.take_along_axis(self.pooled(), outcomes.T, axis=1).T
+        return np.take_along_axis(self.pool_label_weights(), outcomes.T, axis=1).T
 
     def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
         """The data with other outcomes (n,), such as one row of `redraw`.
@@ -107,7 +107,7 @@ class ForecastData:
         """
         if not self.forecast.is_exchangeable:
             return replace(self, value=outcome)
-        places = self.pooled()
+        places = self.pool_label_weights()
         rows = np.arange(len(places))
         value = places[rows, outcome]
         places[rows, outcome] = self.value

@@ -100,7 +100,7 @@ class DecisionLoss:
                 f"{len(self.actions)} actions. Name the others, or leave actions out."
             )
 
-    def of_classes(self, classes: np.ndarray | None, n_classes: int) -> np.ndarray:
+    def class_losses(self, classes: np.ndarray | None, n_classes: int) -> np.ndarray:
         """Losses of all actions for each class.
 
         Parameters
@@ -134,11 +134,11 @@ class DecisionLoss:
         elif is_number(self.loss):
             losses = _exceeding(_number_classes(classes, self.loss), self.loss)
         else:
-            losses = self._called(classes)
+            losses = self._call_loss(classes)
         self._check_number_of_actions(losses.shape[1])
         return losses
 
-    def at_outcomes(self, y: np.ndarray) -> np.ndarray:
+    def outcome_losses(self, y: np.ndarray) -> np.ndarray:
         """Losses of all actions for each outcome.
 
         Parameters
@@ -152,9 +152,9 @@ class DecisionLoss:
             One row for each outcome.
         """
         self.check_is_of_numbers()
-        return _exceeding(y, self.loss) if is_number(self.loss) else self._called(y)
+        return _exceeding(y, self.loss) if is_number(self.loss) else self._call_loss(y)
 
-    def expected_of(self, forecast: Forecast) -> np.ndarray:
+    def expected_losses(self, forecast: Forecast) -> np.ndarray:
         """Expected losses of all actions for each forecast.
 
         Parameters
@@ -170,7 +170,7 @@ class DecisionLoss:
         self.check_is_of_numbers()
         if is_number(self.loss):
             return np.column_stack([forecast.at_threshold(self.loss), forecast.cdf(self.loss)])
-        if forecast._is_grid:
+        if forecast._has_quantiles_only:
             raise ValueError(
                 "loss must be a number (a threshold) for a QuantileForecast, which knows no "
                 "expected losses; found a callable. Pass a threshold, or an EnsembleForecast."
@@ -180,15 +180,15 @@ class DecisionLoss:
             width = forecast[:1].components().location.shape[1]
         size = max(1, _BLOCK // width)
         starts = range(0, len(forecast), size)
-        return np.concatenate([self._integrated(forecast[i : i + size]) for i in starts])
+        return np.concatenate([self._integrate(forecast[i : i + size]) for i in starts])
 
-    def _integrated(self, forecast):
+    def _integrate(self, forecast):
         """Sums over members, or over nodes of the quantile function between the breakpoints."""
         if not forecast.is_continuous:
             location, _, weight = forecast.components()
         else:
             location, weight = _split_nodes(forecast, self.breakpoints)
-        losses = self._called(location.ravel())
+        losses = self._call_loss(location.ravel())
         return np.einsum("nca,nc->na", losses.reshape(*location.shape, -1), weight)
 
     def best_for(self, forecast: Forecast) -> np.ndarray:
@@ -204,9 +204,9 @@ class DecisionLoss:
         action : ndarray of shape (n_samples,)
             From 0 to n_actions − 1; the first of several that are equally good.
         """
-        if is_number(self.loss) and forecast._is_grid:
+        if is_number(self.loss) and forecast._has_quantiles_only:
             return (forecast.ppf(0.5) > self.loss).astype(np.intp)  # known without tails
-        return argmin_first(self.expected_of(forecast))
+        return argmin_first(self.expected_losses(forecast))
 
     def with_classes_reversed(self) -> "DecisionLoss":
         """Losses with the two classes in the other order.
@@ -218,9 +218,9 @@ class DecisionLoss:
         """
         if not self.is_of_classes:
             return self
-        return DecisionLoss(self.of_classes(None, 2).T[:, ::-1], self.actions)
+        return DecisionLoss(self.class_losses(None, 2).T[:, ::-1], self.actions)
 
-    def named(self, action: np.ndarray) -> np.ndarray:
+    def action_names(self, action: np.ndarray) -> np.ndarray:
         """The actions of these numbers.
 
         Parameters
@@ -235,7 +235,7 @@ class DecisionLoss:
         """
         return action if self.actions is None else self.actions[action]
 
-    def numbered(self, action: Any, n_samples: int, n_actions: int) -> np.ndarray:
+    def action_codes(self, action: Any, n_samples: int, n_actions: int) -> np.ndarray:
         """The numbers of these actions.
 
         Parameters
@@ -271,7 +271,7 @@ class DecisionLoss:
         numbers = np.array([place[value] for value in values.tolist()], dtype=np.intp)
         return np.broadcast_to(numbers, (n_samples,))
 
-    def _called(self, y):
+    def _call_loss(self, y):
         """Call the user's function for outcomes (m,), and judge its losses (m, n_actions)."""
         if self.actions is None:
             values = np.asarray(self.loss(y), dtype=np.float64)
@@ -450,8 +450,8 @@ def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) ->
     """
     decision = as_loss(loss)
     if is_forecast(y_proba):
-        return decision.named(decision.best_for(as_forecast(y_proba, name="y_proba")))
-    return decision.named(argmin_first(_class_expected_losses(y_proba, decision, labels)))
+        return decision.action_names(decision.best_for(as_forecast(y_proba, name="y_proba")))
+    return decision.action_names(argmin_first(_class_expected_losses(y_proba, decision, labels)))
 
 
 @validate_params(_CONSTRAINTS | {"action": "no_validation"})
@@ -513,11 +513,11 @@ def expected_loss(
     """
     decision = as_loss(loss)
     if is_forecast(y_proba):
-        expected = decision.expected_of(as_forecast(y_proba, name="y_proba"))
+        expected = decision.expected_losses(as_forecast(y_proba, name="y_proba"))
     else:
         expected = _class_expected_losses(y_proba, decision, labels)
     chosen = (
-        argmin_first(expected) if action is None else decision.numbered(action, *expected.shape)
+        argmin_first(expected) if action is None else decision.action_codes(action, *expected.shape)
     )
     return expected[np.arange(len(expected)), chosen]
 
@@ -532,4 +532,4 @@ def _class_expected_losses(y_proba, decision, labels):
             f"labels must name one class for each of the {matrix.shape[1]} columns of y_proba; "
             f"found shape {classes.shape}. Give the classes in the order of the columns."
         )
-    return class_expected_losses(matrix, decision.of_classes(classes, matrix.shape[1]))
+    return class_expected_losses(matrix, decision.class_losses(classes, matrix.shape[1]))

@@ -32,7 +32,7 @@ _ROUNDING = 1e-15
 class AffineForecast(Forecast):
     """The forecasts of a + b Y with b > 0, where Y has the base forecasts."""
 
-    _by_row: ClassVar[tuple[str, ...]] = ("base", "shift", "factor")
+    _row_attributes: ClassVar[tuple[str, ...]] = ("base", "shift", "factor")
 
     def __init__(self, base: Forecast, shift: np.ndarray, factor: np.ndarray) -> None:
         self.base = base
@@ -43,51 +43,55 @@ class AffineForecast(Forecast):
     def is_continuous(self) -> bool:  # type: ignore[override]
         return self.base.is_continuous
 
-    def _back(self, y: np.ndarray) -> np.ndarray:
+    def _to_base(self, y: np.ndarray) -> np.ndarray:
         shape = (-1,) + (1,) * (y.ndim - 1)
         return (y - self.shift.reshape(shape)) / self.factor.reshape(shape)
 
-    def _slack(self, y: np.ndarray) -> np.ndarray:
+    def _rounding_error(self, y: np.ndarray) -> np.ndarray:
         """Return the largest rounding error of `_back`."""
         shape = (-1,) + (1,) * (y.ndim - 1)
         missed = _ROUNDING * (np.abs(y) + np.abs(self.shift).reshape(shape))
         return np.where(np.isfinite(y), missed / self.factor.reshape(shape), 0.0)
 
-    def _up_to(self, y: np.ndarray) -> np.ndarray:
+    def _to_base_inclusive(self, y: np.ndarray) -> np.ndarray:
         """`_back`, so that rounding does not lose the probability of y itself."""
-        return self._back(y) if self.is_continuous else self._back(y) + self._slack(y)
+        return (
+            self._to_base(y) if self.is_continuous else self._to_base(y) + self._rounding_error(y)
+        )
 
-    def _forth(self, y: np.ndarray) -> np.ndarray:
+    def _from_base(self, y: np.ndarray) -> np.ndarray:
         shape = (-1,) + (1,) * (y.ndim - 1)
         return self.shift.reshape(shape) + self.factor.reshape(shape) * y
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._cdf(self._up_to(y))
+        return self.base._cdf(self._to_base_inclusive(y))
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._sf(self._up_to(y))
+        return self.base._sf(self._to_base_inclusive(y))
 
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._logcdf(self._up_to(y))
+        return self.base._logcdf(self._to_base_inclusive(y))
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._logsf(self._up_to(y))
+        return self.base._logsf(self._to_base_inclusive(y))
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        back = self._back(y)
+        back = self._to_base(y)
         if self.is_continuous:
             return self.base._logpdf(back) - np.log(self.factor)[:, None]
         whole = np.rint(back)  # the outcomes of discrete forecasts are whole numbers
-        return self.base._logpdf(np.where(np.abs(whole - back) <= self._slack(y), whole, back))
+        return self.base._logpdf(
+            np.where(np.abs(whole - back) <= self._rounding_error(y), whole, back)
+        )
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        return self._forth(self.base._ppf(level))
+        return self._from_base(self.base._ppf(level))
 
     def quantiles(self, levels: ArrayLike) -> np.ndarray:
-        return self._forth(self.base.quantiles(levels))
+        return self._from_base(self.base.quantiles(levels))
 
     def mean(self) -> np.ndarray:
-        return self._forth(self.base.mean())
+        return self._from_base(self.base.mean())
 
     def std(self) -> np.ndarray:
         return self.factor * self.base.std()
@@ -96,27 +100,27 @@ class AffineForecast(Forecast):
         return self.base.entropy() + np.log(self.factor)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        return self._forth(self.base._sample(generator, size))
+        return self._from_base(self.base._sample(generator, size))
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.is_continuous:
-            return self.base._pit_bounds(self._back(y))
-        back, slack = self._back(y), self._slack(y)
+            return self.base._pit_bounds(self._to_base(y))
+        back, slack = self._to_base(y), self._rounding_error(y)
         return self.base._pit_bounds(back - slack)[0], self.base._pit_bounds(back + slack)[1]
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        return self.factor * self.base.crps(self._back(y))
+        return self.factor * self.base.crps(self._to_base(y))
 
     def components(self, n_nodes: int = 64) -> Components:
-        return self._moved(self.base.components(n_nodes))
+        return self._shift_components(self.base.components(n_nodes))
 
     def _atoms(self) -> Components | None:
         atoms = self.base._atoms()
-        return None if atoms is None else self._moved(atoms)
+        return None if atoms is None else self._shift_components(atoms)
 
-    def _moved(self, parts: Components) -> Components:
+    def _shift_components(self, parts: Components) -> Components:
         location, variance, weight = parts
-        return Components(self._forth(location), self.factor[:, None] ** 2 * variance, weight)
+        return Components(self._from_base(location), self.factor[:, None] ** 2 * variance, weight)
 
     def _sort_keys(self) -> list[np.ndarray]:
         return [*self.base._sort_keys(), self.shift, self.factor]
@@ -129,7 +133,7 @@ class RecalibratedForecast(Forecast):
     statements on coverage hold; `cdf`, `ppf` and what follows from them interpolate.
     """
 
-    _by_row: ClassVar[tuple[str, ...]] = ("base",)
+    _row_attributes: ClassVar[tuple[str, ...]] = ("base",)
 
     def __init__(self, base: Forecast, level_map: Any) -> None:
         self.base = base
@@ -147,7 +151,7 @@ class RecalibratedForecast(Forecast):
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         if not self.level_map.has_density:
-            self._refuse(
+            self._raise_unknown(
                 "logpdf",
                 "has no density, as its ranks are those of outcomes",
                 "Use crps, or PITRecalibrator(method='beta').",
@@ -181,7 +185,7 @@ class RecalibratedForecast(Forecast):
         """
         if self.level_map.has_density:
             return super().quantiles(levels)
-        return self._at_points(self.level_map.rank(check_common_levels(levels)))
+        return self._evaluate_at_points(self.level_map.rank(check_common_levels(levels)))
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Central prediction intervals; between ranks for a conformal map.
@@ -200,7 +204,7 @@ class RecalibratedForecast(Forecast):
         ends = super().interval(level)
         if self.level_map.has_density:
             return ends
-        low, high = self._at_points(self.level_map.central(level)).T
+        low, high = self._evaluate_at_points(self.level_map.central(level)).T
         if np.isinf([low, high]).any():
             warn(
                 f"Intervals of probability {level:g} are infinite, as too few samples were ranked. "
@@ -209,10 +213,10 @@ class RecalibratedForecast(Forecast):
             )
         return low, high
 
-    def _at_points(self, z: np.ndarray) -> np.ndarray:
+    def _evaluate_at_points(self, z: np.ndarray) -> np.ndarray:
         return ppf_log_odds(self.base, np.broadcast_to(z, (len(self), len(z))))
 
-    def _integrated(self, summary: Callable) -> np.ndarray:
+    def _integrate(self, summary: Callable) -> np.ndarray:
         """Call `summary` for blocks of rows, and join its answers, (n,).
 
         It gets the quantiles (b, m) at nodes, their levels and weights (m,), and the rows as a
@@ -222,7 +226,7 @@ class RecalibratedForecast(Forecast):
         size = max(1, _BLOCK // len(z))
         blocks = [slice(start, start + size) for start in range(0, len(self), size)]
         return np.concatenate(
-            [summary(self[rows]._at_points(z), level, weight, rows) for rows in blocks]
+            [summary(self[rows]._evaluate_at_points(z), level, weight, rows) for rows in blocks]
         )
 
     def _atoms(self) -> Components | None:
@@ -234,12 +238,12 @@ class RecalibratedForecast(Forecast):
     def mean(self) -> np.ndarray:
         if self._atoms() is not None:
             return super().mean()
-        return self._integrated(lambda values, level, weight, rows: values @ weight)
+        return self._integrate(lambda values, level, weight, rows: values @ weight)
 
     def std(self) -> np.ndarray:
         if self._atoms() is not None:
             return super().std()
-        return self._integrated(
+        return self._integrate(
             lambda values, level, weight, rows: root_mean_square(
                 weight, values - (values @ weight)[:, None]
             )
@@ -248,7 +252,7 @@ class RecalibratedForecast(Forecast):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         if self.level_map.has_density or self._atoms() is not None:
             return super()._crps(y)
-        return self._integrated(
+        return self._integrate(
             lambda values, level, weight, rows: crps_nodes(
                 y[rows], values, level, np.broadcast_to(weight, values.shape)
             )
@@ -321,4 +325,4 @@ def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
 
 @ppf_log_odds.register
 def _(forecast: AffineForecast, z: np.ndarray) -> np.ndarray:
-    return forecast._forth(ppf_log_odds(forecast.base, z))
+    return forecast._from_base(ppf_log_odds(forecast.base, z))

@@ -63,7 +63,7 @@ class DistributionForecast(Forecast):
     array([0.05 , 0.199])
     """
 
-    _by_row: ClassVar[tuple[str, ...]] = ("_wrapped",)
+    _row_attributes: ClassVar[tuple[str, ...]] = ("_wrapped",)
 
     def __init__(self, dist: Any) -> None:
         self._wrapped = wrap(dist)
@@ -77,11 +77,11 @@ class DistributionForecast(Forecast):
     def _call(self, name: str, values: np.ndarray) -> np.ndarray:
         kind = type(self.dist).__name__
         if not self._wrapped.has(name):
-            self._refuse(
+            self._raise_unknown(
                 name, f"wraps {kind}, which does not tell it", "Pass a distribution that has it."
             )
         if name in _OF_AT_MOST and self._wrapped.has_whole_numbers:
-            values = self._wrapped.rounded_down(values)  # some packages interpolate
+            values = self._wrapped.round_down(values)  # some packages interpolate
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # judged below
             result = self._wrapped.call(name, values)
         if np.isnan(result).any():
@@ -114,7 +114,7 @@ class DistributionForecast(Forecast):
         if not np.isfinite(odds).all():
             row = int(np.argmin(np.isfinite(odds)))
             outcome = as_array(y, "y")[row]
-            self._refuse(
+            self._raise_unknown(
                 "log_odds",
                 f"says that the outcome {outcome:.6g} in row {row} is impossible, in double "
                 "precision",
@@ -157,9 +157,7 @@ class DistributionForecast(Forecast):
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._wrapped.has_whole_numbers:  # those that rounding has moved are meant
             is_possible = self._wrapped.is_possible(y[:, None])
-            y = np.where(is_possible, self._wrapped.rounded_down(y[:, None] + 0.5), y[:, None])[
-                :, 0
-            ]
+            y = np.where(is_possible, self._wrapped.round_down(y[:, None] + 0.5), y[:, None])[:, 0]
         upper = self._cdf(y[:, None])[:, 0]
         if self.is_continuous:
             return upper, upper

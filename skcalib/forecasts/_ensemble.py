@@ -64,7 +64,7 @@ class EnsembleForecast(Forecast):
 
     is_continuous = False
 
-    _by_row: ClassVar[tuple[str, ...]] = ("members", "weights")
+    _row_attributes: ClassVar[tuple[str, ...]] = ("members", "weights")
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
         self.members = check_numbers(
@@ -113,7 +113,7 @@ class EnsembleForecast(Forecast):
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
-            self._refuse("estimator='fair'", "has weights", "Use estimator='ecdf'.")
+            self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
         return crps_ensemble(y, *self._cached_order, fair=True)
 
     def _wasserstein_points(self) -> np.ndarray:
@@ -180,7 +180,7 @@ class ResidualForecast(Forecast):
 
     is_continuous = False
 
-    _by_row: ClassVar[tuple[str, ...]] = ("location",)
+    _row_attributes: ClassVar[tuple[str, ...]] = ("location",)
 
     def __init__(
         self, location: ArrayLike, residuals: ArrayLike, weights: ArrayLike | None = None

@@ -58,7 +58,7 @@ class DistributionAdapter:
         quantiles = self.call("ppf", np.tile(_LEVELS, (len(self), 1)))
         return bool(self.is_possible(quantiles).all())
 
-    def rounded_down(self, values: np.ndarray) -> np.ndarray:
+    def round_down(self, values: np.ndarray) -> np.ndarray:
         """Values (n, m) put down to the next whole number, counted from the least outcome."""
         least = np.broadcast_to(self.support()[0], len(self))[:, None]
         least = np.where(np.isfinite(least), least, 0.0)
@@ -66,7 +66,7 @@ class DistributionAdapter:
 
     def is_possible(self, values: np.ndarray) -> np.ndarray:
         """Whether values (n, m) are such whole numbers, up to rounding."""
-        nearest = self.rounded_down(values + 0.5)
+        nearest = self.round_down(values + 0.5)
         return np.isclose(values, nearest, rtol=_ROUNDING, atol=_ROUNDING)
 
     def _method(self, name: str) -> Any:

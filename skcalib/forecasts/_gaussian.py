@@ -52,7 +52,7 @@ class GaussianForecast(Forecast):
     array([13.29])
     """
 
-    _by_row: ClassVar[tuple[str, ...]] = ("loc", "scale")
+    _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike) -> None:
         self.loc = check_numbers(mean, "mean", ndim=1, most=LARGEST)
@@ -158,7 +158,7 @@ class GaussianMixtureForecast(Forecast):
     (array([0.5]), array([1.005]))
     """
 
-    _by_row: ClassVar[tuple[str, ...]] = ("loc", "scale", "weights")
+    _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale", "weights")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike, weights: ArrayLike | None = None) -> None:
         self.loc = check_numbers(mean, "mean", ndim=2, rows="one row for each sample", most=LARGEST)

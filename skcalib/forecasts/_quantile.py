@@ -62,9 +62,9 @@ class QuantileForecast(Forecast):
 
     is_continuous = False
 
-    _is_grid = True
+    _has_quantiles_only = True
 
-    _by_row: ClassVar[tuple[str, ...]] = ("values",)
+    _row_attributes: ClassVar[tuple[str, ...]] = ("values",)
 
     def __init__(self, quantiles: ArrayLike, levels: ArrayLike) -> None:
         self.values = check_numbers(
@@ -88,12 +88,12 @@ class QuantileForecast(Forecast):
         return self._bounds[below], self._bounds[np.maximum(up_to, below + 1)]
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return self._between(y, self.levels)
+        return self._interpolate(y, self.levels)
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        return self._between(y, 1 - self.levels)
+        return self._interpolate(y, 1 - self.levels)
 
-    def _between(self, y: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    def _interpolate(self, y: np.ndarray, heights: np.ndarray) -> np.ndarray:
         """Interpolate heights (K,), one for each level, linearly at y (n, m)."""
         value = np.empty(y.shape)
         rows = np.arange(len(self))
@@ -102,7 +102,7 @@ class QuantileForecast(Forecast):
             outside = (place == 0) | ((place == len(self.levels)) & (column > self.values[:, -1]))
             if outside.any():
                 row = int(np.argmax(outside))
-                self._refuse(
+                self._raise_unknown(
                     "cdf",
                     f"says nothing beyond its outer quantiles, and {column[row]:.6g} in row {row} "
                     f"lies outside of [{self.values[row, 0]:.6g}, {self.values[row, -1]:.6g}]",
@@ -120,7 +120,7 @@ class QuantileForecast(Forecast):
         slack = 1e-12
         if (level < first - slack).any() or (level > last + slack).any():
             outside = level[(level < first - slack) | (level > last + slack)][0]
-            self._refuse(
+            self._raise_unknown(
                 "ppf",
                 f"has levels from {first:.6g} to {last:.6g} and no tails; found the level "
                 f"{outside:.6g}",
@@ -138,7 +138,9 @@ class QuantileForecast(Forecast):
         return start + share * (np.take_along_axis(self.values, after, axis=1) - start)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        self._refuse("sample", "has quantiles only, and no tails", "Use an EnsembleForecast.")
+        self._raise_unknown(
+            "sample", "has quantiles only, and no tails", "Use an EnsembleForecast."
+        )
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_quantiles(y, self.values, self.levels)
@@ -160,11 +162,11 @@ class QuantileForecast(Forecast):
         lower, upper = self._pit_bounds(y)
         return (lower + upper) / 2
 
-    def _redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+    def _simulate(self, generator: np.random.Generator, size: int) -> np.ndarray:
         cell = np.searchsorted(self.levels, generator.random((size, len(self))), side="left")
         return np.take_along_axis(self._inside_cells(), cell.T, axis=1).T.copy()
 
-    def _as_drawn(self, y: np.ndarray) -> np.ndarray:
+    def _to_simulated(self, y: np.ndarray) -> np.ndarray:
         below, up_to = self._cells(y)
         cell = np.maximum(up_to - 1, below)
         return self._inside_cells()[np.arange(len(self)), cell]
@@ -205,7 +207,10 @@ def select_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
 
 def check_same_levels(forecasts: dict[str, Forecast], remedy: str) -> None:
     """Refuse to compare losses over different levels: a trapezoid of few is smaller."""
-    levels = [one.levels.round(12) if one._is_grid else np.empty(0) for one in forecasts.values()]
+    levels = [
+        one.levels.round(12) if one._has_quantiles_only else np.empty(0)
+        for one in forecasts.values()
+    ]
     if any(not np.array_equal(levels[0], other) for other in levels[1:]):
         found = [
             f"quantiles at the levels {format_values(some)}" if some.size else "whole distributions"

@@ -107,10 +107,10 @@ def _concatenate(forecasts: Sequence[Forecast]) -> Forecast | None:
     """Forecasts of one kind as one, if they share all that is not by row."""
     first = forecasts[0]
     states = [forecast._state() for forecast in forecasts]
-    columns = {name: [state.pop(name) for state in states] for name in first._by_row}
+    columns = {name: [state.pop(name) for state in states] for name in first._row_attributes}
     if not all(np.array_equal(s[name], states[0][name]) for s in states for name in s):
         return None
-    if len({array.shape[1:] for array in columns[first._by_row[0]]}) > 1:
+    if len({array.shape[1:] for array in columns[first._row_attributes[0]]}) > 1:
         if "weights" not in columns or first.is_exchangeable:
             return None
         columns = {name: _pad_members(arrays, name) for name, arrays in columns.items()}
@@ -134,7 +134,7 @@ def _delegate(name: str | Callable, *, by_row: bool = True) -> Any:
             for part, place in zip(self.parts, self.places, strict=True)
             if len(place)
         ]
-        return self._in_order(answers)
+        return self._restore_order(answers)
 
     return method
 
@@ -171,12 +171,12 @@ class ConcatenatedForecast(Forecast):
             places.append(place)
         return ConcatenatedForecast(parts, places)
 
-    def _in_order(self, answers: list[Any]) -> Any:
+    def _restore_order(self, answers: list[Any]) -> Any:
         """The answers of the parts that have rows, as one answer in the order of the rows."""
         if any(answer is None for answer in answers):
             return None
         if isinstance(answers[0], tuple):
-            joined = [self._in_order(list(arrays)) for arrays in zip(*answers, strict=True)]
+            joined = [self._restore_order(list(arrays)) for arrays in zip(*answers, strict=True)]
             return Components(*joined) if isinstance(answers[0], Components) else tuple(joined)
         if answers[0].ndim == 2:  # components that a part lacks have the weight 0
             answers = _pad_members(answers, "weights")

@@ -16,7 +16,7 @@ def asymptotic(error, statistic, test):
     """The p-value by the limit law of the estimate, and the null distribution if one is drawn."""
     random_state = check_random_state(test.random_state)
     if not error.has_known_law:  # its bootstrap is its own
-        null = error.resampled_null(test.n_resamples, random_state)
+        null = error.resample_null(test.n_resamples, random_state)
     elif error.block_size is None:
         null = bootstrap_null(error, test.n_resamples, random_state)
     else:

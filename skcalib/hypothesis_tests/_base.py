@@ -41,18 +41,18 @@ class HypothesisTest(BaseEstimator):
         return False
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        text, found = super().__repr__(N_CHAR_MAX), self._in_words()
+        text, found = super().__repr__(N_CHAR_MAX), self._format_result()
         return f"{text}  # {found}" if found else text
 
     def _repr_html_inner(self) -> str:
-        found = self._in_words()
+        found = self._format_result()
         return super()._repr_html_inner() + (f"<p>{found}</p>" if found else "")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         shown = super()._repr_mimebundle_(**kwargs)
         return shown | ({"text/html": self._repr_html_inner()} if "text/html" in shown else {})
 
-    def _in_words(self) -> str:
+    def _format_result(self) -> str:
         """The statistic and the p-value or e-value as a text; empty before `fit`."""
         names = {"statistic_": "statistic", "e_value_": "e-value", "p_value_": "p-value"}
         known = vars(self)
@@ -91,7 +91,7 @@ def check_test_input(
         if given is not None:
             data = with_given(data, y, given, sample_weight)
         if groups is not None:
-            data = data.on_host()
+            data = data.to_numpy()
     return data if groups is None else with_groups(data, y, groups, sample_weight)
 
 
@@ -191,7 +191,7 @@ def simulate_outcome_values(statistic, data, order, size, seed):
     generator = np.random.default_rng(seed)
     if order is not None and statistic.adds_up:
         return statistic.of_redrawn(order, size, generator)
-    drawn = data.redraw(generator, size)
+    drawn = data.simulate_outcomes(generator, size)
     if order is None:
         return statistic(drawn)
     outcomes = np.empty_like(drawn)
@@ -210,5 +210,5 @@ def simulate_resampled_values(statistic, data, order, size, seed):
     values = []
     for _ in range(size):
         resample = data.take(generator.integers(n, size=n))
-        values.append(statistic.on(resample)(resample.redraw(generator, 1))[0])
+        values.append(statistic.on(resample)(resample.simulate_outcomes(generator, 1))[0])
     return np.array(values)

@@ -443,7 +443,7 @@ class CalibrationTest(HypothesisTest):
 
     def _fit(self, data: Any, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
-        name, options = self._chosen(data.kind)
+        name, options = self._resolve_statistic(data.kind)
         statistic = make_statistic(
             name,
             data,
@@ -467,11 +467,11 @@ class CalibrationTest(HypothesisTest):
         compared = compute_null_values(
             self, statistic, value, data.canonical_order(), resampled=is_resampled
         )
-        judged = [self._judged(statistic, value, values) for values in compared]
+        judged = [self._make_result(statistic, value, values) for values in compared]
         self.__dict__.update(select_largest_p_value(judged))
         return self
 
-    def _judged(self, statistic, value, values):
+    def _make_result(self, statistic, value, values):
         """The fitted attributes, from the values (B + 1, …) of the data and of the draws."""
         evidence, findings = statistic.combined(value, values)
         own = {
@@ -484,7 +484,7 @@ class CalibrationTest(HypothesisTest):
         p_value = monte_carlo_p_value(evidence, side, statistic.resolution)
         return {"p_value_": p_value, **own, **findings}
 
-    def _chosen(self, kind):
+    def _resolve_statistic(self, kind):
         """The statistic of this kind of predictions, and its arguments.
 
         These are `metric_params`, and the parameters of the test that are not the default.
@@ -581,9 +581,9 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
 def check_depends_on_cells(test, statistic):
     """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
     data = statistic.data
-    if data.forecast._as_drawn(data.value) is data.value:
+    if data.forecast._to_simulated(data.value) is data.value:
         return
-    value, as_drawn = statistic(np.array([data.value, data.forecast._as_drawn(data.value)]))
+    value, as_drawn = statistic(np.array([data.value, data.forecast._to_simulated(data.value)]))
     slack = np.maximum(statistic.resolution, _ROUNDING * np.abs(value))
     if (np.abs(value - as_drawn) > slack).any():
         raise ValueError(

@@ -642,7 +642,7 @@ class CoxTest(ClassicalTest):
         self.intercept_, self.slope_ = logistic_line(data)
         if logits[0] == logits[-1]:
             self.degrees_of_freedom_ = 1
-            scale, self._spread = data.share_of_one_sample, 0.0
+            scale, self._spread = data.inverse_effective_size, 0.0
         else:
             self.degrees_of_freedom_ = 2
             scale, self._spread = _null_scales(logits, weight)

@@ -181,7 +181,7 @@ class EquivalenceTest(HypothesisTest):
         """
         check_is_distance(self.metric)
         data = check_test_input(self, X, y, sample_weight, groups, given)
-        measured = MeasuredModels.of(
+        measured = MeasuredModels.make(
             self.metric,
             self.metric_params,
             models=[_sort_canonically(data)],

@@ -336,13 +336,13 @@ def fitted_power_curve(
         ratio = np.sqrt(n / guess) * np.exp(-parameters[0] / 2)
         return wanted + np.exp(parameters[1]) * (ratio - 1)
 
-    def surprise(parameters: np.ndarray) -> float:
+    def negative_log_posterior(parameters: np.ndarray) -> float:
         probit = probits(parameters)
         likelihood = rejected * norm.logcdf(probit) + (simulated - rejected) * norm.logsf(probit)
         prior = ((parameters[1] - usual) / _SPREAD_OF_SLOPES) ** 2 / 2
         return prior + parameters[0] ** 2 / 8 - likelihood.sum()  # middle within e^±2 of guess
 
-    best = minimize(surprise, [0.0, usual], method="Nelder-Mead").x
+    best = minimize(negative_log_posterior, [0.0, usual], method="Nelder-Mead").x
     middle, slope = guess * np.exp(best[0]), np.exp(best[1])
     probit, ratio = probits(best), np.sqrt(n / middle)
     gradient = np.stack([-slope * ratio / 2, slope * (ratio - 1)])

@@ -53,7 +53,7 @@ class CandidateScores:
         variance = own - cross - np.swapaxes(cross, 1, 2)
         variance += self.explained @ common @ np.swapaxes(self.explained, 1, 2)
         level = variance[:, 0, 0]
-        one_label = data.share_of_one_sample / len(weight)
+        one_label = data.inverse_effective_size / len(weight)
         safe = np.where(level > _ROUNDING * own[:, 0, 0], level, np.inf)
         self.ratio = variance[:, 0, 1] / safe
         rest = variance[:, 1, 1] - self.ratio * variance[:, 0, 1]
@@ -97,19 +97,21 @@ class ClassSearch(Search):
 
     def of_redrawn(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
         """Values (n_draws, C) for drawn labels; all candidates for each class."""
-        label = self.data.redraw(generator, n_draws)
+        label = self.data.simulate_outcomes(generator, n_draws)
         if self.classes is None:
-            return self._of_residuals([(label - self.data.proba) * self.data.weight])
-        return self._of_residuals(
+            return self._values_from_residuals([(label - self.data.proba) * self.data.weight])
+        return self._values_from_residuals(
             ((label == k) - problem.proba) * problem.weight
             for k, problem in enumerate(self.problems)
         )
 
     def of_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R, C) for the observed residuals, multiplied by signs (R, n)."""
-        return self._of_residuals(signs * problem.signed_mass for problem in self.problems)
+        return self._values_from_residuals(
+            signs * problem.weighted_residuals for problem in self.problems
+        )
 
-    def _of_residuals(self, residuals: Any) -> np.ndarray:
+    def _values_from_residuals(self, residuals: Any) -> np.ndarray:
         return np.hstack([one(rows) for one, rows in zip(self.scores, residuals, strict=True)])
 
     def numbers(self) -> dict[str, Any]:
@@ -128,12 +130,12 @@ class ClassSearch(Search):
 def _problems(data: Predictions) -> list[Predictions]:
     if data.is_binary:
         return [data]
-    return [problem for _, problem in data.classwise() if problem is not None]
+    return [problem for _, problem in data.iter_one_vs_rest() if problem is not None]
 
 
 def _recalibrate(data: Predictions) -> Predictions:
     """The predictions by a smooth curve of their log-odds, the same for all samples."""
-    recalibrator = to_fit_data(data).fitted(SplineRecalibrator())
+    recalibrator = to_fit_data(data).fit_clone(SplineRecalibrator())
     proba = recalibrator.predict_proba(data.proba)
     return replace(data, proba=proba[:, 1] if data.is_binary else proba)
 

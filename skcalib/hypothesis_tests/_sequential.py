@@ -193,7 +193,7 @@ class SequentialCalibrationTest(HypothesisTest):
             check_not_forecast(X, "X")
         if not hasattr(self, "n_seen_"):
             batch = check_fit_input(self, X, y, None)
-            self._begin(batch)
+            self._initialize(batch)
         else:
             batch = self._check_later(X, y)
         for bettor in self._bettors:
@@ -215,7 +215,7 @@ class SequentialCalibrationTest(HypothesisTest):
             )
         return check_predictions(y, X, labels=self.classes_, names=("y", "X"))
 
-    def _begin(self, batch):
+    def _initialize(self, batch):
         check_windows(self.windows)
         self.classes_ = batch.classes
         self.n_seen_, self._largest = 0, 0.0

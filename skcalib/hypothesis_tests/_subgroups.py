@@ -288,7 +288,7 @@ class SubgroupCalibrationTest(HypothesisTest):
 
 def _make_result(subgroups, statistic, values):
     """The fitted attributes, from the values (B + 1, C) of the data and of the draws."""
-    of_each = statistic.of_each(values)
+    of_each = statistic.split_columns(values)
     standard = np.column_stack(
         [
             standardize(column, is_signed=one.is_signed, resolution=one.resolution)
@@ -344,7 +344,7 @@ class SubgroupStatistic(Statistic):
         pairs = zip(self.statistics, self.parts, strict=True)
         return np.column_stack([evaluate(one, rows) for one, rows in pairs])
 
-    def of_each(self, values):
+    def split_columns(self, values):
         """One column of B + 1 values for each subgroup, of those side by side."""
         columns, first = [], 0
         for one in self.statistics:

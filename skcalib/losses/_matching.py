@@ -240,9 +240,11 @@ def distribution_matching_loss(
     )
     if isinstance(prediction, tuple | Draws):
         check_forecast_batch(prediction, target, thresholds)
-        return matching.of_forecasts(as_distributions(prediction), target, sample_weight)
+        return matching.evaluate_forecasts(as_distributions(prediction), target, sample_weight)
     check_class_batch(prediction, target)
-    return matching.of_classes(class_predictions(prediction, target, input_type), sample_weight)
+    return matching.evaluate_classes(
+        class_predictions(prediction, target, input_type), sample_weight
+    )
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,7 @@ class MatchingLossOptions:
     detach_given: bool
     estimator: str
 
-    def of_classes(self, classes: ClassPredictions, sample_weight: Array | None) -> Array:
+    def evaluate_classes(self, classes: ClassPredictions, sample_weight: Array | None) -> Array:
         """The error of class probabilities."""
         check_class_form(self, classes.proba.shape[1])
         weight = weights_of(sample_weight, classes.proba)
@@ -281,17 +283,17 @@ class MatchingLossOptions:
             weighted = residual @ as_type(self.class_kernel, residual.dtype)
         terms = weighted @ residual.T
         if self.calibration != "marginal":
-            terms = self._near_classes(classes) * terms
+            terms = self._class_condition_kernel(classes) * terms
         return pair_average(terms, weight, self.estimator)
 
-    def of_forecasts(
+    def evaluate_forecasts(
         self, forecast: Distributions, target: Array, sample_weight: Array | None
     ) -> Array:
         """The error of forecasts of a number."""
         check_forecast_form(self, forecast)
         thresholds = as_type(self.thresholds, forecast.dtype)
         terms = self._terms(forecast, as_type(target, forecast.dtype), thresholds)
-        near = self._near_forecasts(forecast, thresholds)
+        near = self._forecast_condition_kernel(forecast, thresholds)
         weight = weights_of(sample_weight, terms)
         return pair_average(terms if near is None else near * terms, weight, self.estimator)
 
@@ -325,23 +327,23 @@ class MatchingLossOptions:
 
     # The kernel on what is conditioned on
 
-    def _near_forecasts(self, forecast, thresholds):
+    def _forecast_condition_kernel(self, forecast, thresholds):
         """The kernel on what is conditioned on, (n, n); None if nothing is."""
         if self.calibration in ("quantile", "marginal"):
             return None
         if self.calibration == "group":
             return group_kernel(self.given, forecast.dtype)
         if self.calibration == "threshold":
-            return self._near_thresholds(forecast.cdf(thresholds[None]))
+            return self._threshold_kernel(forecast.cdf(thresholds[None]))
         if self.calibration == "decision" and self.loss is not None:
             return group_kernel(_argmin_action(forecast.loss_means(self.loss)), forecast.dtype)
         if self.calibration == "decision":  # the outcome is said to exceed what it likely exceeds
             is_below = as_type(forecast.cdf(thresholds[None]) >= 0.5, forecast.dtype)
-            return self._near_thresholds(is_below)
+            return self._threshold_kernel(is_below)
         points = forecast.parameters if self.given is None else self.given
-        return self._near(as_type(points, forecast.dtype))
+        return self._kernel_matrix(as_type(points, forecast.dtype))
 
-    def _near_classes(self, classes):
+    def _class_condition_kernel(self, classes):
         """The kernel on what is conditioned on, (n, n)."""
         dtype = classes.proba.dtype
         if self.calibration == "group":
@@ -349,12 +351,12 @@ class MatchingLossOptions:
         if self.calibration == "decision":
             return group_kernel(_argmin_action(classes.proba @ as_type(self.loss, dtype).T), dtype)
         if self.given is not None:
-            return self._near(as_type(self.given, dtype))
+            return self._kernel_matrix(as_type(self.given, dtype))
         family = KERNELS.get(name_of(self.given_kernel))
         if family is None or not family.is_gaussian or self._width < _SMALLEST_OF_PRODUCTS:
-            return self._near(classes.proba)
+            return self._kernel_matrix(classes.proba)
         # one matrix product in place of the distances of all pairs
-        points = self._held(classes.proba) / self._width
+        points = self._as_constant(classes.proba) / self._width
         xp = array_namespace(points)
         half = xp.sum(points**2, axis=1) / 2
         return xp.exp(points @ points.T - half[:, None] - half)
@@ -363,22 +365,22 @@ class MatchingLossOptions:
     def _width(self):
         return self.given_bandwidth or _PROBABILITY_BANDWIDTH
 
-    def _held(self, points):
+    def _as_constant(self, points):
         return stop_gradient(points) if self.detach_given else points
 
-    def _near(self, points):
+    def _kernel_matrix(self, points):
         """k of points (n,) or (n, d), (n, n)."""
-        points = self._held(points if points.ndim == 2 else points[:, None])
+        points = self._as_constant(points if points.ndim == 2 else points[:, None])
         if callable(self.given_kernel):
             return call_kernel(self.given_kernel, points, points)
         return kernel_values(points, points, KERNELS[self.given_kernel], self._width)
 
-    def _near_thresholds(self, probability):
+    def _threshold_kernel(self, probability):
         """1 − the mean of |F_i(t) − F_j(t)| over thresholds, from F (n, m).
 
         Of decisions 0 and 1, it is the share of those in which two samples agree.
         """
-        probability = self._held(probability)
+        probability = self._as_constant(probability)
         return 1 - distances(probability, probability, "cityblock") / probability.shape[1]
 
     def _pair_averages(self, proba, residual, weight):
@@ -387,12 +389,12 @@ class MatchingLossOptions:
         if family is not None and family.is_gaussian:
             reach = family.per_probability / self._width / 2
             if reach <= _LARGEST_REACH:
-                points = (2 * self._held(proba) - 1) * reach
+                points = (2 * self._as_constant(proba) - 1) * reach
                 return gaussian_average(points, residual, reach, weight, self.estimator)
         averages = []
         for k in range(proba.shape[1]):
             p, r = proba[:, k], residual[:, k]
-            near = self._near(xp.stack([1 - p, p], axis=1))
+            near = self._kernel_matrix(xp.stack([1 - p, p], axis=1))
             averages.append(pair_average(near * r[:, None] * r, weight, self.estimator))
         return xp.stack(averages)
 

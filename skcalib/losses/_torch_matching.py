@@ -246,12 +246,16 @@ class DistributionMatchingLoss(Penalty):
         factor = 1.0 if np.isinf(spread) else 1 / spread
         self._hold("parameter", device, np.array([centre, 0.0]), np.array([factor, 1.0]), 1)
         if prediction is not None:
-            self._learn("parameter", _parameters_of(prediction, torch.as_tensor(outcome)), device)
+            self._fit_standardization(
+                "parameter", _parameters_of(prediction, torch.as_tensor(outcome)), device
+            )
         if given is not None and self.calibration in _NEAR_FORMS:
-            self._learn("given", _training_array("given", given, n).reshape(n, -1), device)
+            self._fit_standardization(
+                "given", _training_array("given", given, n).reshape(n, -1), device
+            )
         return self
 
-    def _learn(self, what, points, device):
+    def _fit_standardization(self, what, points, device):
         """Hold the standardization of points (n, d), and their median distance after it."""
         share = np.full(len(points), 1 / len(points))
         centre, spread = standardization(points, share)
@@ -295,7 +299,7 @@ class DistributionMatchingLoss(Penalty):
         bandwidth = None if self.bandwidth == "median" else self.bandwidth
         thresholds = None if self._learns_thresholds else self.thresholds
         matching = self._matching(given, given_bandwidth, bandwidth, thresholds, class_kernel)
-        return matching.of_classes(classes, batch.sample_weight)
+        return matching.evaluate_classes(classes, batch.sample_weight)
 
     def _error_of_numbers(self, prediction, batch):
         kernel, form = name_of(self.kernel), self.calibration
@@ -314,10 +318,10 @@ class DistributionMatchingLoss(Penalty):
         thresholds = self.thresholds
         has_thresholds = form == "threshold" or (form == "decision" and self.loss is None)
         if has_thresholds or kernel in ("tanh", "thresholds"):
-            thresholds = self._learned("thresholds", "thresholds=None", "quantiles")
+            thresholds = self._standardization("thresholds", "thresholds=None", "quantiles")
             thresholds = thresholds.to(batch.target)
         matching = self._matching(given, given_bandwidth, self._bandwidth(), thresholds)
-        return matching.of_forecasts(distributions, batch.target, batch.sample_weight)
+        return matching.evaluate_forecasts(distributions, batch.target, batch.sample_weight)
 
     def _matching(self, given, given_bandwidth, bandwidth, thresholds, class_kernel=None):
         names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimator")
@@ -339,7 +343,9 @@ class DistributionMatchingLoss(Penalty):
             return self.bandwidth
         if self.calibration in PIT_FORMS or name_of(self.kernel) not in WITH_BANDWIDTH:
             return None
-        median = self._learned("outcome_bandwidth", "bandwidth='median'", "the median distance")
+        median = self._standardization(
+            "outcome_bandwidth", "bandwidth='median'", "the median distance"
+        )
         return float(median)
 
     def _condition(self, given, dtype, parameters=None):
@@ -349,7 +355,9 @@ class DistributionMatchingLoss(Penalty):
         if bandwidth is not None or points is None or self.calibration not in _NEAR_FORMS:
             return given, None if callable(self.given_kernel) else bandwidth
         centre, factor, median = (
-            self._learned(f"{what}_{part}", "given_bandwidth='median'", "the median distance")
+            self._standardization(
+                f"{what}_{part}", "given_bandwidth='median'", "the median distance"
+            )
             for part in _PARTS
         )
         points = points.reshape(len(points), -1).to(dtype)
@@ -360,7 +368,7 @@ class DistributionMatchingLoss(Penalty):
         median = None if callable(self.given_kernel) else float(median)
         return (points - centre.to(points)) * factor.to(points), median
 
-    def _learned(self, name, option, what):
+    def _standardization(self, name, option, what):
         value = getattr(self, name)
         if value is None:
             passed = "target and given" if name.startswith("given") else "target"

@@ -47,11 +47,11 @@ def _bins(predictions, n_bins, strategy, min_bin_size):
 def _class_residuals(predictions, bins, n_bins):
     """The sums of w (1[y = k] − p_k) in each bin, (B,), for one class after another."""
     if predictions.is_binary:
-        mass = np.bincount(bins, predictions.signed_mass, n_bins)
+        mass = np.bincount(bins, predictions.weighted_residuals, n_bins)
         yield from (mass, -mass)
         return
     label, weight = predictions.label, predictions.weight
-    for k, proba in enumerate(predictions.columns()):
+    for k, proba in enumerate(predictions.iter_class_proba()):
         yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
 
 
@@ -122,7 +122,7 @@ def _expected_calibration_error(predictions: Predictions, **options: Any) -> flo
     largest=lambda options: 2 * _DISTANCES[options["distance"]][0] + options["add_bin_width"],
     cost="n log n",
     in_report=True,
-    of_counts=True,
+    supports_counts=True,
 )
 def expected_calibration_error(
     y_true: ArrayLike,
@@ -394,7 +394,7 @@ def check_debiased(error):
 
 def _level_set_calibration_error(predictions: Predictions) -> float:
     if predictions.is_binary:
-        _, mass = predictions.pooled_mass()
+        _, mass = predictions.pool_residuals()
         return float(np.abs(mass).sum())
     _, columns = pooled_residuals(predictions)
     return 0.5 * sum(float(np.abs(mass).sum()) for mass in columns)
@@ -409,7 +409,7 @@ def pooled_residuals(predictions: Predictions) -> tuple[np.ndarray, Iterator[np.
     level, label, weight = level.ravel(), predictions.label, predictions.weight
     columns = (
         np.bincount(level, weight * ((label == k) - proba), len(points))
-        for k, proba in enumerate(predictions.columns())
+        for k, proba in enumerate(predictions.iter_class_proba())
     )
     return points, columns
 
@@ -419,7 +419,7 @@ def pooled_residuals(predictions: Predictions) -> tuple[np.ndarray, Iterator[np.
     CANONICAL_CONSTRAINTS,
     largest=1.0,
     cost="n log n",
-    of_counts=True,
+    supports_counts=True,
 )
 def level_set_calibration_error(
     y_true: ArrayLike,

@@ -21,7 +21,7 @@ _MOST_STEPS = 200
 
 def _calibration_in_the_large(predictions: Predictions) -> float:
     check_two_classes(predictions)
-    return float(predictions.signed_mass.sum())
+    return float(predictions.weighted_residuals.sum())
 
 
 def _observed_expected_ratio(predictions: Predictions) -> float:
@@ -85,7 +85,7 @@ def check_two_classes(predictions: Predictions) -> None:
         )
 
 
-@probability_metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_in_the_large(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -151,7 +151,7 @@ def calibration_in_the_large(
     """
 
 
-@probability_metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_selectable=False)
 def observed_expected_ratio(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -217,7 +217,7 @@ def observed_expected_ratio(
     """
 
 
-@probability_metric(_calibration_intercept, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_calibration_intercept, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -289,7 +289,7 @@ def calibration_intercept(
     """
 
 
-@probability_metric(_calibration_slope, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_calibration_slope, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,

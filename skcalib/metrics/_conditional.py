@@ -66,7 +66,7 @@ class _Regression(NamedTuple):
         classes = arange_like(self.points, self.points.shape[1])
         return doubles(self.label[rows, None] == classes) - self.proba(rows)
 
-    def of_gram(self, gram: Array) -> float:
+    def from_gram(self, gram: Array) -> float:
         """From the Gram matrix (n, n), which is overwritten."""
         residual, penalty = self.residuals(slice(None)), self.regularization
         if penalty == "cv":
@@ -78,7 +78,7 @@ class _Regression(NamedTuple):
         pairs = partial(noise_of_pairs, lambda rows: form[rows, :])
         return self._less_noise(value, xp.linalg.diagonal(form), pairs)
 
-    def of_features(self, features: Callable[[slice], Array]) -> float:
+    def from_features(self, features: Callable[[slice], Array]) -> float:
         """From features (b, d) of any rows."""
         penalty, rows = self.regularization, slice(0, self.weight.shape[0])
         if penalty != "cv" and not self.debias:
@@ -114,14 +114,14 @@ def _conditional_error(
     predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng, **debias
 ) -> float:
     if callable(kernel) or method == "nystroem":  # a user's function, or a search for pivots
-        predictions = predictions.on_host()
+        predictions = predictions.to_numpy()
     label, weight = predictions.label, predictions.weight
     points = predictions.matrix if predictions.is_binary else predictions.proba
     if regularization is None:
         regularization = weight.shape[0] ** -0.25
     regression = _Regression(points, label, weight, regularization, **debias)
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
-        return regression.of_features(regression.proba)
+        return regression.from_features(regression.proba)
     if method == "fourier":
         gamma = max(resolve_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
         check_memory(
@@ -137,7 +137,7 @@ def _conditional_error(
             waves = fourier_features(part, frequencies)
             return waves if kernel == "rbf" else array_namespace(part).concat([part, waves], axis=1)
 
-        return regression.of_features(features)
+        return regression.from_features(features)
     if method == "exact":
         check_matrix(points, 3 if debias["debias"] or regularization == "cv" else 1)
     elif method == "nystroem":
@@ -149,7 +149,7 @@ def _conditional_error(
         if callable(kernel):
             check_finite_kernel(gram)
         try:
-            return regression.of_gram(gram)
+            return regression.from_gram(gram)
         except LinAlgError:
             check_semidefinite(gram_matrix(function, points), "kernel")
             raise
@@ -187,7 +187,7 @@ def _nystroem(kernel, points, regression, most):
             kernel, points, diagonal, regression.weight, most, tolerance
         )
         check_finite_kernel(features)
-        value = plain.of_features(features.__getitem__)
+        value = plain.from_features(features.__getitem__)
         is_close = factor * error <= _RELATIVE_ERROR * value
         if is_close or error > tolerance or features.shape[1] == len(points):
             break
@@ -203,7 +203,7 @@ def _nystroem(kernel, points, regression, most):
             f"conditional kernel calibration error, {value:.4g}. {remedy}",
             ConvergenceWarning,
         )
-    return regression.of_features(features.__getitem__) if regression.debias else value
+    return regression.from_features(features.__getitem__) if regression.debias else value
 
 
 @probability_metric(

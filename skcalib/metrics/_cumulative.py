@@ -9,7 +9,7 @@ from ._reductions import probability_metric, reduce_classes
 
 
 def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
-    _, mass = predictions.pooled_mass()
+    _, mass = predictions.pool_residuals()
     total = np.cumsum(mass)
     highest, lowest = max(total.max(), 0.0), min(total.min(), 0.0)
     return float(max(highest, -lowest) if kind == "max" else highest - lowest)
@@ -20,7 +20,7 @@ def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
     {"kind": [StrOptions({"max", "range"})]},
     largest=1.0,
     cost="n log n",
-    of_counts=True,
+    supports_counts=True,
 )
 def cumulative_calibration_error(
     y_true: ArrayLike,

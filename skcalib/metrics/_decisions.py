@@ -452,7 +452,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
         mean_of_all[a] = weight[part] @ realised[part]
     regret = float(np.sum(np.diag(mean_of_all) - mean_of_all.min(axis=1)))
     return DecisionCalibration(
-        actions=measure.loss.named(np.arange(n_actions)),
+        actions=measure.loss.action_names(np.arange(n_actions)),
         share=share,
         announced=out[0],
         realised=out[1],

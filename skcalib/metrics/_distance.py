@@ -79,13 +79,13 @@ class DistanceCertificate:
 
 
 def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> float:
-    lower, upper = least_calibrating_transport(*predictions.pooled()[:2], tol)
+    lower, upper = least_calibrating_transport(*predictions.pool_label_weights()[:2], tol)
     _warn_of_wide_bracket(lower, upper, tol)
     return lower
 
 
 def _distance_certificate(predictions: Predictions, tol: float) -> DistanceCertificate:
-    certificate = DistanceCertificate(*transport_bounds(*predictions.pooled()[:2], tol))
+    certificate = DistanceCertificate(*transport_bounds(*predictions.pool_label_weights()[:2], tol))
     _warn_of_wide_bracket(certificate.lower, certificate.upper, tol)
     return certificate
 
@@ -118,8 +118,8 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **
     _TOLERANCE,
     largest=1.0,
     cost="n log n",
-    of_counts=True,
-    change_per_move=1.0,
+    supports_counts=True,
+    lipschitz_constant=1.0,
 )
 def lower_distance_to_calibration(
     y_true: ArrayLike,

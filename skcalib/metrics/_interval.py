@@ -32,12 +32,12 @@ _NARROWEST = 24
 
 
 def _exact(predictions: Predictions, precision: float | None) -> float:
-    points, weight, _ = predictions.pooled()
+    points, weight, _ = predictions.pool_label_weights()
     return sum(partition_errors(points, weight, optimal_partition(points, weight, precision)))
 
 
 def _surrogate(predictions: Predictions, precision: float | None) -> float:
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     best = _limit_of_narrow_intervals(mass, precision)
     narrowest = largest_exponent(precision)
     first = min(_USUAL, narrowest)
@@ -57,7 +57,7 @@ def _sampled_surrogate(
     predictions: Predictions, precision: float | None, n_draws: int, rng
 ) -> float:
     """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     best = _limit_of_narrow_intervals(mass, precision)
     for k in range(largest_exponent(precision) + 1):
         error = sampled_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
@@ -76,7 +76,7 @@ def largest_exponent(precision: float | None) -> int:
 
 
 def _random_grid(predictions: Predictions, width: float | None, n_draws: int | None, rng) -> float:
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     if n_draws is None:
         return mean_partition_sum(points, mass, cast(float, width))
     return sampled_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
@@ -116,7 +116,7 @@ def _interval_calibration_error(
     cost="n log n",
     largest=lambda options: 2.0 if options["precision"] else 1.0,
     rate=1 / 3,
-    of_counts=True,
+    supports_counts=True,
 )
 def interval_calibration_error(
     y_true: ArrayLike,

@@ -106,7 +106,7 @@ _CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_C
     cost="n²",
     largest=_largest_square,
     statistic=_kernel_statistic,
-    of_counts=True,
+    supports_counts=True,
     in_place=True,
 )
 def squared_kernel_calibration_error(
@@ -317,7 +317,7 @@ def squared_kernel_calibration_error(
     _CONSTRAINTS,
     cost="n²",
     largest=lambda options: math.sqrt(_largest_square(options)),
-    of_counts=True,
+    supports_counts=True,
     in_place=True,
 )
 def kernel_calibration_error(

@@ -19,7 +19,7 @@ _BATCH = 2**20
 
 
 def _exact_square(predictions: Predictions, bandwidth: float) -> float:
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     return float(laplace_pair_sum(points, mass, bandwidth) + mass @ mass)
 
 
@@ -42,7 +42,7 @@ def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> flo
 
 def _fourier_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
     """Mean of |Σ_i c_i exp(−iω p_i)|² over Cauchy frequencies ω, Algorithm 1 of the paper."""
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     total = 0.0
     for frequency in rng.standard_cauchy(size=n_draws) / bandwidth:
         phase = frequency * points
@@ -52,7 +52,7 @@ def _fourier_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
 
 def _binned_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
     """Mean of Σ_bins (Σ_{i ∈ bin} c_i)² over bins of random width and shift, Algorithm 2."""
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     total = 0.0
     for width, shift in zip(
         rng.gamma(shape=2, scale=bandwidth, size=n_draws), rng.uniform(size=n_draws), strict=True
@@ -102,7 +102,7 @@ def _laplace_kernel_calibration_error(
     },
     largest=1.0,
     cost="n log n",
-    of_counts=True,
+    supports_counts=True,
 )
 def laplace_kernel_calibration_error(
     y_true: ArrayLike,

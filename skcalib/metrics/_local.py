@@ -252,7 +252,7 @@ def compute_local_calibration(
     places = _places(data, query, kernel, bandwidth)
     seed = check_random_state(random_state).randint(2**31 - 1)
     drawn = []  # the laws of the PITs of outcomes drawn from the forecasts
-    for outcome in data.redraw(np.random.default_rng(seed), n_resamples):
+    for outcome in data.simulate_outcomes(np.random.default_rng(seed), n_resamples):
         other = data.with_outcome(outcome)
         drawn.append(pit_laws(*other.forecast.pit_bounds(other.value)))
     error, squared, bias, spread, size, p_value = _local_calibration(data, places, drawn)
@@ -441,7 +441,7 @@ def _places(data, query, kernel, bandwidth):
         on_a_line = points[:, 0] if points.shape[1] == 1 else points
         rate = 1 / (varies.sum() + 4) if bandwidth == "auto" else 0.0
         median = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)
-        bandwidth = median * data.share_of_one_sample**rate
+        bandwidth = median * data.inverse_effective_size**rate
     return Places(raw, seen, points, partial(kernel_values, family=family, bandwidth=bandwidth))
 
 

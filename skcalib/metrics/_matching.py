@@ -337,7 +337,7 @@ def null_deviation(
     size = max(1, _ENTRIES // m**2)
     squares = 0.0
     for start in range(0, n_draws, size):
-        outcomes = part.data.redraw(generator, min(size, n_draws - start))
+        outcomes = part.data.simulate_outcomes(generator, min(size, n_draws - start))
         terms = part.term_matrices(outcomes)
         np.einsum("rii->ri", terms)[:] = 0.0  # a sample makes no pair with itself
         squares += np.sum(terms**2)

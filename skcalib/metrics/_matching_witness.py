@@ -210,7 +210,7 @@ def _values(error, grid, places):
 
 
 def _outcomes(error):
-    if error.chosen.is_of_pits or error.forecast._is_grid:
+    if error.chosen.is_of_pits or error.forecast._has_quantiles_only:
         return np.linspace(0.0, 1.0, _OUTCOMES)
     return np.linspace(error.data.value.min(), error.data.value.max(), _OUTCOMES)
 

@@ -183,7 +183,7 @@ def _with_null_mean(data, n_resamples: int, seed: int, parts: Callable, **option
     """The parts of the data, and the mean miscalibration of redrawn outcomes, (4,) or (5,)."""
     if n_resamples == 0:
         return parts(data)
-    drawn = data.redraw(np.random.default_rng(seed), n_resamples)
+    drawn = data.simulate_outcomes(np.random.default_rng(seed), n_resamples)
     null = [parts(data.with_outcome(row), **options_of_draw)[0] for row in drawn]
     return np.append(parts(data), np.mean(null))
 

@@ -81,7 +81,7 @@ def _quantile_calibration_error(
         value = _SIZE_ON_GRID[norm](np.abs(gap))
     if debias:
         own = own_squares(law) if known is None else Gaps(law, known).own
-        value = (value - weight**2 @ own) / (1 - data.share_of_one_sample)
+        value = (value - weight**2 @ own) / (1 - data.inverse_effective_size)
     return float(value if norm != "l2" or squared else np.sqrt(max(value, 0.0)))
 
 

@@ -36,7 +36,11 @@ def map_reduction(function, predictions, multi_class, n_jobs=1):
         return function(predictions)
     if multi_class == "confidence":
         return function(predictions.confidence())
-    problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
+    problems = (
+        predictions.iter_top_label()
+        if multi_class == "top-label"
+        else predictions.iter_one_vs_rest()
+    )
     return [value for _, value in map_classes(function, problems, n_jobs)]
 
 
@@ -70,10 +74,14 @@ def average_over_reductions(
         measure = partial(measure, **options)
     if predictions.is_binary or multi_class == "canonical":
         return measure(predictions)
-    predictions = predictions.on_host()  # the predicted classes are searched, others sorted
+    predictions = predictions.to_numpy()  # the predicted classes are searched, others sorted
     if multi_class == "confidence":
         return measure(predictions.confidence())
-    problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
+    problems = (
+        predictions.iter_top_label()
+        if multi_class == "top-label"
+        else predictions.iter_one_vs_rest()
+    )
     found = map_classes(measure, problems, n_jobs)
     share = np.array([share for share, _ in found])  # (K,)
     exists = np.array([value is not None for _, value in found])

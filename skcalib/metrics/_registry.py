@@ -48,10 +48,10 @@ class Metric:
     statistic: Callable[..., Statistic | None] | None = None
     in_report: bool = False
     # whether it sees no more than sums of weights, and squared weights, by prediction and label
-    of_counts: bool = False
+    supports_counts: bool = False
     # how much it changes at most if predictions are moved by 1 on average, if that is known
-    change_per_move: float | None = None
-    is_named: bool = True  # whether tests and intervals take its name
+    lipschitz_constant: float | None = None
+    is_selectable: bool = True  # whether tests and intervals take its name
     fixed: dict[str, Any] = field(default_factory=dict)  # options of a partial function
 
     @property
@@ -96,7 +96,7 @@ class Metric:
         """The metric of the data with each vector of outcomes (R, n) in place of theirs."""
         return [self.measure(data.with_outcome(row), **options) for row in outcomes]
 
-    def judged(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def validate_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """All options of `measure`: a user's `metric_params`, and the defaults of the others.
 
         They must satisfy the constraints of the function for users.
@@ -140,23 +140,23 @@ class CallableMetric(Metric):
         return getattr(unwrap_partial(self.function)[0], "__name__", "the metric")
 
     def measure(self, data: Data, **options: Any) -> Any:
-        options = self._known(data) | options
+        options = self._user_arguments(data) | options
         if isinstance(data, ForecastData):
             return self.function(data.value, data.forecast, **options)
-        return self.function(data.classes[data.label], self._shown(data), **options)
+        return self.function(data.classes[data.label], self._user_proba(data), **options)
 
     def measure_each(self, data: Data, outcomes: np.ndarray, **options: Any) -> list[Any]:
         if isinstance(data, ForecastData):
             return super().measure_each(data, outcomes, **options)
-        options = self._known(data) | options
-        proba = self._shown(data)
+        options = self._user_arguments(data) | options
+        proba = self._user_proba(data)
         return [self.function(data.classes[row], proba, **options) for row in outcomes]
 
-    def judged(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def validate_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
         self.check_names(params)
         return dict(params)
 
-    def _shown(self, data: Predictions) -> np.ndarray:
+    def _user_proba(self, data: Predictions) -> np.ndarray:
         """The probabilities as the function takes them; it may not change them."""
         proba = data.simplex if self.as_matrix else data.doubles
         order = self._order(data)
@@ -166,7 +166,7 @@ class CallableMetric(Metric):
         proba.flags.writeable = False  # it may be the caller's
         return proba
 
-    def _known(self, data: Data) -> dict[str, Any]:
+    def _user_arguments(self, data: Data) -> dict[str, Any]:
         """Further arguments, of those that the function has."""
         known: dict[str, Any] = {} if data.given is None else {"given": data.given}
         if isinstance(data, Predictions):
@@ -235,7 +235,7 @@ def metric(
         judging = validate_params(METRIC_CONSTRAINTS | (constraints or {}))(function)
         entry = Metric(judging, compute, **facts)
         _ENTRIES.append(entry)
-        if entry.is_named:
+        if entry.is_selectable:
             family = METRICS if entry.takes[0] == "classes" else FORECAST_METRICS
             ALL_METRICS[entry.name] = family[entry.name] = entry
         return judging
@@ -269,8 +269,8 @@ def resolve_metric(
         foreign: Any = CallableMetric(
             function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
         )
-        return foreign, foreign.judged(params)
-    return entry, entry.judged(params)
+        return foreign, foreign.validate_options(params)
+    return entry, entry.validate_options(params)
 
 
 def is_mean_loss(metric: Callable) -> bool:

@@ -43,7 +43,7 @@ class _ForecastScorer(_ClassAwareScorer):
             cache["forecast"] = forecast_of(estimator, X)
         features = {"given": X} if self._metric.requires_given else {}
         arguments = features | self._kwargs | kwargs
-        if cache["forecast"]._is_grid and self._metric.sums_over_levels(arguments):
+        if cache["forecast"]._has_quantiles_only and self._metric.sums_over_levels(arguments):
             warn(
                 f"The score of quantiles at {len(cache['forecast'].levels)} levels is comparable "
                 "with scores at the same levels only, as that of few levels is better. To "

@@ -11,11 +11,11 @@ from ._reductions import map_reduction, probability_metric, reduce_classes
 
 
 def _smooth_calibration_error(predictions: Predictions) -> float:
-    return lipschitz_maximum(*predictions.pooled_mass())
+    return lipschitz_maximum(*predictions.pool_residuals())
 
 
 def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
-    points, mass = predictions.pooled_mass()
+    points, mass = predictions.pool_residuals()
     return points, lipschitz_maximiser(points, mass)
 
 
@@ -24,8 +24,8 @@ def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, n
     largest=1.0,
     cost="n log n",
     in_report=True,
-    of_counts=True,
-    change_per_move=2.0,
+    supports_counts=True,
+    lipschitz_constant=2.0,
 )
 def smooth_calibration_error(
     y_true: ArrayLike,

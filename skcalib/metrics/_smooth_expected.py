@@ -16,7 +16,7 @@ from ._reductions import probability_metric, reduce_classes
 
 
 def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: float | None) -> float:
-    proba, mass = predictions.proba, predictions.signed_mass
+    proba, mass = predictions.proba, predictions.weighted_residuals
     if bandwidth is None:
         return smoothed_absolute_mass_fixed_point(proba, mass)
     return smoothed_absolute_mass(proba, mass, float(bandwidth))
@@ -28,7 +28,7 @@ def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: floa
     cost="n",
     largest=1.0,
     rate=1 / 3,
-    of_counts=True,
+    supports_counts=True,
 )
 def smooth_expected_calibration_error(
     y_true: ArrayLike,

@@ -91,7 +91,7 @@ def make_multi_bandwidth_statistic(
             f"statistic={name!r} of {data.kind}. Pass 'median' or a number."
         )
     check_metric_fits(metric, data, "statistic")
-    judged = metric.judged({**options, "bandwidth": "median"})
+    judged = metric.validate_options({**options, "bandwidth": "median"})
     reduction = judged.pop("multi_class")
     if reduction != "canonical" or callable(judged["kernel"]):
         raise ValueError(
@@ -115,7 +115,7 @@ class MetricStatistic(Statistic):
     def __init__(self, data: Data, metric: Metric, params: dict[str, Any]) -> None:
         self.data, self.options = data, {"metric": metric, "params": params}
         self.metric, self.params = metric, params
-        self.takes_counts = metric.of_counts
+        self.takes_counts = metric.supports_counts
 
     @property
     def numbers_per_draw(self) -> int:
@@ -150,7 +150,7 @@ def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
             f"The options of statistic='omnibus' must be among {', '.join(_OF_OMNIBUS)}; found "
             f"{', '.join(unknown)}. Leave them out, or choose the statistic that takes them."
         )
-    judged = ALL_METRICS[_KERNEL_ERRORS["classes"]].judged(options)
+    judged = ALL_METRICS[_KERNEL_ERRORS["classes"]].validate_options(options)
     if judged["estimator"] in ("linear", "block"):
         raise ValueError(
             "estimator must be 'unbiased' or 'biased' for statistic='omnibus', whose other "

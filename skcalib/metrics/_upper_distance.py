@@ -102,7 +102,7 @@ def _nearest(
     levels, level, guess = _levels(predictions)
     if is_exact(levels):
         return levels, level, exhaustive_partition(levels, order), None
-    transport = transport_bounds(*predictions.pooled()[:2], _TOLERANCE)
+    transport = transport_bounds(*predictions.pool_label_weights()[:2], _TOLERANCE)
     return levels, level, nearest_cells(levels, transport, guess, order), transport
 
 
@@ -121,7 +121,7 @@ def _levels(predictions: Predictions) -> tuple[Levels, np.ndarray, np.ndarray]:
     levels = Levels(points, np.bincount(level, weight), positive)
     if is_exact(levels):
         return levels, level, np.zeros(len(points), dtype=np.intp)
-    pooled = predictions.pooled()
+    pooled = predictions.pool_label_weights()
     start = pooled.points[optimal_partition(*pooled[:2])]
     return levels, level, np.searchsorted(start, points, side="right") - 1
 
@@ -140,7 +140,7 @@ def _warn_of_lone_inputs(n_rows: np.ndarray) -> None:
 _upper_distance_to_calibration = reduce_classes(_upper_distance)
 
 
-@metric(_upper_distance_to_calibration, _ORDERS, cost="n log n", of_counts=True)
+@metric(_upper_distance_to_calibration, _ORDERS, cost="n log n", supports_counts=True)
 def upper_distance_to_calibration(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
-from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
+from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolve_for_sample
 from ._binned import pooled_residuals
 from ._reductions import probability_metric, reduce_classes
 
@@ -20,9 +20,9 @@ def _weighted_calibration_error(predictions, function_class):
     import cvxpy
 
     check_function_class(function_class)
-    function_class = _resolved(function_class, predictions.doubles, predictions.weight)
+    function_class = _resolve_for_sample(function_class, predictions.doubles, predictions.weight)
     if predictions.is_binary:
-        points, mass = predictions.pooled_mass()
+        points, mass = predictions.pool_residuals()
     else:
         points, columns = pooled_residuals(predictions)
         points, mass = points.astype(np.float64, copy=False), np.column_stack([*columns])
@@ -84,7 +84,7 @@ def _solve(problem, function_class):
     CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
     cost="minutes for more than two classes and some hundred samples",
     may_be_negative=True,
-    is_named=False,
+    is_selectable=False,
 )
 def weighted_calibration_error(
     y_true: ArrayLike,

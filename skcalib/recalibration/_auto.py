@@ -288,7 +288,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
             n_train = len(fold) - int(np.bincount(fold).max())
             defaults, self.left_out_ = candidates_for(data, n_train, scoring)
             given = list(defaults.items())
-        others = check_candidates(given, self._asked_for)
+        others = check_candidates(given, self._response_method)
         candidates = {"none": IdentityRecalibrator(), **others}
         averages = self.average and data.kind == "classes"
         names = list(candidates)
@@ -314,7 +314,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         self.results_["weight"] = weight
         entered = [names[c] for c in np.flatnonzero(weight)]
         self.weights_ = dict(zip(entered, weight[weight > 0].tolist(), strict=True))
-        self.recalibrators_ = {name: examples.fitted(candidates[name]) for name in entered}
+        self.recalibrators_ = {name: examples.fit_clone(candidates[name]) for name in entered}
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
         smooth = [is_smooth(one) for one in self.recalibrators_.values()]
@@ -377,7 +377,9 @@ def cross_validated_losses(
     """
     losses = np.full((len(candidates), len(fold)), np.nan)
     running = np.arange(len(candidates))
-    first = [one._first if isinstance(one, Recalibrator) else None for one in candidates]
+    first = [
+        one._base_recalibrator if isinstance(one, Recalibrator) else None for one in candidates
+    ]
     bases = {c: candidates.index(one) for c, one in enumerate(first) if one in candidates}
     for k in range(fold.max() + 1):
         uniform = uniform_weight(weight[fold != k]) if mixes and weight is not None else 0.0
@@ -445,7 +447,7 @@ def _losses_of_fold(
     """The losses (m,) of the samples in a fold under a candidate, and under its base if asked."""
     with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fitted(one, ~test)
+        fitted = examples.fit_clone(one, ~test)
     scored = [fitted, fitted.base_] if with_base else [fitted]
     return [examples.losses(each, test, scoring, uniform) for each in scored]
 

@@ -52,13 +52,13 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     _is_smooth = False
 
     # Whether another recalibrator fits it to parts of its own data, of which it has warned itself.
-    _is_inner = False
+    _is_nested = False
 
     # Whether no class overtakes another one in any row, whatever it is fitted on.
     _keeps_order = False
 
     # The recalibrator of which a copy, `base_`, is fitted first, to the same samples.
-    _first: Any = None
+    _base_recalibrator: Any = None
 
     # Whether tensors stay where they are, at `fit` and afterwards.
     _fits_in_place = _maps_in_place = False
@@ -212,7 +212,7 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
             "learned. Pass samples of all classes, or name these with labels=[...]."
         )
     absent = classes[np.bincount(to_numpy(label), minlength=len(classes)) == 0]
-    if recalibrator.labels is not None and len(absent) and not recalibrator._is_inner:
+    if recalibrator.labels is not None and len(absent) and not recalibrator._is_nested:
         warn(
             f"y holds no sample of {len(absent)} of the {len(classes)} classes: {format_values(absent)}. "
             "Their calibrated probabilities rest on assumptions alone; nothing tells whether they "
@@ -310,7 +310,9 @@ class OneVsRestRecalibrator(Recalibrator):
     """
 
     def _fit(self, predictions: Predictions) -> None:
-        classwise = [(1.0, predictions)] if predictions.is_binary else predictions.classwise()
+        classwise = (
+            [(1.0, predictions)] if predictions.is_binary else predictions.iter_one_vs_rest()
+        )
         self.maps_ = [self._fit_binary(problem) for _, problem in classwise]
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
@@ -385,7 +387,7 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
     if is_inner and isinstance(recalibrator, Recalibrator):
-        recalibrator._is_inner = True
+        recalibrator._is_nested = True
     return recalibrator
 
 
@@ -405,7 +407,7 @@ def share_of_prior(data: Predictions | ForecastData, prior_weight: float) -> flo
     The outcomes of prior samples are distributed as predicted. A fit aims at the observed outcomes
     mixed with the predictions in this proportion.
     """
-    prior = float(prior_weight) * data.share_of_one_sample
+    prior = float(prior_weight) * data.inverse_effective_size
     return prior / (1 + prior)
 
 
@@ -461,7 +463,7 @@ def outcomes_of_classes(
     else:
         log_proba = log_matrix(predictions.proba, smallest)
         share, expected = prior_of_classes(log_proba, predictions, prior_weight)
-        problems = predictions.classwise()
+        problems = predictions.iter_one_vs_rest()
     for k, (_, problem) in enumerate(problems):
         proba = clip_proba(problem.proba, smallest)
         points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
@@ -471,7 +473,7 @@ def outcomes_of_classes(
             own = np.stack([1 - expected[:, k], expected[:, k]])
             drawn = pool_ties(proba, problem.weight * own)[1]
         yield PooledOutcomes(
-            points, (1 - share) * mass + share * drawn, problem.share_of_one_sample
+            points, (1 - share) * mass + share * drawn, problem.inverse_effective_size
         )
 
 

@@ -266,14 +266,14 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         self.partition_, self.values_, self.certificate_ = by_kind
 
     def _fit_binary(self, predictions):
-        points, weight, _ = predictions.pooled()
+        points, weight, _ = predictions.pool_label_weights()
         cuts = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)
         start = np.flatnonzero(first_of_ties(bins))
         negative, positive = np.add.reduceat(weight, start, axis=1)
         total, mass = negative + positive, weight.sum(axis=0)
-        extra = self.pseudo_count * predictions.share_of_one_sample
-        expected = np.add.reduceat(mass * self._kept(points), start)
+        extra = self.pseudo_count * predictions.inverse_effective_size
+        expected = np.add.reduceat(mass * self._clip(points), start)
         values = np.full(len(cuts) + 1, np.nan)
         values[bins[start]] = (positive + extra * expected / total) / (total + extra)
         if self.pseudo_count:
@@ -290,7 +290,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             ),
         )
 
-    def _kept(self, proba: np.ndarray) -> np.ndarray:
+    def _clip(self, proba: np.ndarray) -> np.ndarray:
         return clip_proba(proba, self.smallest_probability_)
 
     def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -309,7 +309,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
         value = params.values[np.searchsorted(params.cuts, proba, side="right")]
-        return np.where(np.isnan(value), self._kept(proba), value)
+        return np.where(np.isnan(value), self._clip(proba), value)
 
 
 def check_random_shift(strategy: str, random_shift: bool) -> None:

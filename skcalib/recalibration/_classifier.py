@@ -268,10 +268,10 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
             parts[j].append(proba[len(tests[i]) :])
         combined = np.empty((len(y), len(self.classes_)))
         for test, probas in zip(tests, parts, strict=True):
-            combined[test] = self._combined(probas, **take_by(by, len(y), test))
+            combined[test] = self._combine(probas, **take_by(by, len(y), test))
         return combined
 
-    def _combined(self, probas: list[np.ndarray], **subgroups: Any) -> np.ndarray:
+    def _combine(self, probas: list[np.ndarray], **subgroups: Any) -> np.ndarray:
         """The mean of what the recalibrator makes of the probabilities of classifiers, (n, K)."""
         mapped = [
             align_proba(self.recalibrator_, proba, self.classes_, **subgroups) for proba in probas
@@ -303,7 +303,7 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         """
         subgroups = self._subgroups(by)
         probas = [fitted.response(X) for fitted in self._fitted]
-        proba = self._combined(probas, **subgroups)
+        proba = self._combine(probas, **subgroups)
         return proba if self._temperature is None else self._temperature.predict_proba(proba)
 
     def predict(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:

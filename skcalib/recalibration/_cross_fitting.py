@@ -136,7 +136,9 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         folds = self._folds(X, y, routed)  # before anything is fitted
         rows = check_partition([test for _, test in folds], len(y), **words)
         whole = fit(clone(estimator), X, y, params)
-        parts = self._cross_fit(partial(fit, **whole.like), estimator, X, y, folds, routed)
+        parts = self._cross_fit(
+            partial(fit, **whole.response_options), estimator, X, y, folds, routed
+        )
         return whole, concatenate_rows(parts)[rows]
 
     def _cross_fit(

@@ -154,7 +154,7 @@ class DecisionRecalibrator(Recalibrator):
 
     def _fit(self, predictions: Predictions) -> None:
         classes = predictions.classes
-        self.losses_ = as_loss(self.loss).of_classes(classes, len(classes))
+        self.losses_ = as_loss(self.loss).class_losses(classes, len(classes))
         directions = loss_directions(self.losses_)
 
         def next_round(matrix):
@@ -322,7 +322,7 @@ class AnyDecisionRecalibrator(Recalibrator):
 
         def next_round(matrix):
             now = replace(predictions, proba=matrix[:, 1] if predictions.is_binary else matrix)
-            outcomes = np.vstack([now.label, now.redraw(generator, n_draws)])
+            outcomes = np.vstack([now.label, now.simulate_outcomes(generator, n_draws)])
             start = perf_counter()
             values, policies_of_draws = worst_policies(
                 matrix, now.weight, outcomes[:n_timed], self.n_actions

@@ -44,7 +44,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
     _kind = ""  # of the data at `fit`: "classes" or "forecasts"
 
     @property
-    def _asked_for(self) -> str:
+    def _response_method(self) -> str:
         """The method that a recalibrator of this kind of data has."""
         return "transform" if self._kind == "forecasts" else "predict_proba"
 
@@ -223,7 +223,7 @@ class FitData(NamedTuple):
     weight: np.ndarray | None  # (n,), near 1; None if all are equal
     classes: np.ndarray | None  # (K,); None for forecasts
 
-    def fitted(self, recalibrator: Any, rows: Any = slice(None)) -> Any:
+    def fit_clone(self, recalibrator: Any, rows: Any = slice(None)) -> Any:
         """A copy of the recalibrator, fitted to some rows."""
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
         return clone_for(recalibrator, self.classes).fit(self.X[rows], self.y[rows], **weights)
@@ -256,5 +256,5 @@ def to_fit_data(data: Any) -> FitData:
         weight = data.weight * len(data.weight)
     else:
         X, y, code, classes = data.matrix, data.classes[data.label], data.label, data.classes
-        weight = data.weight / data.share_of_one_sample
+        weight = data.weight / data.inverse_effective_size
     return FitData(X, y, code, weight if np.ptp(weight) > 0 else None, classes)

@@ -247,7 +247,7 @@ class FeatureRecalibrator(Recalibrator):
     def _fit(self, data: Any, design: Any = None) -> None:
         plain = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         examples = to_fit_data(data)
-        self.recalibrator_ = examples.fitted(plain)
+        self.recalibrator_ = examples.fit_clone(plain)
         self.p_value_, self.n_rounds_, self.scale_ = 1.0, 0, 0.0
         self._rounds: list[list[Any]] = []
         if len(data.label) < _FEWEST_SAMPLES or np.ptp(data.label) == 0:
@@ -426,7 +426,7 @@ class _BoostingRun:
         is_train: np.ndarray,
         is_test: np.ndarray,
     ) -> None:
-        fitted = examples.fitted(plain, is_train)
+        fitted = examples.fit_clone(plain, is_train)
         self.plain = log_probabilities(
             align_proba(fitted, examples.X, np.asarray(examples.classes))
         )
@@ -452,7 +452,7 @@ class _BoostingRun:
         self.rounds.append(trees)
         self.tested.append(self.correction[self.test])
 
-    def after(self, n_rounds: int) -> np.ndarray:
+    def test_correction(self, n_rounds: int) -> np.ndarray:
         """The corrections of the test samples, (m, K)."""
         while len(self.rounds) < n_rounds:
             self.grow()
@@ -460,13 +460,13 @@ class _BoostingRun:
 
     def loss(self, n_rounds: int, scale: float) -> float:
         """The sum of the log losses of the test samples."""
-        log_proba = log_softmax(self.plain[self.test] + scale * self.after(n_rounds))
+        log_proba = log_softmax(self.plain[self.test] + scale * self.test_correction(n_rounds))
         code = self.examples.code[self.test]
         return -float(self.weight[self.test] @ log_proba[np.arange(len(code)), code])
 
     def p_value(self, rng: np.random.RandomState) -> float:
         """The p-value of the hypothesis that labels of the test samples follow the plain map."""
-        correction, weight = self.after(_ROUNDS_OF_TEST), self.weight[self.test]
+        correction, weight = self.test_correction(_ROUNDS_OF_TEST), self.weight[self.test]
         rows, proba = np.arange(len(weight)), softmax(self.plain[self.test])
         observed = correction[rows, self.examples.code[self.test]] @ weight
         n_as_large = 0
@@ -498,7 +498,7 @@ class Feature:
 
     def __init__(self, name: Any, column: Any, n: int, used: Any = slice(None)) -> None:
         self.name = f"given[{name!r}]"
-        labels, code = self._encoded(column, n)
+        labels, code = self._encode(column, n)
         count = np.bincount(code[used], minlength=len(labels))
         frequent = np.argsort(-count, kind="stable")
         known = [labels[k] for k in frequent if count[k] and labels[k] is not None]
@@ -517,7 +517,7 @@ class Feature:
 
     def codes(self, column: Any, n: int) -> np.ndarray:
         """The number of the range or category of each sample; NaN if it is missing or unknown."""
-        labels, code = self._encoded(column, n)
+        labels, code = self._encode(column, n)
         found = {_kind(one) for one in labels if one is not None}
         is_like = found & self.kinds if self.is_category else found <= {"number"}
         if found and self.kinds and not is_like:
@@ -530,7 +530,7 @@ class Feature:
         value = _numbers(labels)
         return np.where(np.isnan(value), np.nan, np.searchsorted(self.ends, value))[code]
 
-    def _encoded(self, column: Any, n: int) -> tuple[list[Any], np.ndarray]:
+    def _encode(self, column: Any, n: int) -> tuple[list[Any], np.ndarray]:
         return encode_column(column, n, self.name, may_be_quantity=True)
 
 

@@ -71,7 +71,7 @@ def to_piecewise_linear(recalibrator: Any, learned: Any) -> Pieces:
         if knots[0] == 0:
             return Pieces(knots, values, slope)
         return Pieces(np.append(0.0, knots), np.append(values[0], values), np.append(0.0, slope))
-    low, high = recalibrator._kept(np.array([0.0, 1.0]))
+    low, high = recalibrator._clip(np.array([0.0, 1.0]))
     start = np.unique([0.0, low, high, *learned.cuts[learned.cuts <= 1]])
     value = recalibrator._map_binary(start, learned)
     bins = np.searchsorted(learned.cuts, start, side="right")
@@ -205,23 +205,23 @@ def sql_expressions_in_layers(recalibrator: Any, names: list[str], layers: Subqu
 @sql_expressions_in_layers.register(LogisticRecalibrator)
 def _(recalibrator: Any, names: list[str], layers: Subqueries) -> list[str]:
     mapped = _class_expressions(recalibrator, names)
-    return mapped if len(names) == 1 else normalize_expressions(layers.named(mapped), names)
+    return mapped if len(names) == 1 else normalize_expressions(layers.add_layer(mapped), names)
 
 
 @sql_expressions_in_layers.register
 def _(recalibrator: RecalibratorChain, names: list[str], layers: Subqueries) -> list[str]:
     first = sql_expressions_in_layers(recalibrator.first_, names, layers)
-    return sql_expressions_in_layers(recalibrator.second_, layers.named(first), layers)
+    return sql_expressions_in_layers(recalibrator.second_, layers.add_layer(first), layers)
 
 
 @sql_expressions_in_layers.register
 def _(recalibrator: ScalingBinningRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
-    results = layers.named(sql_expressions_in_layers(recalibrator.recalibrator_, names, layers))
+    results = layers.add_layer(sql_expressions_in_layers(recalibrator.recalibrator_, names, layers))
     binned = [
         steps(name, one.cuts, [*map(float_literal, one.values)])
         for name, one in zip(results, recalibrator.maps_, strict=True)
     ]
-    return binned if len(names) == 1 else normalize_expressions(layers.named(binned), results)
+    return binned if len(names) == 1 else normalize_expressions(layers.add_layer(binned), results)
 
 
 @sql_expressions_in_layers.register(MatrixScalingRecalibrator)
@@ -230,21 +230,21 @@ def _(recalibrator: Any, names: list[str], layers: Subqueries) -> list[str]:
     if len(names) == 1:
         return sql_expressions(recalibrator, names)
     factors, shifts = recalibrator._linear_map()
-    logs = layers.named(log_expressions(names, recalibrator.smallest_probability_))
+    logs = layers.add_layer(log_expressions(names, recalibrator.smallest_probability_))
     scores = [linear(shift, own, logs) for shift, own in zip(shifts, factors, strict=True)]
-    shares = layers.named(shares_of(layers.named(scores)))
+    shares = layers.add_layer(shares_of(layers.add_layer(scores)))
     return [clip(share, LOWEST, HIGHEST) for share in shares]
 
 
 @sql_expressions_in_layers.register
 def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
     n_classes, least = len(recalibrator.classes_), np.log(LEAST)
-    base = layers.named(sql_expressions_in_layers(recalibrator.base_, names, layers))
+    base = layers.add_layer(sql_expressions_in_layers(recalibrator.base_, names, layers))
     proba = [parenthesize(f"{float_literal(1)} - {base[0]}"), *base] if len(base) == 1 else base
-    logs = layers.named(log_expressions(proba, recalibrator.smallest_probability_))
+    logs = layers.add_layer(log_expressions(proba, recalibrator.smallest_probability_))
     kept = [steps(log, np.array([least]), [float_literal(least), log]) for log in logs]
     mean = f"{parenthesize(' + '.join(kept))} / {float_literal(n_classes)}"
-    relative = layers.named([f"{one} - {mean}" for one in kept])
+    relative = layers.add_layer([f"{one} - {mean}" for one in kept])
     pairs = zip(*np.triu_indices(n_classes), strict=True)
     terms = [f"{relative[i]} * {relative[j]}" for i, j in pairs]
     shifts, factors = recalibrator.intercept_, recalibrator.coef_.T
@@ -252,7 +252,7 @@ def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Subqu
         f"{log} + {parenthesize(linear(shift, own, terms))}"
         for log, shift, own in zip(logs, shifts, factors, strict=True)
     ]
-    shares = shares_of(layers.named(scores))[-len(names) :]
+    shares = shares_of(layers.add_layer(scores))[-len(names) :]
     return [clip(parenthesize(share), LOWEST, HIGHEST) for share in shares]
 
 
@@ -262,7 +262,7 @@ def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Subqu
 def _(recalibrator: Any, names: list[str]) -> list[str]:
     layers = Subqueries(names)
     return [
-        layers.around(formula) for formula in sql_expressions_in_layers(recalibrator, names, layers)
+        layers.wrap(formula) for formula in sql_expressions_in_layers(recalibrator, names, layers)
     ]
 
 

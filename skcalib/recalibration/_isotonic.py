@@ -101,9 +101,9 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         self.labels = labels
 
     def _fit_binary(self, predictions):
-        points, weight, _ = predictions.pooled()
+        points, weight, _ = predictions.pool_label_weights()
         if self.strict:
-            return strictly_isotonic_knots(points, weight, predictions.share_of_one_sample)
+            return strictly_isotonic_knots(points, weight, predictions.inverse_effective_size)
         return isotonic_knots(points, weight)
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
@@ -217,8 +217,8 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         return np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
 
     def _fit_binary(self, predictions):
-        points, weight, _ = predictions.pooled()
-        return venn_abers_fit(points, weight, predictions.share_of_one_sample)
+        points, weight, _ = predictions.pool_label_weights()
+        return venn_abers_fit(points, weight, predictions.inverse_effective_size)
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
         lower, upper = venn_abers_bounds(proba, *params).T

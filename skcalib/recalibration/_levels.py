@@ -123,7 +123,7 @@ class PITRecalibrator(ForecastRecalibrator):
 
     def _fit(self, data: ForecastData) -> None:
         forecast, weight = data.forecast, data.weight
-        if forecast._is_grid:
+        if forecast._has_quantiles_only:
             raise ValueError(
                 "X must be a forecast with a cdf; found QuantileForecast, which has levels only. "
                 "Use QuantileRecalibrator."
@@ -140,7 +140,7 @@ class PITRecalibrator(ForecastRecalibrator):
         warn_unless_inside(self, is_inside, "the transforms are too few or too much alike")
 
     def _map(self, forecast: Forecast) -> Forecast:
-        if forecast._is_grid:
+        if forecast._has_quantiles_only:
             raise ValueError(
                 "X must be a forecast with a cdf, as at fit; found QuantileForecast. Use "
                 "QuantileRecalibrator."
@@ -199,7 +199,7 @@ def normal_score_p_value(data: ForecastData) -> float:
     p-value is an upper bound.
     """
     square = 1 + np.sqrt(2) * normal_scores(*_level_intervals(data))[1]
-    size = 1 / data.share_of_one_sample
+    size = 1 / data.inverse_effective_size
     total = size * float(data.weight @ square)
     return 2 * float(min(chi2.sf(total, size), chi2.cdf(total, size)))
 
@@ -320,7 +320,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
     def _check_levels(self, forecast: Forecast) -> np.ndarray:
         if self.levels is not None:
             return check_grid(self.levels, np.size(self.levels))
-        if not forecast._is_grid:
+        if not forecast._has_quantiles_only:
             raise ValueError(
                 f"levels must be given for forecasts that are no grid of quantiles; found None, "
                 f"and {type(forecast).__name__} as X. Pass levels=[0.05, 0.5, 0.95]."
@@ -330,7 +330,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
 def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
     """(n, K); those of a grid are not interpolated at its own levels, not even to the same."""
-    if forecast._is_grid and np.array_equal(forecast.levels, levels):
+    if forecast._has_quantiles_only and np.array_equal(forecast.levels, levels):
         return forecast.values
     return forecast.quantiles(levels)
 

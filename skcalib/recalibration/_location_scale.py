@@ -194,7 +194,7 @@ def _make_scaled_score(score: Any, unit: float, is_log: bool) -> Any:
 
 def _crps(forecast: Forecast) -> Any:
     """The score of each forecast, and its derivative 2F(y) − 1 in the outcome."""
-    if forecast._is_grid:
+    if forecast._has_quantiles_only:
         weight = level_weights(forecast.levels)
 
         def slope(y):

@@ -145,7 +145,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         self.labels = labels
 
     @property
-    def _first(self) -> Any:
+    def _base_recalibrator(self) -> Any:
         """The recalibrator of which a copy is fitted first."""
         return WEAKLY_PENALISED if self.base is None else self.base
 
@@ -154,7 +154,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         weight, n_classes = predictions.weight, len(predictions.classes)
         task = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
         check_memory(16.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
-        self.base_ = to_fit_data(predictions).fitted(self._first)
+        self.base_ = to_fit_data(predictions).fit_clone(self._base_recalibrator)
         check_has_classes(self.base_, predictions.classes)
         self._is_smooth = is_smooth(self.base_)
         proba = self.base_.predict_proba(predictions.matrix)
@@ -167,7 +167,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         products -= centre
         rotation = _principal_directions(np.sqrt(weight)[:, None] * products)
         start = np.zeros((rotation.shape[1] + 1, n_classes))
-        penalty = np.full_like(start, self.penalty * n_classes * predictions.share_of_one_sample)
+        penalty = np.full_like(start, self.penalty * n_classes * predictions.inverse_effective_size)
         penalty[-1] = np.inf  # no intercept
         label = np.asfortranarray(np.eye(n_classes)[predictions.label])
         parameters, change = softmax_regression(

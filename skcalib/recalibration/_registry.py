@@ -87,8 +87,8 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
 
     def _fit(self, data: Any) -> None:
         given = to_fit_data(data)
-        self.first_ = given.fitted(self.first)
-        self.second_ = given._replace(X=self.first_.transform(given.X)).fitted(self.second)
+        self.first_ = given.fit_clone(self.first)
+        self.second_ = given._replace(X=self.first_.transform(given.X)).fit_clone(self.second)
 
     def _map(self, given: Any) -> Any:
         return self.second_.transform(self.first_.transform(given))
@@ -154,8 +154,10 @@ def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, A
     if n < _FEWEST_TO_MOVE:
         return candidates
     candidates["location and scale"] = location_scale = LocationScaleRecalibrator(scoring)
-    levels: Any = QuantileRecalibrator() if forecast._is_grid else PITRecalibrator("beta")
-    if not forecast._is_grid or n >= least_samples(forecast.levels, "levels"):
+    levels: Any = (
+        QuantileRecalibrator() if forecast._has_quantiles_only else PITRecalibrator("beta")
+    )
+    if not forecast._has_quantiles_only or n >= least_samples(forecast.levels, "levels"):
         candidates["levels"] = levels
         candidates["location, scale and levels"] = RecalibratorChain(location_scale, levels)
     return candidates
@@ -164,5 +166,5 @@ def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, A
 def remedy_of_spread(data: Any, names: list[str]) -> str:
     """The default candidate that mends the spread, if there is one and the spread is wrong."""
     is_wrong = normal_score_p_value(data) < _LEAST_P_VALUE
-    remedies = ("levels", "scale") if data.forecast._is_grid else ("scale", "levels")
+    remedies = ("levels", "scale") if data.forecast._has_quantiles_only else ("scale", "levels")
     return next((name for name in remedies if is_wrong and name in names), "none")

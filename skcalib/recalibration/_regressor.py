@@ -217,7 +217,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         X, y = indexable(X, check_outcomes(y, len(y), "y"))
         chosen, sample_weight, routed = self._prepare(y, sample_weight, by, params)
         fitted, predicted = self._fit_out_of_fold(
-            FittedRegressor.of, regressor, X, y, routed, what="forecasts", alternative=""
+            FittedRegressor.make, regressor, X, y, routed, what="forecasts", alternative=""
         )
         if not has_forecast(regressor):
             # each sample's own residual is among them: without it, rows would need other samples
@@ -296,7 +296,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         forecast = self.predict_forecast(X)
         if return_std:
             return forecast.mean(), forecast.std()
-        if not forecast._is_grid:
+        if not forecast._has_quantiles_only:
             return forecast.mean()
         if not np.isclose(forecast.levels, 0.5).any():
             warn(
@@ -355,10 +355,10 @@ class FittedRegressor:
     residuals: np.ndarray | None = None
     weight: np.ndarray | None = None
 
-    like: ClassVar[dict[str, Any]] = {}
+    response_options: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, params: Any) -> "FittedRegressor":
+    def make(cls, estimator: Any, X: Any, y: Any, params: Any) -> "FittedRegressor":
         return cls(estimator.fit(X, y, **params))
 
     def response(self, X: Any) -> Any:

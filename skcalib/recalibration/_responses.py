@@ -22,7 +22,7 @@ class FittedClassifier:
     classes: np.ndarray
 
     @property
-    def like(self) -> dict[str, Any]:
+    def response_options(self) -> dict[str, Any]:
         """The options of `fit_classifier` that give another classifier the same columns."""
         return {"classes": self.classes}
 

@@ -524,7 +524,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
 
     def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         n_classes = log_proba.shape[1]
-        strength = n_classes * predictions.share_of_one_sample
+        strength = n_classes * predictions.inverse_effective_size
         penalty = np.zeros((n_classes + 2, n_classes))  # none on the common factor
         with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:n_classes] = strength * (n_classes - 1) * np.float64(self.off_diagonal_penalty)

@@ -41,7 +41,7 @@ class Subqueries:
         self._depth = int(outer.split("_")[0]) + 1 if outer != columns[0] else 0
         self._tables: list[str] = []
 
-    def named(self, expressions: list[str]) -> list[str]:
+    def add_layer(self, expressions: list[str]) -> list[str]:
         """The names of the expressions."""
         table = f"{PREFIX}{self._depth + len(self._tables)}"
         names = [f"{table}_{k}" for k in range(len(expressions))]
@@ -51,7 +51,7 @@ class Subqueries:
         self._tables.append(f"(SELECT {columns}) AS {table}")
         return names
 
-    def around(self, expression: str) -> str:
+    def wrap(self, expression: str) -> str:
         """An expression of the names as one of the columns."""
         for table in reversed(self._tables):
             expression = f"(SELECT {expression} FROM {table})"

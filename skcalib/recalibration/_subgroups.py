@@ -206,12 +206,12 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             The fitted recalibrator.
         """
         data = self._check(X, y, sample_weight)
-        check_recalibrator(self, self._asked_for)
+        check_recalibrator(self, self._response_method)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         check_distinct_keys(subgroups.labels)
         self.subgroups_ = list(subgroups.labels)
         self.subgroup_columns_ = list(subgroups.names)
-        self.recalibrator_ = to_fit_data(data).fitted(self._chosen)
+        self.recalibrator_ = to_fit_data(data).fit_clone(self._chosen)
         fitted = self._fit(data, subgroups)
         self.subgroup_recalibrators_ = {
             label: one for label, one in zip(self.subgroups_, fitted, strict=True) if one
@@ -225,7 +225,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             fewest = self.min_samples or _FEWEST_FORECASTS
             self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
             return [
-                to_fit_data(_with_others(data, rows, self.prior_weight_)).fitted(self._chosen)
+                to_fit_data(_with_others(data, rows, self.prior_weight_)).fit_clone(self._chosen)
                 if len(rows) >= fewest
                 else None
                 for rows in subgroups.rows()
@@ -384,7 +384,7 @@ def _with_others(data: ForecastData, rows: np.ndarray, prior_weight: float) -> F
         return data.take(rows)
     is_own = np.zeros(data.n_samples, dtype=bool)
     is_own[rows] = True
-    weight = data.weight / data.share_of_one_sample  # about 1
+    weight = data.weight / data.inverse_effective_size  # about 1
     share = min(1.0, prior_weight / weight[~is_own].sum())
     weight = np.where(is_own, weight, share * weight)
     return replace(data, weight=weight / weight.sum())
@@ -398,7 +398,7 @@ def _fit_maps(
         return [None] * len(subgroups.labels)
     family = SigmoidRecalibrator if predictions.is_binary else VectorScalingRecalibrator
     return [
-        to_fit_data(predictions.take(rows)).fitted(family(prior_weight=prior_weight))
+        to_fit_data(predictions.take(rows)).fit_clone(family(prior_weight=prior_weight))
         if len(rows) >= fewest
         else None
         for rows in subgroups.rows()

@@ -326,7 +326,7 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
         for k, name in enumerate([*updates][:-1]):
             freedom = parameters[-1] - parameters[k]
             scale, shift, _ = updates[name]
-            inflation = predictions.share_of_one_sample
+            inflation = predictions.inverse_effective_size
             if freedom and np.ptp(predictions.weight) > 0:
                 effects = sandwich_traces(scale, shift, log_proba, predictions.weight)
                 inflation = (effects[-1] - effects[k]) / freedom

@@ -142,7 +142,10 @@ class ClassSections(Sections):
                 "smooth_calibration_error": error,
             }
             for name, (share, problem), error in zip(
-                self.data.classes.tolist(), self.data.classwise(), errors.tolist(), strict=True
+                self.data.classes.tolist(),
+                self.data.iter_one_vs_rest(),
+                errors.tolist(),
+                strict=True,
             )
         ]
         return sorted(rows, key=lambda row: -row["smooth_calibration_error"])
@@ -195,17 +198,17 @@ class ClassSections(Sections):
             error < min(SMALL, _SMALL_PART * min(share, 1 - share)) for share, error in errors
         )
 
-    def is_certain(self) -> bool:
+    def is_refuted(self) -> bool:
         return bool(self._is_impossible.any())
 
-    def mistake(self) -> str | None:
+    def find_mistake(self) -> str | None:
         return (
             find_reversed_ranking(self.data)
             if self.data.is_binary
             else _find_permuted_columns(self.data)
         )
 
-    def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
+    def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         data = self.data
         settings = {"classes": data.classes.tolist()}
         return "labels, probabilities and weights", [data.label, data.proba, data.weight], settings
@@ -225,7 +228,7 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     """A sentence for each component of the omnibus test that spoke, without a full stop."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     scores = ClasswiseScoreTest(predictions)
-    sums = scores.by_class(predictions.label[None])[:, 0]  # (2, K)
+    sums = scores.sum_by_class(predictions.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
         spoke = [name for name in spoke if name != "log_loss"]  # said of labels of probability 0
     elif "log_loss" in spoke and _is_of_levels(scores, sums):
@@ -281,7 +284,7 @@ def _worst_range(predictions: Predictions) -> str:
     what = "probabilities" if predictions.is_binary else "confidences"
     proba, hit = binary.proba, binary.label
     cells = BinnedResiduals(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
-    gaps = cells.of_hits(hit[None])[0]
+    gaps = cells.bin_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)
     distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)
     worst = int(np.argmax(distance))

@@ -117,7 +117,7 @@ class ForecastSections(Sections):
         error = numbers["quantile_calibration_error"]
         return error < SMALL and numbers.get("p_value", 1.0) >= LEVEL
 
-    def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
+    def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         data = self.data
         arrays = [data.value, *data.forecast._sort_keys(), data.weight]
         settings = {"forecast": type(data.forecast).__name__}

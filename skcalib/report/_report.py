@@ -529,7 +529,7 @@ def _report(
         notify_progress("testing subgroups")
         rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
     intervals = sections.intervals(numbers)
-    mistake = sections.mistake()
+    mistake = sections.find_mistake()
     if joint_p_value(numbers) < LEVEL and mistake is None:
         notify_progress("recalibrating")
         gain = sections.gain()
@@ -553,7 +553,7 @@ def _audit_trail(
     """Versions, settings, rows, and a hash of the data in their order."""
     from .. import __version__
 
-    hashed, arrays, settings = sections.audited()
+    hashed, arrays, settings = sections.audit_data()
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(str(array.dtype).encode() + str(array.shape).encode())

@@ -109,18 +109,18 @@ class Sections(ABC):
         """Whether the miscalibration may not matter, though it is not chance."""
 
     @abstractmethod
-    def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
+    def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         """Name of the hashed data, their arrays, and settings for the audit trail."""
 
     @abstractmethod
     def pictures(self) -> dict[str, str]:
         """SVG by what it shows."""
 
-    def mistake(self) -> str | None:
+    def find_mistake(self) -> str | None:
         """A message on arguments that must be mistaken, if any are."""
         return None
 
-    def is_certain(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether the data rule out calibration without a test."""
         return False
 
@@ -256,7 +256,7 @@ class Sections(ABC):
         """A verdict by the p-value, what was found to be wrong, and a remedy."""
         p_value = joint_p_value(numbers)
         error = error_name(numbers)
-        if p_value >= LEVEL and not self.is_certain():
+        if p_value >= LEVEL and not self.is_refuted():
             if error in ends:
                 limit = f"The {self.error} may be up to {ends[error][1]:.2g}, by its interval."
             elif numbers["n_samples"] > _MANY:
@@ -278,7 +278,7 @@ class Sections(ABC):
         if recalibrated:
             remedy = "More data to recalibrate on would leave less."
         gains = ends.get("gain", (0.0,))[0] > 0
-        if not self.is_certain() and not gains and self.is_small(numbers, classes):
+        if not self.is_refuted() and not gains and self.is_small(numbers, classes):
             n_tested = numbers.get("quantile_n_tested", numbers["n_tested"])
             what += (
                 f". That is little, and may not matter: {n_tested} samples can see a {self.error} "
@@ -316,7 +316,7 @@ def _advice_on_subgroups(rows: Rows) -> str:
 def inverse_effective_size(data: Any) -> float:
     """One over the effective number of samples, or of groups if there are any."""
     if data.groups is None:
-        return data.share_of_one_sample
+        return data.inverse_effective_size
     return float(np.sum(np.bincount(data.groups, data.weight) ** 2))
 
 

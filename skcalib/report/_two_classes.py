@@ -100,7 +100,7 @@ def _with_logarithm(data: Predictions) -> list[float]:
 
 def area_under_roc_curve(data: Predictions) -> float:
     """How often an event has the higher prediction of two; ties count half. NaN for one outcome."""
-    negative, positive = data.pooled().weight  # each (m,)
+    negative, positive = data.pool_label_weights().weight  # each (m,)
     below = np.cumsum(negative) - negative / 2
     with np.errstate(invalid="ignore"):
         return float(positive @ below / (negative.sum() * positive.sum()))

@@ -43,7 +43,7 @@ def from_table(cls: type, table: Any) -> Any:
     for one in kept:
         state = states[one["subgroup"]] = cls(one["labels"], **one["options"])
         if one["classes"] is not None:
-            state._begin(np.array(one["classes"], dtype=one["type"]))
+            state._initialize(np.array(one["classes"], dtype=one["type"]))
         state.n_samples, state.total_weight, *state._weights = one["numbers"]
         for name, known in one["tallies"].items():
             tally, start, stop = state._tallies[name], stop, stop + known["n_rows"]

@@ -20,7 +20,7 @@ _KERNEL_ERRORS = (
     "laplace_kernel_calibration_error",
 )
 
-SUPPORTED_METRICS = sorted(name for name, metric in METRICS.items() if metric.of_counts)
+SUPPORTED_METRICS = sorted(name for name, metric in METRICS.items() if metric.supports_counts)
 
 
 class Evaluation(NamedTuple):
@@ -60,13 +60,13 @@ class _Reduced(Predictions):
     def confidence(self) -> Predictions:
         return self.state.confidence()._rows()
 
-    def top_label(self) -> Iterator[tuple[float, Predictions | None]]:
-        for part in self.state.top_label().values():
+    def iter_top_label(self) -> Iterator[tuple[float, Predictions | None]]:
+        for part in self.state.iter_top_label().values():
             share = part.total_weight / self.state.total_weight
             yield share, part._rows() if part.n_samples else None
 
-    def classwise(self) -> Iterator[tuple[float, Predictions]]:
-        for part in self.state.classwise().values():
+    def iter_one_vs_rest(self) -> Iterator[tuple[float, Predictions]]:
+        for part in self.state.iter_one_vs_rest().values():
             rows = part._rows()
             yield float(rows.weight @ rows.label), rows
 
@@ -80,8 +80,8 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
         return Evaluation(value, _change_of_other(metric, params, state.mean_move))
     params = entry.fixed | params
     check_params(params)
-    options = entry.judged(params)
-    data = state._of_two()._rows()
+    options = entry.validate_options(params)
+    data = state._to_binary()._rows()
     if not state.is_binary:
         if options["multi_class"] == "canonical":
             return _evaluate_fourier_sums(state, entry.name, params)
@@ -95,7 +95,7 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
 def _entry_of(metric: str | Callable) -> Metric | None:
     """The entry of a metric that sees counts alone; None for a function that is not ours."""
     entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
-    if (entry is None and not callable(metric)) or (entry and not entry.of_counts):
+    if (entry is None and not callable(metric)) or (entry and not entry.supports_counts):
         raise ValueError(
             f"metric must be one of {SUPPORTED_METRICS}, or a function of your own that takes labels, "
             f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
@@ -138,15 +138,15 @@ def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: Predictions)
     move = rows.mean_move
     if move == 0:
         return 0.0
-    if entry.change_per_move is not None:
-        return entry.change_per_move * move
+    if entry.lipschitz_constant is not None:
+        return entry.lipschitz_constant * move
     change = _slope_of_square(entry.name, options) * move
     if entry.name == "kernel_calibration_error" or not options.get("squared", True):
         return float(np.sqrt(change))
     if not np.isfinite(change) or options.get("estimator", "biased") == "biased":
         return change
     has_pairs = rows.n_samples > 1 and not has_negligible_pairs(rows)
-    return change / (1 - rows.share_of_one_sample) if has_pairs else np.nan
+    return change / (1 - rows.inverse_effective_size) if has_pairs else np.nan
 
 
 def _slope_of_square(name: str, options: dict[str, Any]) -> float:
@@ -160,8 +160,8 @@ def _slope_of_square(name: str, options: dict[str, Any]) -> float:
     if name == "laplace_kernel_calibration_error":
         return 2 * (1 + 1 / bandwidth)
     kernel = options["kernel"]
-    is_named = isinstance(kernel, str) and not KERNELS[kernel].is_gaussian
-    if not is_named or bandwidth == "median" or options["class_kernel"] is not None:
+    is_selectable = isinstance(kernel, str) and not KERNELS[kernel].is_gaussian
+    if not is_selectable or bandwidth == "median" or options["class_kernel"] is not None:
         return np.inf
     return 4 * (1 + KERNELS[kernel].per_probability / bandwidth)
 

@@ -234,7 +234,9 @@ class CalibrationState:
                 check_weights_can_be_squared(used, "sample_weight")
                 weight = np.stack([used, used**2])
             subgroups = None if by is None else check_by(by, n, sample_weight)
-            return self._become(self._own()._take(predictions, RowWeights(None, weight), subgroups))
+            return self._replace_state(
+                self._copy()._take(predictions, RowWeights(None, weight), subgroups)
+            )
 
     @classmethod
     @validate_params(
@@ -318,14 +320,14 @@ class CalibrationState:
         """
         check_mergeable(self, other)
         with self._lock:
-            return self._become(self._own()._merge(copy(other)))
+            return self._replace_state(self._copy()._merge(copy(other)))
 
     def _merge(self, other: "CalibrationState") -> Self:
         check_mergeable(self, other)
         if other.n_samples == 0:
             return self
         if self.n_samples == 0:
-            self._begin(other.classes)
+            self._initialize(other.classes)
         for name, tally in self._tallies.items():
             tally.merge(other._tallies[name])
         if self._sums is not None and other._sums is not None:
@@ -358,7 +360,7 @@ class CalibrationState:
         sample_weight : ndarray of shape (n_rows,)
             Sums of weights.
         """
-        state = self._of_two()
+        state = self._to_binary()
         rows = state._rows()
         return rows.classes[rows.label], rows.proba, rows.weight * state.total_weight
 
@@ -391,7 +393,7 @@ class CalibrationState:
         ValueError
             If the weights differ, as single ones are not kept.
         """
-        state = self._of_two()
+        state = self._to_binary()
         check_equal_weights(state, "Single samples of a state")
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
@@ -429,9 +431,9 @@ class CalibrationState:
             A state of the classes False and True.
         """
         check_multiclass(self)
-        return self._part(self._tallies["top-label"].united())
+        return self._part(self._tallies["top-label"].merge_problems())
 
-    def top_label(self) -> "dict[Any, CalibrationState]":
+    def iter_top_label(self) -> "dict[Any, CalibrationState]":
         """For each class, the state of the confidences with which it was predicted.
 
         Returns
@@ -442,7 +444,7 @@ class CalibrationState:
         """
         return self._parts("top-label")
 
-    def classwise(self) -> "dict[Any, CalibrationState]":
+    def iter_one_vs_rest(self) -> "dict[Any, CalibrationState]":
         """For each class, the state of its probabilities, and whether it occurred.
 
         Returns
@@ -511,7 +513,7 @@ class CalibrationState:
         """An empty state with the same arguments."""
         return type(self)(self._labels, **self._options)
 
-    def _own(self) -> Self:
+    def _copy(self) -> Self:
         """A copy that can take more samples while this state stays as it is."""
         state = copy(self)
         state.subgroups = self.subgroups.copy()
@@ -519,14 +521,14 @@ class CalibrationState:
         state._sums = self._sums and with_own_arrays(self._sums)
         return state
 
-    def _become(self, other: Self) -> Self:
+    def _replace_state(self, other: Self) -> Self:
         """Take all that another state holds at once, or nothing if interrupted."""
         vars(self).update(other.__getstate__())
         return self
 
     def _subgroup(self, label: Any) -> "CalibrationState":
         """The state of a subgroup, to which samples can be added."""
-        return self.subgroups[label]._own() if label in self.subgroups else self._new()
+        return self.subgroups[label]._copy() if label in self.subgroups else self._new()
 
     def _take(
         self, predictions: Predictions, rows: RowWeights, subgroups: Subgroups | None
@@ -543,7 +545,7 @@ class CalibrationState:
 
     def _add(self, predictions: Predictions, rows: RowWeights) -> None:
         if self.classes is None:
-            self._begin(predictions.classes)
+            self._initialize(predictions.classes)
         n, n_numbers = len(predictions.label), predictions.proba.size
         at_once = max(1, 2**20 * n // n_numbers)  # rows of a million probabilities
         for start in range(0, n, at_once):
@@ -560,7 +562,7 @@ class CalibrationState:
     def _widen(self, least: float, largest: float) -> None:
         self._weights = [min(self._weights[0], least), max(self._weights[1], largest)]
 
-    def _begin(self, classes: np.ndarray) -> None:
+    def _initialize(self, classes: np.ndarray) -> None:
         decimals, n_components, *kernel = self._options.values()
         self.classes = classes
         if self.is_binary:
@@ -572,7 +574,7 @@ class CalibrationState:
 
     # Reading
 
-    def _of_two(self) -> "CalibrationState":
+    def _to_binary(self) -> "CalibrationState":
         """This state, or that of the confidences of more than two classes; refused if empty."""
         state = copy(self)
         check_not_empty(state)

@@ -161,7 +161,7 @@ class Tally:
         own = None if weight is None else weight[:, rows]
         return self._single(Sums(key[rows] - k * n_keys, samples[rows], own), slice(k, k + 1))
 
-    def united(self) -> "Tally":
+    def merge_problems(self) -> "Tally":
         """All problems as one."""
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums

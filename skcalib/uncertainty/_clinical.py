@@ -261,7 +261,7 @@ def jackknife_limits(
     measures: Measure = differentiable_measures,
 ) -> list[Limits]:
     """Jackknife limits; infinite ones if a part of the samples has no finite value."""
-    without, degrees = units.without_parts(measures, data, rng, n_jobs)
+    without, degrees = units.leave_block_out_means(measures, data, rng, n_jobs)
     values = np.array(without)  # (G, C)
     deviation = np.full(values.shape[1], np.inf)
     is_finite = np.isfinite(values).all(axis=0)

@@ -282,7 +282,7 @@ def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, An
             f"radius; found {sorted(changed - known.keys())}. Leave them out, or choose an "
             "interval by resampling."
         )
-    params = METRICS[metric].judged(own)
+    params = METRICS[metric].validate_options(own)
     if params.get("method") == "surrogate":
         known["multi_class"] = ["confidence"]
     for name, values in known.items():

@@ -460,7 +460,7 @@ def confidence_interval(
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     models = check_predicted({"y_proba": y_proba}, y_true, **data)
-    measured = MeasuredModels.of(metric, metric_params, **models)
+    measured = MeasuredModels.make(metric, metric_params, **models)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
@@ -655,7 +655,7 @@ def compare(
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     probas = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
     return comparison_of(
-        MeasuredModels.of(metric, metric_params, **check_predicted(probas, y_true, **data)),
+        MeasuredModels.make(metric, metric_params, **check_predicted(probas, y_true, **data)),
         confidence_level=confidence_level,
         alternative=alternative,
         method=method,

@@ -62,7 +62,7 @@ class MeasuredModels:
     models: tuple[Data, ...]
 
     @classmethod
-    def of(
+    def make(
         cls,
         metric: str | Callable,
         metric_params: dict | None,

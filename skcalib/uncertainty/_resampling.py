@@ -171,13 +171,15 @@ class Units:
         is_drawn[drawn] = True
         return np.flatnonzero(is_drawn[self.of_sample])
 
-    def without_each(self, values: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, float]:
+    def leave_one_out_means(
+        self, values: np.ndarray, losses: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """The means (U, C) of losses (n, C) without each unit, and the degrees of freedom."""
         share = np.bincount(self.of_sample, self.weight)
         total = [np.bincount(self.of_sample, self.weight * one) for one in losses.T]
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
-    def without_parts(
+    def leave_block_out_means(
         self, measure: Measure, data: Any, rng: np.random.RandomState, n_jobs: int | None
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
@@ -223,9 +225,9 @@ def resample(
     tested, too, whether an error of the first one may be due to chance.
     """
     if losses is None:
-        without, degrees = units.without_parts(measure, data, rng, n_jobs)
+        without, degrees = units.leave_block_out_means(measure, data, rng, n_jobs)
     else:
-        without, degrees = units.without_each(values, losses)
+        without, degrees = units.leave_one_out_means(values, losses)
     subsamples = np.empty((0, len(values) + 1))
     if n_resamples:
         batches = make_batches(n_resamples, 1, _BATCHES, rng)
@@ -256,7 +258,7 @@ def _calibration_p_values(measure, data, values, model, n_resamples, rng):
     generator, n_larger = np.random.default_rng(rng.randint(2**31 - 1)), np.zeros(len(values))
     start = perf_counter()
     for n_drawn in range(1, n_resamples + 1):
-        drawn = measure(data.with_outcome(model.redraw(generator, 1)[0]))
+        drawn = measure(data.with_outcome(model.simulate_outcomes(generator, 1)[0]))
         n_larger += np.array(drawn) >= values * (1 - TIE)
         if (n_larger >= _LARGER).all():
             return n_larger / n_drawn
@@ -281,7 +283,7 @@ def rare_event_labels(
     """
     if isinstance(data, ForecastData):
         return []
-    data = data.on_host()
+    data = data.to_numpy()
     proba, rows = (data.matrix if data.is_binary else data.proba), np.arange(len(data.weight))
     predicted = np.argmax(proba, axis=1)
     is_right = data.label == predicted

@@ -314,11 +314,14 @@ def test_an_exchanged_outcome_changes_the_forecast():
     y, forecast = drawn_data.value, drawn_data.forecast
     assert y.tolist() == [10.0, 3.0, 6.0]
     assert forecast.members.tolist() == [[1, 2], [20, 4], [5, 30]]
-    assert data.values_of(np.array([[0, 1, 2], [2, 0, 0]])).tolist() == [[10, 3, 6], [2, 20, 30]]
-    drawn = data.redraw(np.random.default_rng(0), 3000)
+    assert data.to_component_scale(np.array([[0, 1, 2], [2, 0, 0]])).tolist() == [
+        [10, 3, 6],
+        [2, 20, 30],
+    ]
+    drawn = data.simulate_outcomes(np.random.default_rng(0), 3000)
     assert (np.abs([np.mean(drawn == k) for k in range(3)] - np.full(3, 1 / 3)) < 0.02).all()
     weighted = check_forecasts([1.0, 3.0, 5.0], EnsembleForecast(members, [1, 1]))
-    assert np.isin(weighted.redraw(np.random.default_rng(0), 5), members).all()
+    assert np.isin(weighted.simulate_outcomes(np.random.default_rng(0), 5), members).all()
 
 
 def test_probabilities_are_no_forecasts():

@@ -193,7 +193,7 @@ def test_a_quantile_grid_has_no_tails():
 def test_draws_fall_into_the_cells_of_a_quantile_grid():
     forecast = FORECASTS["quantile"][[0] * 4000]
     forecast = QuantileForecast(np.tile([0.0, 1.0, 2.0, 3.0], (4000, 1)), LEVELS)
-    lower, upper = forecast.pit_bounds(forecast._redraw(np.random.default_rng(0), 1)[0])
+    lower, upper = forecast.pit_bounds(forecast._simulate(np.random.default_rng(0), 1)[0])
     for low, high in zip([0, *LEVELS], [*LEVELS, 1], strict=True):
         share = np.mean((lower == low) & (upper == high))
         assert abs(share - (high - low)) < 4 * np.sqrt(0.25 / 4000)
@@ -327,7 +327,7 @@ def test_draws_have_the_distribution(forecast):
     np.testing.assert_array_equal(*few)
     error = forecast.std() / np.sqrt(4000)
     assert (np.abs(draws.mean(axis=1) - forecast.mean()) < 5 * error).all()
-    redrawn = forecast._redraw(np.random.default_rng(0), 100)
+    redrawn = forecast._simulate(np.random.default_rng(0), 100)
     assert redrawn.shape == (100, N)
     lower = np.mean([forecast.at_threshold(y) for y in redrawn])
     assert 0.2 < lower < 0.7

@@ -138,7 +138,7 @@ ALL_STATISTICS = STATISTICS | GIVEN_STATISTICS
 def evaluator(options, forecast, y, given=None):
     """The statistic that a test of these data uses, on vectors of outcomes."""
     test = CalibrationTest(**options)
-    name, params = test._chosen("forecasts")
+    name, params = test._resolve_statistic("forecasts")
     return make_statistic(
         name,
         check_forecasts(y, forecast, given=given),
@@ -162,7 +162,7 @@ def test_null_distribution_does_not_depend_on_the_outcomes_seen(kind, options):
     given = (
         {"given": np.array([0.0, 1, 0, 1, 0, 1])} if options in GIVEN_STATISTICS.values() else {}
     )
-    draws = forecast._redraw(rng, 5)
+    draws = forecast._simulate(rng, 5)
     expected = evaluator(options, forecast, y, **given)(draws)
     other = evaluator(options, forecast, draws[0], **given)(draws)
     np.testing.assert_allclose(other, expected, rtol=0, atol=1e-9)
@@ -304,7 +304,7 @@ def test_batches_equal_the_metric_of_each_draw(kind, estimator):
     rng = np.random.default_rng(0)
     forecast, y = CALIBRATED[kind](rng, 12)
     data = check_forecasts(y, forecast)
-    draws = data.redraw(rng, 6)
+    draws = data.simulate_outcomes(rng, 6)
     statistic = evaluator({"statistic": "skce", "estimator": estimator}, forecast, y)
     one_by_one = [
         metrics.distribution_matching_error(one.value, one.forecast, estimator=estimator)

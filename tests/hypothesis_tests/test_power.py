@@ -81,7 +81,7 @@ def test_without_simulations_the_guess_is_off_by_a_factor_of_e_squared():
     assert fitted_power_curve(**none, power=0.8, level=0.05, guess=100.0).error == 2
     usual = norm.ppf(0.8) + norm.isf(0.05)
 
-    def surprise(log_middle, log_slope):
+    def negative_log_posterior(log_middle, log_slope):
         probit = norm.ppf(0.8) + np.exp(log_slope) * (np.sqrt(400 / np.exp(log_middle)) - 1)
         likelihood = norm.logcdf(probit) + norm.logsf(probit)
         prior = norm.logpdf(log_middle, np.log(100), 2) + norm.logpdf(log_slope, np.log(usual), 0.5)
@@ -89,7 +89,7 @@ def test_without_simulations_the_guess_is_off_by_a_factor_of_e_squared():
 
     best = np.log([curve.middle, curve.slope])
     for step in ([1e-3, 0], [0, 1e-3]):  # the slope of the surprise is 0
-        difference = surprise(*(best + step)) - surprise(*(best - step))
+        difference = negative_log_posterior(*(best + step)) - negative_log_posterior(*(best - step))
         assert abs(difference / 2e-3) < 1e-3
 
 

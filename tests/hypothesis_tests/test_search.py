@@ -63,7 +63,7 @@ def test_statistics_equal_the_score_test_by_matrices(weighted):
     data = check_predictions(y, proba, sample_weight=rng.random(80) if weighted else None)
     candidates = [Candidate("x", "", X["age"] < 40), Candidate("x", "", X["site"] == "b")]
     scores = CandidateScores(data, candidates)
-    residuals = data.signed_mass * rng.choice([-1.0, 1.0], size=(3, 80))
+    residuals = data.weighted_residuals * rng.choice([-1.0, 1.0], size=(3, 80))
     expected = [
         [score_statistic(data, row, candidate.rows) for candidate in candidates]
         for row in residuals
@@ -213,7 +213,7 @@ def test_statistics_of_classes_are_those_of_each_against_the_rest(in_groups):
     assert values.shape == (6, 6)
     for k, name in enumerate(("ant", "bee", "cat")):
         alone = check_predictions(y == name, proba[:, k], sample_weight=data.weight)
-        expected = CandidateScores(alone, candidates)(alone.signed_mass[None])[0]
+        expected = CandidateScores(alone, candidates)(alone.weighted_residuals[None])[0]
         np.testing.assert_allclose(values[0, 2 * k : 2 * k + 2], expected, rtol=1e-12)
     assert (np.ptp(values, axis=0) > 0).all()
 

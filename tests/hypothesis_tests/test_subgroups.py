@@ -142,7 +142,7 @@ def test_draws_are_handed_to_their_subgroups():
         ),
     ):
         np.testing.assert_array_equal(values.T, alone)
-        np.testing.assert_array_equal(together.of_each(values), alone)
+        np.testing.assert_array_equal(together.split_columns(values), alone)
 
 
 def test_a_large_subgroup_is_found_among_small_ones():

@@ -97,7 +97,7 @@ def test_ties_of_single_precision_are_kept():
     for values in (proba, proba.astype(np.float64)):
         predictions = check_predictions(label, values)
         assert len(np.unique(predictions.confidence().proba)) == n_tied
-        for k, (_, problem) in enumerate(predictions.classwise()):
+        for k, (_, problem) in enumerate(predictions.iter_one_vs_rest()):
             assert len(np.unique(problem.proba)) == len(np.unique(proba[:, k]))
     recalibrator = IsotonicRecalibrator().fit(proba, label)
     alike = np.unique(np.column_stack([proba, recalibrator.predict_proba(proba)]), axis=0)

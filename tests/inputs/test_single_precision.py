@@ -69,13 +69,15 @@ def test_what_is_computed_with_is_double():
     label, proba = problem(50, 4)
     data = checked(label, proba)
     double = proba.astype(np.float64)
-    for values in (data.doubles, data.matrix, np.column_stack(list(data.columns()))):
+    for values in (data.doubles, data.matrix, np.column_stack(list(data.iter_class_proba()))):
         assert values.dtype == np.float64
         np.testing.assert_array_equal(values, double)
     assert abs(data.simplex.sum(axis=1) - 1).max() < 1e-15
     np.testing.assert_array_equal(data.proba, proba)  # not changed by the division
     assert data.confidence().proba.dtype == np.float64
-    problems = [problem for _, problem in [*data.classwise(), *data.top_label()] if problem]
+    problems = [
+        problem for _, problem in [*data.iter_one_vs_rest(), *data.iter_top_label()] if problem
+    ]
     assert {problem.proba.dtype for problem in problems} == {np.dtype(np.float64)}
 
 
@@ -93,7 +95,7 @@ def test_only_functions_of_others_are_shown_double_precision():
 def test_columns_that_do_not_fit_into_a_block(monkeypatch):
     monkeypatch.setattr("skcalib._inputs.predictions._COLUMNS", 120)
     label, proba = problem(50, 7)  # two columns in a block, and one in the last
-    columns = list(checked(label, proba).columns())
+    columns = list(checked(label, proba).iter_class_proba())
     np.testing.assert_array_equal(columns, proba.T)
 
 
@@ -147,8 +149,8 @@ def test_reductions_need_the_memory_of_some_classes():
     )
     for reduction in (
         data.confidence,
-        lambda: next(data.columns()),
-        lambda: next(data.top_label()),
+        lambda: next(data.iter_class_proba()),
+        lambda: next(data.iter_top_label()),
     ):
         assert most_memory(reduction) < 0.6 * data.proba.nbytes  # in double precision they take 2
 

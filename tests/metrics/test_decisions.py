@@ -306,7 +306,7 @@ def test_the_bootstrap_is_centred_at_the_gaps():
     from skcalib._statistics.decisions import DecisionGaps
 
     gaps = DecisionGaps(check_predictions(LABEL, PROBA), loss=LOSS, given="action")
-    null = gaps.resampled_null(20000, np.random.RandomState(0))
+    null = gaps.resample_null(20000, np.random.RandomState(0))
     terms, code = gaps.terms()[0] / N, gaps.code
     variance = 0.0
     for g in range(len(gaps.groups)):

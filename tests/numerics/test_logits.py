@@ -443,7 +443,7 @@ def test_a_fit_holds_the_probabilities_of_one_point():
     problem = Problem(ScaledAndShifted, inputs, target, weight, start, np.zeros((2, 10)))
     here = problem.at(start)
     step = -0.01 * here.gradient  # short, so that longer ones are tried, and compared with it
-    there = here.lower(step, -np.vdot(here.gradient, step))
+    there = here.line_search(step, -np.vdot(here.gradient, step))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert there.loss < here.loss
@@ -455,8 +455,8 @@ def test_a_search_that_finds_no_lower_loss_ends():
     point = Problem(Affine, inputs, target, weight, identity(Affine, 3), np.zeros((4, 3))).at(
         identity(Affine, 3)
     )
-    assert point.lower(point.gradient, promise=1.0) is None  # uphill
-    assert point.lower(np.full_like(point.gradient, np.nan), promise=1.0) is None
+    assert point.line_search(point.gradient, promise=1.0) is None  # uphill
+    assert point.line_search(np.full_like(point.gradient, np.nan), promise=1.0) is None
 
 
 @all_designs

@@ -13,7 +13,7 @@ from skcalib._numerics.smooth_expected import (
 )
 
 
-def signed_mass(rng, n):
+def weighted_residuals(rng, n):
     mass = rng.normal(size=n)
     return mass / np.abs(mass).sum()
 
@@ -27,7 +27,7 @@ def separated(distance, bandwidth):
 def test_coefficients_are_sums_of_cosines_up_to_the_taylor_remainder(n_cells):
     rng = np.random.default_rng(n_cells)
     points = np.concatenate([[0.0, 1.0, 0.5, 1 / n_cells], rng.random(30)])
-    mass = signed_mass(rng, len(points))
+    mass = weighted_residuals(rng, len(points))
     k = np.arange(n_cells)
     expected = [
         sum(c * math.cos(math.pi * j * p) for p, c in zip(points, mass, strict=True)) for j in k
@@ -40,7 +40,7 @@ def test_coefficients_are_sums_of_cosines_up_to_the_taylor_remainder(n_cells):
 
 def test_arguments_are_left_alone():
     rng = np.random.default_rng(0)
-    points, mass = rng.random(20), signed_mass(rng, 20)
+    points, mass = rng.random(20), weighted_residuals(rng, 20)
     before = points.copy(), mass.copy()
     smoothed_absolute_mass(points, mass, 0.1)
     smoothed_absolute_mass_fixed_point(points, mass)

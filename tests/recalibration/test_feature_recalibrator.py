@@ -148,7 +148,7 @@ def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
     look = growth(y, proba, proba.round(1), 250)
     p_value = look.p_value(np.random.RandomState(0))
     statistic = variance = 0.0
-    for correction, label, q in zip(look.after(1), y[250:], proba[250:], strict=True):
+    for correction, label, q in zip(look.test_correction(1), y[250:], proba[250:], strict=True):
         mean = correction @ q
         statistic += correction[label] - mean
         variance += (correction - mean) ** 2 @ q
@@ -164,9 +164,9 @@ def test_test_samples_teach_nothing():
     other[150:] = 1 - other[150:]
     plain = SigmoidRecalibrator()
     one, two = (growth(labels, proba, X, 150, plain) for labels in (y, other))
-    np.testing.assert_array_equal(one.after(2), two.after(2))
+    np.testing.assert_array_equal(one.test_correction(2), two.test_correction(2))
     np.testing.assert_array_equal(one.plain, two.plain)
-    assert np.ptp(one.after(2)) > 0
+    assert np.ptp(one.test_correction(2)) > 0
 
 
 def test_labels_do_not_tell_folds(monkeypatch):
@@ -194,7 +194,7 @@ def test_a_round_is_a_newton_step(monkeypatch):
     rng = np.random.default_rng(0)
     y, proba = random_problem(rng, 300)
     X = rng.choice([0.0, 1.0], (300, 1))
-    found = growth(y, proba, X, 200).after(1)
+    found = growth(y, proba, X, 200).test_correction(1)
     train = np.arange(300) < 200
     for value in (0.0, 1.0):
         own = train & (X[:, 0] == value)

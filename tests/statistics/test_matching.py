@@ -53,7 +53,7 @@ def data_of(kind, form="distribution"):
 def matching_error(data, **options):
     """The statistic of the test of calibration."""
     metric = ALL_METRICS["distribution_matching_error"]
-    return metric.statistic(data, **metric.judged(options))
+    return metric.statistic(data, **metric.validate_options(options))
 
 
 def calibration(form):
@@ -69,7 +69,7 @@ def test_batches_equal_the_metric_of_each_draw(kind, kernel):
             error = matching_error(
                 data, calibration=calibration(form), kernel=kernel, estimator=estimator
             )
-            drawn = data.redraw(np.random.default_rng(0), 2)
+            drawn = data.simulate_outcomes(np.random.default_rng(0), 2)
             expected = []
             for row in drawn:
                 drawn_data = data.with_outcome(row)
@@ -100,7 +100,7 @@ def test_features_equal_terms_of_pairs(kind, monkeypatch):
                 patch.setattr(matching_pairs, "_ENTRIES", 7)
             slow = MatchingError(data, calibration=calibration(form))
             assert slow.features is None
-            drawn = data.redraw(np.random.default_rng(0), 2)
+            drawn = data.simulate_outcomes(np.random.default_rng(0), 2)
             np.testing.assert_allclose(fast(drawn), slow(drawn), atol=2e-9)
             of_terms = [error.gram_terms() for error in (fast, slow)]
         sums = [
@@ -113,7 +113,7 @@ def test_blocks_of_rows_and_sorted_thresholds(monkeypatch):
     for form in FORMS:
         data = data_of("normal", form)
         error = MatchingError(data, calibration=calibration(form))
-        outcomes = data.redraw(np.random.default_rng(0), 2)
+        outcomes = data.simulate_outcomes(np.random.default_rng(0), 2)
         expected = error(outcomes)
         with monkeypatch.context() as patch:
             patch.setattr(matching_given, "_ENTRIES", 1)

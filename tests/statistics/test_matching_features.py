@@ -248,14 +248,14 @@ def error_of(kind, case, **options):
     data = check_forecasts(Y, FORECASTS[kind], sample_weight=WEIGHT)
     metric = ALL_METRICS["distribution_matching_error"]
     params = {"calibration": "marginal"} | CASES[case] | options
-    return metric.statistic(data, **metric.judged(params))
+    return metric.statistic(data, **metric.validate_options(params))
 
 
 @all_cases
 @pytest.mark.parametrize("kind", ["normal", "ensemble", "weighted", "residual"])
 def test_batches_equal_the_metric_of_each_draw(kind, case):
     error = error_of(kind, case, calibration="distribution")
-    drawn = error.data.redraw(np.random.default_rng(0), 4)
+    drawn = error.data.simulate_outcomes(np.random.default_rng(0), 4)
     expected = []
     for row in drawn:
         drawn_data = error.data.with_outcome(row)
@@ -287,7 +287,7 @@ def test_the_mean_over_all_swaps_with_members_is_zero(case):
 @all_cases
 def test_some_samples_keep_the_features_of_all(case):
     error, rows = error_of("normal", case), np.array([0, 2, 3])
-    outcomes = error.data.redraw(np.random.default_rng(0), 2)
+    outcomes = error.data.simulate_outcomes(np.random.default_rng(0), 2)
     part = error.at_rows(rows)
     weight = error.data.weight[rows]
     share = np.outer(weight, weight) / weight.sum() ** 2

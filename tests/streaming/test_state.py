@@ -401,8 +401,8 @@ def test_parts_are_states_of_two_classes():
     assert rows_of(state.confidence()) == rows_of(right)
     for k in range(4):
         occurred = CalibrationState([False, True]).update(label == k, proba[:, k])
-        assert rows_of(state.classwise()[k]) == rows_of(occurred)
-        assert state.top_label()[k].n_samples == np.sum(top == k)
+        assert rows_of(state.iter_one_vs_rest()[k]) == rows_of(occurred)
+        assert state.iter_top_label()[k].n_samples == np.sum(top == k)
 
 
 def test_fourier_sums_against_every_pair():
