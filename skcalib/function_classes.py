@@ -120,8 +120,8 @@ def _is_function_class(other):
 
 def _resolve_for_sample(function_class, points, weight):
     """The class with the parameters that depend on samples with these weights, (n,)."""
-    known = hasattr(function_class, "_resolve")  # classes of a user need only `constraints`
-    return function_class._resolve(points, weight) if known else function_class
+    has_resolve = hasattr(function_class, "_resolve")  # classes of a user need only `constraints`
+    return function_class._resolve(points, weight) if has_resolve else function_class
 
 
 def _programs(function_class, points, values):
@@ -140,27 +140,38 @@ def _programs(function_class, points, values):
 
 @dataclass(frozen=True)
 class _Intersection(FunctionClass):
-    parts: tuple
+    classes: tuple
 
     def _resolve(self, points, weight):
         return _Intersection(
-            tuple(_resolve_for_sample(part, points, weight) for part in self.parts)
+            tuple(
+                _resolve_for_sample(function_class, points, weight)
+                for function_class in self.classes
+            )
         )
 
     def constraints(self, points: np.ndarray, values: Any) -> list:
-        return [one for part in self.parts for one in part.constraints(points, values)]
+        return [
+            constraint
+            for function_class in self.classes
+            for constraint in function_class.constraints(points, values)
+        ]
 
     def _programs(self, points, values):
-        programs = [_programs(part, points, values) for part in self.parts]
+        programs = [
+            _programs(constraints_of_class, points, values) for constraints_of_class in self.classes
+        ]
         lists = [next(program) for program in programs]
         while True:
-            yield [constraint for part in lists for constraint in part]
+            yield [
+                constraint for constraints_of_class in lists for constraint in constraints_of_class
+            ]
             while (news := [next(program) for program in programs]) == [None] * len(news):
                 yield None
             lists = [old if new is None else new for old, new in zip(lists, news, strict=True)]
 
     def __repr__(self) -> str:
-        return " & ".join(map(repr, self.parts))
+        return " & ".join(map(repr, self.classes))
 
 
 class _Checked(FunctionClass):
@@ -255,10 +266,10 @@ class Lipschitz(_Checked):
 
 def _check_line_fits(n_points):
     """HiGHS needs memory for each point of a line, and time for each pair."""
-    what = f"Lipschitz() at {n_points} distinct predictions"
+    task = f"Lipschitz() at {n_points} distinct predictions"
     remedy = "Pass predictions rounded to fewer values, or call smooth_calibration_error."
-    check_memory(_BYTES_OF_A_POINT * n_points, what, remedy)
-    warn_if_slow(_SECONDS_OF_A_PAIR * n_points**2, what, remedy)
+    check_memory(_BYTES_OF_A_POINT * n_points, task, remedy)
+    warn_if_slow(_SECONDS_OF_A_PAIR * n_points**2, task, remedy)
 
 
 def _check_pairs_fit(name, n_points, n_matrices):

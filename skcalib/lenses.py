@@ -225,8 +225,8 @@ def _check_partition(partition, classes):
         groups = [partition[name] for name in names.tolist()]
     else:
         names, groups = np.arange(len(partition)), partition
-    known = classes.tolist()
-    group_of = np.full(len(known), -1)
+    class_names = classes.tolist()
+    group_of = np.full(len(class_names), -1)
     for index, (name, members) in enumerate(zip(names.tolist(), groups, strict=True)):
         if isinstance(members, str | bytes) or not hasattr(members, "__iter__"):
             raise ValueError(
@@ -234,22 +234,24 @@ def _check_partition(partition, classes):
                 f"group {name!r}. Write [{members!r}]."
             )
         for member in members:
-            if member not in known:
+            if member not in class_names:
                 raise ValueError(
-                    f"partition must hold only the classes {format_values(classes)}; found {member!r} in "
+                    f"partition must hold only the classes {format_values(classes)}; found "
+                    f"{member!r} in "
                     f"group {name!r}. Name all classes with labels=[...], of the same type as "
                     "the labels."
                 )
-            if group_of[known.index(member)] >= 0:
+            if group_of[class_names.index(member)] >= 0:
                 raise ValueError(
                     f"partition must hold each class once; found {member!r} a second time, in "
                     f"group {name!r}. Remove it from one group."
                 )
-            group_of[known.index(member)] = index
+            group_of[class_names.index(member)] = index
     missing = classes[group_of < 0]
     if len(missing):
         raise ValueError(
-            f"partition must hold every class; found no group for {format_values(missing)}. Put the rest "
+            f"partition must hold every class; found no group for {format_values(missing)}. Put "
+            "the rest "
             "into a group of its own."
         )
     n_filled = len(np.unique(group_of))

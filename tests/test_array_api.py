@@ -274,7 +274,7 @@ def test_tiny_probabilities_are_not_zero(package):
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS)
 def test_blocks_of_rows(recalibrator, package, monkeypatch):
-    monkeypatch.setattr("skcalib._numerics.logits._BLOCK_ON_DEVICE", 64)
+    monkeypatch.setattr("skcalib._numerics.logits._DEVICE_BLOCK_ENTRIES", 64)
     logits, y = problem(100, 3)
     X = same_precision(softmax(logits), package)
     expected = recalibrator().fit(X, y).predict_proba(X)

@@ -116,7 +116,7 @@ def check_numbers(
     with contextlib.suppress(ValueError):  # rows of unequal lengths, which as_array refuses by name
         is_one = np.ndim(values) == 0
     array = np.asarray(values) if is_one else as_array(values, name)
-    if array.dtype.kind == "O" and not any(isinstance(one, str | bytes) for one in array.flat):
+    if array.dtype.kind == "O" and not any(isinstance(entry, str | bytes) for entry in array.flat):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "iuf":
@@ -130,17 +130,17 @@ def check_numbers(
         array = array[:, 0]
     has_rows = array.size > 0 if length is None else array.shape[:1] == (length,)
     if ndim is not None and not (array.ndim == ndim and has_rows):
-        found = "" if length is None else ", inconsistent numbers of samples"
+        reason = "" if length is None else ", inconsistent numbers of samples"
         raise ValueError(
-            f"{name} must be {ndim}-D, with {rows}; found shape {array.shape}{found}. Pass an "
+            f"{name} must be {ndim}-D, with {rows}; found shape {array.shape}{reason}. Pass an "
             f"array of shape {('(n_samples,)', '(n_samples, n_columns)')[ndim - 1]} with at least "
             "one value."
         )
     if finite and not np.isfinite(array).all():
         first = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-        place = f" in row {first[0]}" if first else ""
+        location = f" in row {first[0]}" if first else ""
         raise ValueError(
-            f"{name} must be finite; found {array[first]} (NaN or infinity){place}. Remove the "
+            f"{name} must be finite; found {array[first]} (NaN or infinity){location}. Remove the "
             "sample, or repair the value."
         )
     if not np.isinf(most) and array.size and np.abs(array).max() > most:
@@ -196,10 +196,10 @@ def _as_doubles(values: Any) -> np.ndarray:
 def check_same_length(lengths: dict[str, int]) -> None:
     """The arguments must hold one value for each sample; their lengths are given by name."""
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        lengths_text = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
             f"{' and '.join(lengths)} must have the same length; found inconsistent numbers of "
-            f"samples ({found}). Pass one value of each for every sample."
+            f"samples ({lengths_text}). Pass one value of each for every sample."
         )
 
 

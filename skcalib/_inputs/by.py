@@ -79,12 +79,15 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
     labels: list[tuple] = [()]
     for name, column in columns.items():
         argument = "by" if len(columns) == 1 else f"by[{name!r}]"
-        own, position = encode_column(column, n, argument)
-        crossed = code * len(own) + position
+        column_labels, position = encode_column(column, n, argument)
+        crossed = code * len(column_labels) + position
         present, code = np.unique(crossed, return_inverse=True)
-        labels = [(*labels[k // len(own)], own[k % len(own)]) for k in present.tolist()]
-    found = [label[0] for label in labels] if len(columns) == 1 else labels
-    return Subgroups(tuple(columns), tuple(found), code).take(
+        labels = [
+            (*labels[k // len(column_labels)], column_labels[k % len(column_labels)])
+            for k in present.tolist()
+        ]
+    subgroup_labels = [label[0] for label in labels] if len(columns) == 1 else labels
+    return Subgroups(tuple(columns), tuple(subgroup_labels), code).take(
         positive_weight_rows(sample_weight, n)
     )
 
@@ -92,7 +95,9 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
 def check_distinct_keys(labels: Sequence[Any]) -> None:
     """Refuse both True and 1, or False and 0, which are one key of a dictionary."""
     rows = [label if isinstance(label, tuple) else (label,) for label in labels]
-    if len(set(rows)) < len({tuple((isinstance(one, bool), one) for one in row) for row in rows}):
+    if len(set(rows)) < len(
+        {tuple((isinstance(entry, bool), entry) for entry in row) for row in rows}
+    ):
         raise ValueError(
             "by must not hold both True and 1, or False and 0, which Python takes for the same "
             f"subgroup; found {format_values(labels)}. Turn them into strings."
@@ -113,8 +118,10 @@ def printable(
 
     They are written out, as "\x1b" or as JSON does, like those that the encoding has no code for.
     """
-    shown = set(kept) | {c for c in set(text) if c.isprintable() and c.encode(code, "ignore")}
-    return "".join(c if c in shown else written(c)[1:-1] for c in text)
+    printable_characters = set(kept) | {
+        c for c in set(text) if c.isprintable() and c.encode(code, "ignore")
+    }
+    return "".join(c if c in printable_characters else written(c)[1:-1] for c in text)
 
 
 def format_columns(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:
@@ -173,11 +180,11 @@ def _name_columns(names: list, columns: list, argument: str) -> dict[Any, Any]:
 
 def _are_columns(values: Any, n: int) -> bool:
     """Whether these are columns rather than labels or rows."""
-    if not values or not all(hasattr(one, "__len__") for one in values):
+    if not values or not all(hasattr(entry, "__len__") for entry in values):
         return False
-    if all(hasattr(one, "dtype") and getattr(one, "shape", (0,)) != () for one in values):
+    if all(hasattr(entry, "dtype") and getattr(entry, "shape", (0,)) != () for entry in values):
         return True
-    return all(isinstance(one, list | np.ndarray) and len(one) == n for one in values)
+    return all(isinstance(entry, list | np.ndarray) and len(entry) == n for entry in values)
 
 
 def encode_column(
@@ -185,15 +192,15 @@ def encode_column(
 ) -> tuple[list[Any], np.ndarray]:
     """The sorted distinct values of a column, None for missing ones; and their codes (n,)."""
     remedy = "Pass several columns as a data frame or an array of two dimensions."
-    found, code = _distinct(column, n, name, remedy)
+    distinct, code = _distinct(column, n, name, remedy)
     if getattr(getattr(column, "dtype", None), "kind", "") == "b":  # numbers, if some are missing
-        found = [value if value is None else bool(value) for value in found]
+        distinct = [value if value is None else bool(value) for value in distinct]
     categories = _categories(column)
-    if categories and set(found) <= {*categories, None}:
-        return _sort_labels(found, code, _category_sort_key(categories))
+    if categories and set(distinct) <= {*categories, None}:
+        return _sort_labels(distinct, code, _category_sort_key(categories))
     if not may_be_quantity:
-        _check_labels([value for value in found if is_number(value)], name)
-    return _sort_labels(found, code, _natural_sort_key)
+        _check_labels([value for value in distinct if is_number(value)], name)
+    return _sort_labels(distinct, code, _natural_sort_key)
 
 
 def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], np.ndarray]:
@@ -206,12 +213,18 @@ def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], n
     check_same_length({"the predictions": n, name: len(values)})
     if values.dtype.kind in "biuf":
         distinct, code = np.unique(values, return_inverse=True)  # one NaN
-        found = distinct.tolist()
-        return [_as_integer(value) for value in found] if values.dtype.kind == "f" else found, code
+        labels = distinct.tolist()
+        return [
+            _as_integer(value) for value in labels
+        ] if values.dtype.kind == "f" else labels, code
     if values.dtype.kind in "Mm":
         is_date = values.dtype.kind == "M"
         is_gap = np.isnat(values)
-        texts = np.datetime_as_string(values, "auto") if is_date else [str(one) for one in values]
+        texts = (
+            np.datetime_as_string(values, "auto")
+            if is_date
+            else [str(raw_value) for raw_value in values]
+        )
         values = np.array(texts, dtype=object)
         values[is_gap] = None
     index: dict[Any, int] = {}
@@ -267,8 +280,8 @@ def _natural_sort_key(label: Any) -> Any:
     if is_number(label):
         return 1, "", label
     if isinstance(label, str):
-        parts = re.split("0*([0-9]+)", label)  # of numbers without zeros before them
-        return 2, "", [(len(part), part) if k % 2 else part for k, part in enumerate(parts)]
+        pieces = re.split("0*([0-9]+)", label)  # of numbers without zeros before them
+        return 2, "", [(len(piece), piece) if k % 2 else piece for k, piece in enumerate(pieces)]
     return 3 if label is not None else 4, type(label).__name__, 0 if label is None else label
 
 
@@ -291,9 +304,9 @@ def check_groups(groups: Any, n: int) -> np.ndarray:
     be hashed, none of them missing.
     """
     remedy = "Pass one column; join several into one label."
-    found, code = _distinct(groups, n, "groups", remedy)
-    if None in found:
-        row = int(np.argmax(code == found.index(None)))
+    labels, code = _distinct(groups, n, "groups", remedy)
+    if None in labels:
+        row = int(np.argmax(code == labels.index(None)))
         raise ValueError(
             f"groups must not hold missing values; found {as_labels(groups, 'groups')[row]!r} in "
             f"row {row}. Give a sample that belongs to no group a label of its own."

@@ -209,7 +209,8 @@ def _resolve_classes(
             classes = class_array(classes.tolist())
         if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
-                f"labels must list each class once; found {format_values(classes)}. Give the classes in "
+                f"labels must list each class once; found {format_values(classes)}. Give the "
+                "classes in "
                 f"the order of the columns of {names[1]}."
             )
         if len(classes) != n_columns:
@@ -224,7 +225,8 @@ def _resolve_classes(
     if len(observed) > n_columns:
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
-            f"distinct labels: {format_values(observed)}. Pass one column of probabilities for each "
+            f"distinct labels: {format_values(observed)}. Pass one column of probabilities for "
+            "each "
             "class."
         )
     if n_columns == 2:
@@ -238,7 +240,8 @@ def _resolve_classes(
             return np.array([None, pos_label], dtype=object)
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
-        f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the order "
+        f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the "
+        "order "
         "of the columns."
     )
 
@@ -253,16 +256,18 @@ def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
     columns = [] if isinstance(y_proba, np.ndarray) else column_names(y_proba)
     if not columns:
         return
-    known = classes.tolist()
-    written = [_as_written(name) for name in known]
+    names = classes.tolist()
+    written = [_as_written(name) for name in names]
     as_written = [_as_written(name) for name in columns], written
     shortened = [_as_written(name) for name in _strip_common_prefix(columns)], written
-    for found, expected in ((columns, known), as_written, shortened):
-        if found != expected and set(found) == set(expected):
-            in_order = [known[expected.index(column)] for column in found]
+    for written_columns, expected in ((columns, names), as_written, shortened):
+        if written_columns != expected and set(written_columns) == set(expected):
+            in_order = [names[expected.index(column)] for column in written_columns]
             raise ValueError(
-                f"The columns of {name} must be in the order of the classes, {format_values(known)}; "
-                f"found columns named {format_values(columns)}. Pass labels in the order of the columns, "
+                f"The columns of {name} must be in the order of the classes, "
+                f"{format_values(names)}; "
+                f"found columns named {format_values(columns)}. Pass labels in the order of the "
+                "columns, "
                 f"{format_values(in_order)}, or reorder the columns."
             )
 

@@ -48,7 +48,12 @@ def make_batches(
 
 
 def evaluate_batches(
-    evaluate: Callable, batches: list[Batch], size: float, remedy: str, n_jobs: Any, **how: Any
+    evaluate: Callable,
+    batches: list[Batch],
+    size: float,
+    remedy: str,
+    n_jobs: Any,
+    **parallel_options: Any,
 ) -> list[Any]:
     """The values of all batches, which jobs share: refused, or announced, if they take too much.
 
@@ -62,18 +67,18 @@ def evaluate_batches(
         seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(n_jobs)
         warn_if_slow(seconds, f"n_resamples={n_draws}", remedy)
     tasks = (delayed(evaluate)(*batch) for batch in batches[len(values) :])
-    return values + Parallel(n_jobs=n_jobs, **how)(tasks)
+    return values + Parallel(n_jobs=n_jobs, **parallel_options)(tasks)
 
 
 def draw_from_counts(count: np.ndarray, n: int, generator: np.random.Generator) -> np.ndarray:
     """Cells (n,) of samples drawn without replacement from cells with so many samples (m,)."""
     total = int(count.sum())
     if n < total:
-        place = generator.choice(total, n, replace=False)
-        return np.searchsorted(np.cumsum(count), place, side="right")
-    drawn = np.repeat(np.arange(len(count), dtype=np.int32), count)
-    generator.shuffle(drawn)
-    return drawn
+        positions = generator.choice(total, n, replace=False)
+        return np.searchsorted(np.cumsum(count), positions, side="right")
+    shuffled = np.repeat(np.arange(len(count), dtype=np.int32), count)
+    generator.shuffle(shuffled)
+    return shuffled
 
 
 def draw_labels(
@@ -91,8 +96,8 @@ def draw_labels(
     at_once = max(1, _CHUNK // max(1, len(proba)))  # draws
     for draw in range(0, n_draws, at_once):
         for sample in range(0, len(proba), _CHUNK):
-            part = label[draw : draw + at_once, sample : sample + _CHUNK]
-            np.less(generator.random(part.shape), proba[sample : sample + _CHUNK], out=part)
+            chunk = label[draw : draw + at_once, sample : sample + _CHUNK]
+            np.less(generator.random(chunk.shape), proba[sample : sample + _CHUNK], out=chunk)
     return label
 
 
@@ -136,11 +141,11 @@ def estimate_group_dependence(proba: np.ndarray, label: np.ndarray, code: np.nda
     is_first = np.diff(code, prepend=-1) > 0
     surprises -= np.maximum.accumulate(np.where(is_first, surprises, 0.0))  # within the group
     start = np.flatnonzero(is_first | (np.diff(np.floor(surprises), prepend=0) > 0))
-    part = np.repeat(np.arange(len(start)), np.diff(start, append=len(code)))
+    run = np.repeat(np.arange(len(start)), np.diff(start, append=len(code)))
     with np.errstate(divide="ignore"):  # of what is certain
         apart = -np.expm1(np.add.reduceat(np.log1p(-chance), start)).sum()
     together = np.maximum.reduceat(chance, start).sum()
-    distinct = len(np.unique(part * n_classes + label))
+    distinct = len(np.unique(run * n_classes + label))
     return float(np.clip((apart - distinct + 2) / (apart - together + 2), 0.0, 1.0))
 
 
@@ -166,19 +171,19 @@ def draw_by_sample(
     per_chunk = max(1, _CHUNK // max(n_draws, proba[0].size))
     for start in range(0, n, per_chunk):
         rows = slice(start, start + per_chunk)
-        part = proba[rows if samples is None else samples[rows]]
+        chunk_proba = proba[rows if samples is None else samples[rows]]
         uniform = generator.random(label[rows].shape)
         if shared is not None:
-            own = shared[0][shared[1][rows]]
-            np.copyto(uniform, own, where=~np.isnan(own))
-        if part.ndim == 1:
-            np.less(uniform, part[:, None], out=label[rows])
+            group_uniform = shared[0][shared[1][rows]]
+            np.copyto(uniform, group_uniform, where=~np.isnan(group_uniform))
+        if chunk_proba.ndim == 1:
+            np.less(uniform, chunk_proba[:, None], out=label[rows])
             continue
-        bounds = np.cumsum(part, axis=1, dtype=np.float64)
+        bounds = np.cumsum(chunk_proba, axis=1, dtype=np.float64)
         bounds /= bounds[:, -1:]  # so that the last possible class reaches exactly 1
         if bounds.shape[1] > _MANY_CLASSES:
-            for out, own, numbers in zip(label[rows], bounds, uniform, strict=True):
-                out[:] = own.searchsorted(numbers, side="right")
+            for out, group_uniform, numbers in zip(label[rows], bounds, uniform, strict=True):
+                out[:] = group_uniform.searchsorted(numbers, side="right")
         else:
             label[rows] = _count_below(bounds[:, :-1], uniform)
     return label

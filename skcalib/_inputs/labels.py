@@ -103,10 +103,10 @@ def _check_whole(y: np.ndarray, name: str, partner: str) -> None:
 def _encode_objects(y: np.ndarray, name: str, partner: str) -> tuple[np.ndarray, np.ndarray]:
     values = y.tolist()
     types = {type(value) for value in values}
-    if any(all(issubclass(one, kind) for one in types) for kind in _KINDS):
+    if any(all(issubclass(type_, kind) for type_ in types) for kind in _KINDS):
         return _encode_distinct(values)
-    floats = {one for one in types if issubclass(one, float | np.floating)}
-    if all(issubclass(one, Integral) and one is not bool for one in types - floats):
+    floats = {type_ for type_ in types if issubclass(type_, float | np.floating)}
+    if all(issubclass(type_, Integral) and type_ is not bool for type_ in types - floats):
         if not floats:
             return _encode_distinct(values)
         _check_whole(np.array([v if type(v) in floats else 0.0 for v in values]), name, partner)
@@ -120,9 +120,9 @@ def _encode_objects(y: np.ndarray, name: str, partner: str) -> tuple[np.ndarray,
                 "label type). Remove the samples without a label, or convert the labels to one "
                 "type."
             )
-    found = ", ".join(sorted(one.__name__ for one in types))
+    type_names = ", ".join(sorted(type_.__name__ for type_ in types))
     raise ValueError(
-        f"{name} must hold labels of one type; found a mix of {found} (Unknown label type). "
+        f"{name} must hold labels of one type; found a mix of {type_names} (Unknown label type). "
         "Convert them with .astype(str)."
     )
 

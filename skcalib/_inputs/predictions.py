@@ -130,20 +130,20 @@ class Predictions:
 
     def take(self, rows: Array) -> "Predictions":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
-        own = {
+        fields = {
             name: take_rows(value, rows)
             for name, value in vars(self).items()
             if name in _PER_ROW and value is not None
         }
-        weight = own["weight"]
+        weight = fields["weight"]
         total = array_namespace(weight).sum(weight)
         if self.is_on_host and self.weight.strides == (0,):  # no weights were passed
-            own["weight"] = np.broadcast_to(1 / len(weight), len(weight))  # 1/n to the last bit
+            fields["weight"] = np.broadcast_to(1 / len(weight), len(weight))  # 1/n to the last bit
         else:
-            own["weight"] = weight / total
+            fields["weight"] = weight / total
         if self.square is not None:
-            own["square"] = own["square"] / total**2
-        return replace(self, **own)
+            fields["square"] = fields["square"] / total**2
+        return replace(self, **fields)
 
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Outcomes drawn from the predictions, (size, n); they are independent but for groups."""
@@ -163,14 +163,14 @@ class Predictions:
             return replace(self, label=outcome)
         share = np.stack([1 - outcome, outcome])  # (2, n)
         label, row = np.nonzero(share)
-        part = share[label, row]
+        event_share = share[label, row]
         return replace(
             self,
             proba=self.proba[row],
             label=label.astype(np.int32),
-            weight=self.weight[row] * part,
-            square=self.squares[row] * part,
-            count=np.rint(self.count[row] * part).astype(np.int64),
+            weight=self.weight[row] * event_share,
+            square=self.squares[row] * event_share,
+            count=np.rint(self.count[row] * event_share).astype(np.int64),
         )
 
     @property
@@ -206,9 +206,9 @@ class Predictions:
         """
         if not self.is_on_host:  # sums on a device are not the same to the last bit anyway
             return self
-        known = self.proba if self.log_proba is None else self.log_proba
+        values = self.proba if self.log_proba is None else self.log_proba
         first = np.lexsort((self.weight, self.label))
-        rows = np.ascontiguousarray(known[first])
+        rows = np.ascontiguousarray(values[first])
         if rows.ndim == 2:  # compared as bytes, which any order may do
             rows = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
         return self.take(first[np.argsort(rows, kind="stable")])
@@ -247,8 +247,10 @@ class Predictions:
             share = float(weight.sum())
             hit = self.label[rows] == k
             given = None if self.given is None else self.given[rows]
-            part = _binary(self.proba[rows, k], hit, weight / share, given) if len(rows) else None
-            yield share, part
+            problem = (
+                _binary(self.proba[rows, k], hit, weight / share, given) if len(rows) else None
+            )
+            yield share, problem
 
     def iter_one_vs_rest(self) -> Iterator[tuple[float, "Predictions"]]:
         """Each class against the rest, with the class's share of the labels."""

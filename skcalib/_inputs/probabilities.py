@@ -64,9 +64,9 @@ def check_probabilities(
     """
     if is_forecast(y_proba) and not are_probably_probabilities(y_proba):
         check_not_forecast(y_proba, name)
-    kept = _probabilities_in_place(y_proba) if in_place else None
-    if kept is not None:
-        return kept
+    device_proba = _probabilities_in_place(y_proba) if in_place else None
+    if device_proba is not None:
+        return device_proba
     proba = as_array(y_proba, name)
     if proba.dtype.kind == "O":
         proba = numbers_of_objects(proba)
@@ -266,8 +266,8 @@ def _check_row_sums(
 
 def divide_by_sums(proba: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Divide the rows by their sums; those that miss 1 by at most `SUM_TOLERANCE` stay as is."""
-    kept = np.abs(total - 1) <= SUM_TOLERANCE
-    return proba if kept.all() else proba / np.where(kept, 1.0, total)[:, None]
+    is_normalized = np.abs(total - 1) <= SUM_TOLERANCE
+    return proba if is_normalized.all() else proba / np.where(is_normalized, 1.0, total)[:, None]
 
 
 def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
@@ -276,9 +276,9 @@ def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
     Those of more than two classes in single precision stay what they are. With `in_place`, arrays
     of other packages stay where they are, if they may (see `device`).
     """
-    kept = _logits_in_place(logits) if in_place else None
-    if kept is not None:
-        return kept
+    device_logits = _logits_in_place(logits) if in_place else None
+    if device_logits is not None:
+        return device_logits
     scores = as_array(logits, name)
     if scores.dtype.kind == "O":
         scores = numbers_of_objects(scores)

@@ -35,9 +35,11 @@ def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
     """The conditional error of forecasts, from the options of the metric."""
     kernel, weight, penalty = options["outcome_kernel"], data.weight, options["regularization"]
     form = "marginal" if data.given is None else "individual"
-    chosen = MatchingOptions(form, None, kernel, options["outcome_bandwidth"], estimator="biased")
-    check_matching(data, chosen)
-    error = MatchingError(data, **vars(replace(chosen, calibration="marginal")))
+    matching_options = MatchingOptions(
+        form, None, kernel, options["outcome_bandwidth"], estimator="biased"
+    )
+    check_matching(data, matching_options)
+    error = MatchingError(data, **vars(replace(matching_options, calibration="marginal")))
     pairs: Any = error.pairs_for(error.observed)
     index = np.arange(len(weight))
     embedded = pairs.forecast_pairs(index, index)  # ⟨μ_i, μ_j⟩
@@ -51,12 +53,12 @@ def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
         return cross_validated_norm(residuals, weight, gram=gram)
     quadratic = ridge_form(gram, weight, penalty or len(weight) ** -0.25)
     if options["debias"]:
-        own: Any = 1.0  # E ℓ(Y_i, Y_i)
+        diagonal: Any = 1.0  # E ℓ(Y_i, Y_i)
         if callable(kernel):
-            location, _, share = pairs.parts
+            location, _, share = pairs.components
             values = gram_diagonal(kernel, location.reshape(-1, 1)).reshape(location.shape)
-            own = np.einsum("nc,nc->n", values, share)
-        terms[index, index] -= error.scale**2 * (own - np.diagonal(embedded))
+            diagonal = np.einsum("nc,nc->n", values, share)
+        terms[index, index] -= error.scale**2 * (diagonal - np.diagonal(embedded))
     return float(np.sum(quadratic * terms))
 
 

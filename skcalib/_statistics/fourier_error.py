@@ -130,12 +130,12 @@ class FourierKernelError(Statistic):
         xp, (n_components, _) = array_namespace(self.frequencies), self.frequencies.shape
         features = empty_on(self.frequencies, (rows.shape[0], 2 * n_components), xp.float32)
         turns_per_unit = self.frequencies.T / (2 * math.pi)
-        for part in self._blocks(rows.shape[0]):
-            turns = self._matrix(rows[part]) @ turns_per_unit
+        for block in self._blocks(rows.shape[0]):
+            turns = self._matrix(rows[block]) @ turns_per_unit
             turns -= xp.round(turns)  # what is left is small enough for single precision
             phase = as_type(2 * math.pi * turns, xp.float32)
-            apply_out("cos", phase, out=features[part, :n_components])
-            apply_out("sin", phase, out=features[part, n_components:])
+            apply_out("cos", phase, out=features[block, :n_components])
+            apply_out("sin", phase, out=features[block, n_components:])
         scale = take_rows(self.data.weight, rows) / (self.largest * math.sqrt(n_components))
         features *= as_type(scale, xp.float32)[:, None]
         return features
@@ -156,8 +156,8 @@ class FourierKernelError(Statistic):
     def _expected(self, rows):
         """Expected sums of features by class, (K, 2D)."""
         waves, total = self.waves(rows), self._zeros(self.expected.shape)
-        for part in self._blocks(rows.shape[0]):
-            total += self._matrix(rows[part]).T @ doubles(waves[part, :])
+        for block in self._blocks(rows.shape[0]):
+            total += self._matrix(rows[block]).T @ doubles(waves[block, :])
         return total
 
     def start(self, n_draws):
@@ -176,8 +176,10 @@ class FourierKernelError(Statistic):
                 gaps[draws, ...] += self._class_sums(labels[block, draws], waves)
         if self.estimator == "unbiased":
             xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
-            for part in row_blocks(n, most, on=diagonal):
-                diagonal += xp.sum(take_labels(self._norms(rows[part]), labels[part, :]), axis=0)
+            for row_block in row_blocks(n, most, on=diagonal):
+                diagonal += xp.sum(
+                    take_labels(self._norms(rows[row_block]), labels[row_block, :]), axis=0
+                )
 
     def finish(self, sums):
         gaps, diagonal = sums
@@ -198,8 +200,8 @@ class FourierKernelError(Statistic):
             rows = order[start : start + _BLOCK]
             waves, matrix = self.waves(rows), self._matrix(rows)
             for row, gap in zip(signs, gaps, strict=True):
-                part = waves * row[rows, None].astype(np.float32)
-                gap += self._class_sums(label[rows], part)[0] - matrix.T @ part
+                flipped = waves * row[rows, None].astype(np.float32)
+                gap += self._class_sums(label[rows], flipped)[0] - matrix.T @ flipped
             diagonal += take_labels(self._norms(rows), label[rows]).sum()
         return self.finish((gaps, diagonal))
 
@@ -221,11 +223,11 @@ class FourierKernelError(Statistic):
     def _norms(self, rows):
         """(Σ w²) rᵀ M r of each label of some samples, (m, K): the norm of φ is 1."""
         matrix = similarity = self._matrix(rows)
-        own = 1.0
+        diagonal = 1.0
         if self.class_kernel is not None:
             similarity = matrix @ self.class_kernel
-            own = array_namespace(matrix).linalg.diagonal(self.class_kernel)
-        norms = own - 2 * similarity
+            diagonal = array_namespace(matrix).linalg.diagonal(self.class_kernel)
+        norms = diagonal - 2 * similarity
         norms += row_dots(similarity, matrix)[:, None]
         norms *= take_rows(self.data.squares, rows)[:, None]
         return norms

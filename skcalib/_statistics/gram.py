@@ -39,8 +39,8 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
                 index = arange_like(points, gram.shape[0])
                 is_other = index[:, None] != index
                 gram = xp.where(_expand_for_kernel(is_other, gram), gram, 0.0)
-            part = column_dots(_times(gram, flat[columns, :]), flat[rows, :])
-            total += (1 if i == j else 2) * doubles(part)
+            tile_sums = column_dots(_times(gram, flat[columns, :]), flat[rows, :])
+            total += (1 if i == j else 2) * doubles(tile_sums)
         if i == 0:
             announce_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
     return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
@@ -110,15 +110,15 @@ def gram_block_sums(
     per_tile = max(1, _SMALL_TILE // (block_size * _width(kernel, points)))
     tile = per_tile * block_size
     same_block = np.kron(np.eye(per_tile), 1 - np.eye(block_size))
-    parts = []
+    block_sums = []
     for i in range(0, n_blocks * block_size, tile):
         rows = slice(i, min(i + tile, n_blocks * block_size))
         gram, n_rows = np.asarray(kernel(points[rows], points[rows])), rows.stop - i
         gram = gram * _expand_for_kernel(same_block[:n_rows, :n_rows], gram)
         products = _times(gram, mass[rows].reshape(n_rows, -1)).reshape(mass[rows].shape)
         sums = np.einsum("nrc,nrc->nr", products, mass[rows])
-        parts.append(sums.reshape(-1, block_size, mass.shape[1]).sum(axis=1))
-    return np.concatenate(parts)
+        block_sums.append(sums.reshape(-1, block_size, mass.shape[1]).sum(axis=1))
+    return np.concatenate(block_sums)
 
 
 def gram_quadratic_forms(
@@ -155,7 +155,7 @@ def gram_diagonal(kernel: Kernel, points: Array) -> Array:
     """k(points_i, points_i), (n,)."""
     xp, n = array_namespace(points), points.shape[0]
     blocks = (points[i : min(i + _SMALL_TILE, n), :] for i in range(0, n, _SMALL_TILE))
-    return xp.concat([xp.linalg.diagonal(xp.asarray(kernel(some, some))) for some in blocks])
+    return xp.concat([xp.linalg.diagonal(xp.asarray(kernel(block, block))) for block in blocks])
 
 
 def gram_own_terms(kernel: Kernel, points: Array, mass: Array) -> Array:
@@ -163,7 +163,9 @@ def gram_own_terms(kernel: Kernel, points: Array, mass: Array) -> Array:
     if not isinstance(points, np.ndarray) or _width(kernel, points) == 1:
         return gram_diagonal(kernel, points)[:, None] * row_dots(mass, mass)
     pairs = ((points[i : i + 1], mass[i]) for i in range(len(points)))
-    return np.stack([row_dots(own @ np.asarray(kernel(p, p))[0, 0], own) for p, own in pairs])
+    return np.stack(
+        [row_dots(residual @ np.asarray(kernel(p, p))[0, 0], residual) for p, residual in pairs]
+    )
 
 
 def fourier_features(points: Array, frequencies: Array) -> Array:
@@ -201,15 +203,15 @@ def pivoted_cholesky(
     Points are added, the one with the largest weighted error first, until the error Σ_i w_i (k_ii −
     ⟨φ_i, φ_i⟩) is at most the tolerance, or there are `most`. Cost O(n d²), memory O(n d).
     """
-    rest = diagonal.astype(np.float64)
+    residual_diagonal = diagonal.astype(np.float64)
     features = np.zeros((len(points), min(most, len(points))))
     for d in range(features.shape[1]):
-        pivot = int(np.argmax(weight * rest))
-        if weight @ rest <= tolerance or rest[pivot] <= 0:
-            return features[:, :d], float(weight @ rest)
+        pivot = int(np.argmax(weight * residual_diagonal))
+        if weight @ residual_diagonal <= tolerance or residual_diagonal[pivot] <= 0:
+            return features[:, :d], float(weight @ residual_diagonal)
         column = np.asarray(kernel(points, points[pivot : pivot + 1]))[:, 0]
         column = column - features[:, :d] @ features[pivot, :d]
-        column /= np.sqrt(rest[pivot])
+        column /= np.sqrt(residual_diagonal[pivot])
         features[:, d] = column
-        rest = np.maximum(rest - column**2, 0.0)
-    return features, float(weight @ rest)
+        residual_diagonal = np.maximum(residual_diagonal - column**2, 0.0)
+    return features, float(weight @ residual_diagonal)

@@ -118,8 +118,8 @@ def check_kernel(kernel, points, *, may_be_matrices=False):
         )
     _check_diagonal(kernel, rows)
     n_tried = min(len(points), max(2, _TRIED // size) if is_of_matrices else _TRIED)
-    some = points[np.linspace(0, len(points) - 1, n_tried).astype(np.intp)]
-    values = np.asarray(kernel(some, some))
+    sample = points[np.linspace(0, len(points) - 1, n_tried).astype(np.intp)]
+    values = np.asarray(kernel(sample, sample))
     check_finite_kernel(values)
     if is_of_matrices:
         values = values.swapaxes(1, 2).reshape(n_tried * size, -1)
@@ -135,11 +135,11 @@ def _check_diagonal(kernel, rows):
     """
     if not hasattr(kernel, "diag"):
         return
-    own, equal = kernel.diag(rows), np.diagonal(kernel(rows, rows))
-    if not np.allclose(own, equal, rtol=1e-12, atol=0.0, equal_nan=True):
+    stated, equal = kernel.diag(rows), np.diagonal(kernel(rows, rows))
+    if not np.allclose(stated, equal, rtol=1e-12, atol=0.0, equal_nan=True):
         raise ValueError(
             "kernel must have the same value for a sample with itself as for two equal samples; "
-            f"found {float(own[0]):.6g} and {float(equal[0]):.6g}, as a WhiteKernel makes them. "
+            f"found {float(stated[0]):.6g} and {float(equal[0]):.6g}, as a WhiteKernel makes them. "
             "Leave the WhiteKernel out."
         )
 

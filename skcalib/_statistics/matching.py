@@ -63,9 +63,9 @@ class MatchingError(Statistic):
 
     def __init__(self, data, **options):
         self.data, self.pair_weight = data, pair_weight(data.weight)
-        self.options, self.chosen = options, MatchingOptions(**options)
-        self.estimator = self.chosen.estimator
-        self.has_known_law = self.chosen.method == "exact"
+        self.options, self.matching_options = options, MatchingOptions(**options)
+        self.estimator = self.matching_options.estimator
+        self.has_known_law = self.matching_options.method == "exact"
         self.forecast: Any = data.forecast if data.kind == "forecasts" else None
         self.scale = 1.0
         if self.forecast is not None and self.forecast.is_exchangeable:
@@ -73,14 +73,14 @@ class MatchingError(Statistic):
             size = pooled.shape[1] - 1
             self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
         self.observed = self.to_component_scale(data.outcome[None])[0]  # (n,)
-        self.mass = data.weight if self.chosen.is_of_pits else self.scale * data.weight
-        self.bandwidth = self.chosen.bandwidth
-        has_own = self.forecast is not None and self.chosen.kernel in ("rbf", "laplacian")
+        self.mass = data.weight if self.matching_options.is_of_pits else self.scale * data.weight
+        self.bandwidth = self.matching_options.bandwidth
+        has_own = self.forecast is not None and self.matching_options.kernel in ("rbf", "laplacian")
         self.has_median = False  # whether each vector of outcomes has a bandwidth of its own
         if self.bandwidth == "median":
-            self.has_median = has_own and not self.chosen.is_of_pits
-            self.bandwidth = PIT_BANDWIDTH if self.chosen.is_of_pits else 1.0
-        self.given = make_condition_kernel(data, self.forecast, self.chosen)
+            self.has_median = has_own and not self.matching_options.is_of_pits
+            self.bandwidth = PIT_BANDWIDTH if self.matching_options.is_of_pits else 1.0
+        self.given = make_condition_kernel(data, self.forecast, self.matching_options)
         self.features: Any = self._features()
         self.n_features = self.features.size if self.has_features else 1
         if self.has_features and not self.features.is_exact:
@@ -95,11 +95,11 @@ class MatchingError(Statistic):
     @property
     def largest_term(self) -> float | None:
         """A bound on the terms h_ij, if one is known."""
-        if callable(self.chosen.given_kernel):
+        if callable(self.matching_options.given_kernel):
             return None
-        if self.chosen.has_decision_kernel:
+        if self.matching_options.has_decision_kernel:
             return self.features.largest_term
-        return 2.0 * self.scale**2 if self.chosen.kernel in ("rbf", "laplacian") else None
+        return 2.0 * self.scale**2 if self.matching_options.kernel in ("rbf", "laplacian") else None
 
     @property
     def numbers_per_draw(self) -> int:
@@ -109,23 +109,23 @@ class MatchingError(Statistic):
 
     def _features(self) -> Any:
         """Features, or None where terms of pairs are faster or all that is known."""
-        data, chosen = self.data, self.chosen
+        data, matching_options = self.data, self.matching_options
         if data.kind == "classes":
-            return class_features(data, chosen)
+            return class_features(data, matching_options)
         shared = self.forecast, self.mass
-        if chosen.has_decision_kernel:
-            return decision_features(*shared, chosen)
-        if chosen.method == "fourier" and chosen.kernel == "laplacian":
-            return RandomWaves(*shared, self.given, chosen)
-        if chosen.kernel != "rbf":
+        if matching_options.has_decision_kernel:
+            return decision_features(*shared, matching_options)
+        if matching_options.method == "fourier" and matching_options.kernel == "laplacian":
+            return RandomWaves(*shared, self.given, matching_options)
+        if matching_options.kernel != "rbf":
             return None
         waves: Features
-        if chosen.is_of_pits:
+        if matching_options.is_of_pits:
             waves, most = UniformWaves(*shared, self.bandwidth), _MANY_FEATURES
         else:
-            waves = OutcomeWaves(*shared, is_rough=chosen.method == "fourier")
-            parts = waves.components
-            is_simple = parts is not None and parts.location.shape[1] == 1
+            waves = OutcomeWaves(*shared, is_rough=matching_options.method == "fourier")
+            components = waves.components
+            is_simple = components is not None and components.location.shape[1] == 1
             most = MOST_FEATURES if is_simple else _MANY_FEATURES
         observed = self.observed[None]
         waves.size = waves.counts(observed, self._bandwidths(observed))[1]
@@ -139,8 +139,8 @@ class MatchingError(Statistic):
 
     def pairs_for(self, value: np.ndarray) -> OutcomePairs | UniformPairs:
         """The terms of pairs; their bandwidth may depend on the outcomes (n,)."""
-        kernel = self.chosen.kernel
-        if self.chosen.is_of_pits:
+        kernel = self.matching_options.kernel
+        if self.matching_options.is_of_pits:
             return UniformPairs(self.forecast, kernel, self.bandwidth)
         return OutcomePairs(self.forecast, kernel, float(self._bandwidths(value[None])[0]))
 
@@ -156,7 +156,7 @@ class MatchingError(Statistic):
         if self.data.kind == "classes":
             return outcomes
         values = self.data.to_component_scale(outcomes)
-        if self.chosen.is_of_pits or not self.forecast._has_quantiles_only:
+        if self.matching_options.is_of_pits or not self.forecast._has_quantiles_only:
             return values
         return np.array([self.forecast._match_scale(value) for value in values])
 
@@ -192,8 +192,8 @@ class MatchingError(Statistic):
         # some draws lie far out, or close together: a grid of frequencies for fewer of them
         order = np.argsort(counts, kind="stable")
         sums = np.empty((2, len(values)))
-        for part in np.array_split(order, 2):
-            sums[:, part] = self._sums(values[part])
+        for half in np.array_split(order, 2):
+            sums[:, half] = self._sums(values[half])
         return sums
 
     def _sums_of_pairs(self, values):
@@ -237,20 +237,20 @@ class MatchingError(Statistic):
 
     def at_rows(self, rows: np.ndarray) -> "MatchingError":
         """The statistic of some samples, with all bandwidths as they are."""
-        part = copy(self)
+        subset = copy(self)
         for name in ("pairs", "_sums_of_forecasts"):
-            vars(part).pop(name, None)
-        part.data, part.observed = self.data.take(rows), self.observed[rows]
-        part.mass = self.mass[rows] / self.data.weight[rows].sum()
-        part.given = self.given._replace(points=self.given.points[rows], features=None)
-        part.chosen = replace(self.chosen, method="exact")
+            vars(subset).pop(name, None)
+        subset.data, subset.observed = self.data.take(rows), self.observed[rows]
+        subset.mass = self.mass[rows] / self.data.weight[rows].sum()
+        subset.given = self.given._replace(points=self.given.points[rows], features=None)
+        subset.matching_options = replace(self.matching_options, method="exact")
         if self.has_features and self.features.is_exact:
-            part.features = self.features.at_rows(rows, part.mass)
-            return part
-        part.bandwidth, part.has_median = float(self._bandwidths(self.observed[None])[0]), False
-        part.forecast = self.forecast[rows]
-        part.features = part._features()
-        return part
+            subset.features = self.features.at_rows(rows, subset.mass)
+            return subset
+        subset.bandwidth, subset.has_median = float(self._bandwidths(self.observed[None])[0]), False
+        subset.forecast = self.forecast[rows]
+        subset.features = subset._features()
+        return subset
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
         """w_i w_j h_ij for R vectors of outcomes (R, n), (R, n, n)."""
@@ -274,12 +274,12 @@ class ClassKernelErrors(Statistic):
 
     def __init__(self, data, calibration, **options):
         self.data, self.calibration = data, calibration
-        parts = [data]
+        problems = [data]
         if calibration == "marginal":
-            parts = [problem for _, problem in data.iter_one_vs_rest()]
+            problems = [problem for _, problem in data.iter_one_vs_rest()]
         elif calibration == "top-label":
-            parts = [data.confidence()]
-        self.errors = [SquaredKernelError(part, **options) for part in parts]
+            problems = [data.confidence()]
+        self.errors = [SquaredKernelError(problem_data, **options) for problem_data in problems]
 
     def _outcomes(self, labels):
         """The labels (R, n) of each problem."""
@@ -289,20 +289,20 @@ class ClassKernelErrors(Statistic):
         return [labels == np.argmax(self.data.proba, axis=1) if is_top_label else labels]
 
     def __call__(self, labels: np.ndarray) -> np.ndarray:
-        parts = zip(self.errors, self._outcomes(labels), strict=True)
-        return np.mean([error(own) for error, own in parts], axis=0)
+        pairs = zip(self.errors, self._outcomes(labels), strict=True)
+        return np.mean([error(outcomes) for error, outcomes in pairs], axis=0)
 
     def at_rows(self, rows: np.ndarray) -> "ClassKernelErrors":
         """The statistic of some samples, with the same bandwidths."""
-        part = copy(self)
-        part.data = self.data.take(rows)
-        part.errors = [error.on(error.data.take(rows)) for error in self.errors]
-        return part
+        subset = copy(self)
+        subset.data = self.data.take(rows)
+        subset.errors = [error.on(error.data.take(rows)) for error in self.errors]
+        return subset
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
         """w_i w_j h_ij for R vectors of labels (R, n), (R, n, n)."""
-        parts = zip(self.errors, self._outcomes(outcomes), strict=True)
-        return np.mean([_terms_of(error, own) for error, own in parts], axis=0)
+        pairs = zip(self.errors, self._outcomes(outcomes), strict=True)
+        return np.mean([_terms_of(error, values) for error, values in pairs], axis=0)
 
 
 def _terms_of(error, labels):

@@ -96,18 +96,22 @@ class MatchingOptions:
         """One loss, or a list of them; the rows of a matrix are no list of losses."""
         loss = self.loss
         is_list = isinstance(loss, list | tuple) and not (len(loss) and np.ndim(loss[0]) == 1)
-        return [as_loss(one) for one in (loss if is_list else [loss])]
+        return [as_loss(function) for function in (loss if is_list else [loss])]
 
 
 def check_form(calibration, forms):
     """Refuse a form of calibration that is for classes only, or for numbers only."""
     if calibration in forms:
         return
-    own, found, remedy = ("classes", "forecasts of a number", "class probabilities")
+    expected, actual, remedy = ("classes", "forecasts of a number", "class probabilities")
     if forms is CLASS_FORMS:
-        own, found, remedy = found, "class probabilities", "a forecast (see skcalib.forecasts)"
+        expected, actual, remedy = (
+            actual,
+            "class probabilities",
+            "a forecast (see skcalib.forecasts)",
+        )
     raise ValueError(
-        f"calibration={calibration!r} is for {own}; found {found}. Choose among "
+        f"calibration={calibration!r} is for {expected}; found {actual}. Choose among "
         f"{', '.join(map(repr, sorted(forms)))}, or pass {remedy}."
     )
 
@@ -151,11 +155,11 @@ def check_matching(data, options: MatchingOptions) -> None:
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
     if not is_of_classes:
         _check_of_forecasts(data, options)
-    for one in [] if options.loss is None else options.losses:
+    for decision in [] if options.loss is None else options.losses:
         if is_of_classes:
-            one.class_losses(data.classes, len(data.classes))
+            decision.class_losses(data.classes, len(data.classes))
         else:
-            one.check_is_of_numbers()
+            decision.check_is_of_numbers()
 
 
 def check_unused_options(options: Any, **allowed: tuple) -> None:
@@ -188,9 +192,11 @@ def _check_of_classes(options):
 def check_condition(calibration: str, given: Any) -> None:
     """Refuse an array of forms that have a condition of their own, and demand it of others."""
     if given is None and calibration in NEEDS_GIVEN:
-        what = "the group of each sample" if calibration == "group" else "features (n_samples, d)"
+        required = (
+            "the group of each sample" if calibration == "group" else "features (n_samples, d)"
+        )
         raise ValueError(
-            f"given must hold {what} for calibration={calibration!r}; found None. Pass it, or "
+            f"given must hold {required} for calibration={calibration!r}; found None. Pass it, or "
             "choose calibration='distribution', which is conditioned on the forecast."
         )
     if given is not None and calibration not in TAKES_GIVEN:
@@ -252,14 +258,14 @@ def _check_decision_kernel(data, options):
             "EnsembleForecast."
         )
     losses = options.losses if kernel in _NEED_LOSS else []
-    if kernel == "tanh" and not all(isinstance(one.loss, Real) for one in losses):
+    if kernel == "tanh" and not all(isinstance(decision.loss, Real) for decision in losses):
         raise ValueError(
             "loss must be a number, the threshold, or a list of numbers for kernel='tanh'; found "
             f"{loss!r:.80}. Use kernel='loss' for other losses."
         )
     if kernel == "loss":
-        for one in losses:
-            check_size_of_losses(one.outcome_losses(data.value))
+        for decision in losses:
+            check_size_of_losses(decision.outcome_losses(data.value))
 
 
 def check_moments(mean, std):

@@ -118,8 +118,8 @@ class OutcomeWaves(Features):
                 )
             else:
                 location, variance, weight = self.components
-                moved = location[rows] - origin
-                features -= mixture_waves(moved, variance[rows], weight[rows], step, count)
+                centred = location[rows] - origin
+                features -= mixture_waves(centred, variance[rows], weight[rows], step, count)
             features *= self.mass[rows]
             features *= root
             return features
@@ -153,14 +153,15 @@ class UniformWaves(Features):
 class RandomWaves(Features):
     """Outcomes and forecasts with the laplacian kernel, by waves of random frequencies.
 
-    The waves are multiplied by random waves of the points of `ConditionKernel`, so that with k = 1 the
+    The waves are multiplied by random waves of the points of `ConditionKernel`, so that with k = 1
+    the
     products of features have the mean k ℓ.
     """
 
     def __init__(
         self, forecast: Forecast, mass: np.ndarray, given: ConditionKernel, options: MatchingOptions
     ) -> None:
-        self.parts, self.mass = forecast.components(NODES), mass
+        self.components, self.mass = forecast.components(NODES), mass
         size, generator = options.n_components, np.random.default_rng(options.seed)
         self.size = 2 * size
         self.frequency = generator.standard_cauchy(size)  # of the bandwidth 1
@@ -168,21 +169,21 @@ class RandomWaves(Features):
         if given.bandwidth is not None:
             kernel, shape = options.given_kernel, (size, given.points.shape[1])
             family = KERNELS["exponential" if kernel == "wasserstein" else kernel]
-            chosen = random_frequencies(family, given.bandwidth, shape, generator)
-            self.turns = chosen / (2 * np.pi) @ given.points.T
+            frequencies = random_frequencies(family, given.bandwidth, shape, generator)
+            self.turns = frequencies / (2 * np.pi) @ given.points.T
 
     def make_feature_function(self, values, bandwidth):
         def rows_of(rows):
             features = [
-                self._features(value[rows], rows, self.frequency / one)
-                for value, one in zip(values, bandwidth, strict=True)
+                self._features(value[rows], rows, self.frequency / width)
+                for value, width in zip(values, bandwidth, strict=True)
             ]
             return np.array(features) * self.mass[rows]
 
         return rows_of
 
     def _features(self, value, rows, frequency):
-        location, variance, weight = (part[rows] for part in self.parts)
+        location, variance, weight = (component[rows] for component in self.components)
         turn = frequency[:, None] / (2 * np.pi)
         wave = _unit_wave(turn * value + self.turns[:, rows])
         for k in range(location.shape[1]):
@@ -217,8 +218,8 @@ class FeatureMap(Features):
 
     def make_feature_function(self, values, bandwidth):
         def rows_of(rows):
-            part = values[:, rows]  # (R, b)
-            features = self.at(part.ravel()).reshape(-1, *part.shape).transpose(1, 0, 2)
+            block = values[:, rows]  # (R, b)
+            features = self.at(block.ravel()).reshape(-1, *block.shape).transpose(1, 0, 2)
             return (features - self.mean[:, rows]) * self.mass[rows]
 
         return rows_of
@@ -243,7 +244,9 @@ def class_features(data, options: MatchingOptions) -> FeatureMap:
 
 def loss_table(losses: list[DecisionLoss], classes: np.ndarray) -> np.ndarray:
     """The losses of all actions for each class, for L losses divided by √L, (K, C)."""
-    table = np.concatenate([one.class_losses(classes, len(classes)) for one in losses], axis=1)
+    table = np.concatenate(
+        [decision.class_losses(classes, len(classes)) for decision in losses], axis=1
+    )
     check_size_of_losses(table)
     return table / np.sqrt(len(losses))
 
@@ -262,16 +265,16 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
         at = partial(feature_values, kernel, thresholds=thresholds, scale=None)
         largest_term = 1.0
     elif kernel == "tanh":
-        thresholds = np.array([one.loss for one in options.losses], dtype=np.float64)
+        thresholds = np.array([decision.loss for decision in options.losses], dtype=np.float64)
         at, largest_term = partial(_tanh, thresholds, options.bandwidth), 4.0
         mean = _mean_steps(forecast, thresholds, options.bandwidth)
     else:
         losses = options.losses
         at = partial(_losses_at, losses)
-        mean = np.concatenate([one.expected_losses(forecast).T for one in losses])
+        mean = np.concatenate([decision.expected_losses(forecast).T for decision in losses])
         mean /= np.sqrt(len(losses))
         check_size_of_losses(mean)
-        largest_term = None if any(callable(one.loss) for one in losses) else 2.0
+        largest_term = None if any(callable(decision.loss) for decision in losses) else 2.0
     return FeatureMap(at, mean, mass, largest_term)
 
 
@@ -324,7 +327,9 @@ def _column(threshold, scale, y):
 
 
 def _losses_at(losses, y):
-    return np.concatenate([one.outcome_losses(y).T for one in losses]) / np.sqrt(len(losses))
+    return np.concatenate([decision.outcome_losses(y).T for decision in losses]) / np.sqrt(
+        len(losses)
+    )
 
 
 def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast) -> float:
@@ -332,8 +337,8 @@ def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast)
     median = median_distance(value, weight, "cityblock")
     if median > 0:
         return median
-    parts = forecast.components(NODES)
-    spread = parts.variance.mean() + parts.location.var()
+    components = forecast.components(NODES)
+    spread = components.variance.mean() + components.location.var()
     return float(np.sqrt(spread)) or 1.0
 
 

@@ -88,8 +88,8 @@ class ConditionKernel(NamedTuple):
         if self.is_of_thresholds and len(self.points) > _FEW:
             total = np.sum(mass.sum(axis=2) ** 2, axis=1)
             distances = [
-                np.mean([distance_pair_sum(column, one) for column in self.points.T])
-                for one in mass
+                np.mean([distance_pair_sum(column, weights) for column in self.points.T])
+                for weights in mass
             ]
             return total - distances - diagonal, diagonal
         return gram_pair_sum(self.kernel, self.points, mass.transpose(2, 0, 1)), diagonal
@@ -167,8 +167,8 @@ def make_condition_kernel(data, forecast: Forecast, options: MatchingOptions) ->
 def _actions(data, forecast, losses):
     """The best action for each loss, (n, L)."""
     if forecast is not None:
-        return np.column_stack([one.best_for(forecast) for one in losses])
-    tables = [one.class_losses(data.classes, len(data.classes)) for one in losses]
+        return np.column_stack([decision.best_for(forecast) for decision in losses])
+    tables = [decision.class_losses(data.classes, len(data.classes)) for decision in losses]
     return np.column_stack(
         [argmin_first(class_expected_losses(data.matrix, table)) for table in tables]
     )

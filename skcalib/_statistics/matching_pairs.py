@@ -23,22 +23,24 @@ class OutcomePairs:
 
     def __init__(self, forecast: Forecast, kernel, bandwidth: float) -> None:
         self.kernel, self.bandwidth = kernel, bandwidth
-        parts = forecast.components(NODES)
-        if callable(kernel) and parts.variance.any():  # it takes single values only
-            parts = Forecast.components(forecast, NODES)
-        self.parts = Components(*(np.ascontiguousarray(part) for part in parts))
-        self.has_spread = bool(parts.variance.any())
+        components = forecast.components(NODES)
+        if callable(kernel) and components.variance.any():  # it takes single values only
+            components = Forecast.components(forecast, NODES)
+        self.components = Components(*(np.ascontiguousarray(array) for array in components))
+        self.has_spread = bool(components.variance.any())
         self.atoms = None
         if kernel in ("laplacian", "energy") and not self.has_spread:
-            self.atoms = MemberKernelMeans(kernel, bandwidth, parts.location, parts.weight)
+            self.atoms = MemberKernelMeans(
+                kernel, bandwidth, components.location, components.weight
+            )
 
     def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """c_ij, (a, b)."""
-        other = Components(*(part[columns] for part in self.parts))
+        other = Components(*(array[columns] for array in self.components))
         value = np.zeros((len(rows), len(columns)))
         size = max(1, _ENTRIES // value.size)
         for start in range(0, other.location.shape[1], size):
-            location, variance, weight = (part[:, start : start + size] for part in other)
+            location, variance, weight = (array[:, start : start + size] for array in other)
             means = self._means(rows, location.ravel(), variance.ravel())
             value += np.einsum("abc,bc->ab", means.reshape(len(rows), *weight.shape), weight)
         return value
@@ -47,13 +49,13 @@ class OutcomePairs:
         """E ℓ(Y_i, Z_j) for forecasts of some rows and normal Z_j, (a, b)."""
         if self.atoms is not None:
             return self.atoms.means(rows, location)
-        parts = Components(*(part[rows] for part in self.parts))
+        components = Components(*(array[rows] for array in self.components))
         value = np.zeros((len(rows), len(location)))
         size = max(1, _ENTRIES // value.size)
-        for start in range(0, parts.location.shape[1], size):
-            own, spread, weight = (part[:, start : start + size] for part in parts)
+        for start in range(0, components.location.shape[1], size):
+            centre, spread, weight = (array[:, start : start + size] for array in components)
             if callable(self.kernel):
-                values = np.asarray(self.kernel(own.reshape(-1, 1), location[:, None]))
+                values = np.asarray(self.kernel(centre.reshape(-1, 1), location[:, None]))
                 values = values.reshape(len(rows), -1, len(location))
                 value += np.einsum("acb,ac->ab", values, weight)
                 continue
@@ -61,18 +63,20 @@ class OutcomePairs:
             if self.has_spread:
                 spread = spread[:, :, None]
                 deviation = np.sqrt(spread if variance is None else spread + variance)
-            value += expected_kernel(self.kernel, self.bandwidth, own, deviation, weight, location)
+            value += expected_kernel(
+                self.kernel, self.bandwidth, centre, deviation, weight, location
+            )
         return value
 
     def points(self, values: np.ndarray) -> np.ndarray:
         """The outcomes (R, n) as all other methods take them."""
         return values
 
-    def _kernel_of(self, own, other):
+    def _kernel_of(self, values, other):
         """ℓ of outcomes (a,) and (b,), (a, b)."""
         if callable(self.kernel):
-            return np.array(self.kernel(own[:, None], other[:, None]), dtype=np.float64)
-        return smoothed_kernel(self.kernel, own[:, None] - other, None, self.bandwidth)
+            return np.array(self.kernel(values[:, None], other[:, None]), dtype=np.float64)
+        return smoothed_kernel(self.kernel, values[:, None] - other, None, self.bandwidth)
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
@@ -80,10 +84,10 @@ class OutcomePairs:
 
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i), (a, b)."""
-        own, other = value[rows], value[columns]
-        pairs = self._kernel_of(own, other)
+        row_values, other = value[rows], value[columns]
+        pairs = self._kernel_of(row_values, other)
         pairs -= self._means(rows, other)
-        pairs -= self._means(columns, own).T
+        pairs -= self._means(columns, row_values).T
         return pairs
 
 
@@ -136,18 +140,18 @@ class UniformPairs:
             value[:, start : start + size] = np.einsum("akb,k->ab", values, rows.share)
         return value[rows.which][:, columns.which]
 
-    def _kernel_of(self, own, other):
+    def _kernel_of(self, intervals, other):
         """The mean of ℓ over two intervals, (a, 2) and (b, 2), (a, b)."""
         if callable(self.kernel):
-            return self._kernel_means(_nodes_of(*own.T), _nodes_of(*other.T))
-        ends = own[:, :1], own[:, 1:], other[:, 0], other[:, 1]
+            return self._kernel_means(_nodes_of(*intervals.T), _nodes_of(*other.T))
+        ends = intervals[:, :1], intervals[:, 1:], other[:, 0], other[:, 1]
         return interval_mean(self.kernel, self.bandwidth, *ends)
 
-    def _means(self, own):
+    def _means(self, intervals):
         """E ℓ(U, u), (a,)."""
         if callable(self.kernel):
-            return self._kernel_means(_nodes_of(*own.T), self.uniform)[:, 0]
-        low, high = own.T
+            return self._kernel_means(_nodes_of(*intervals.T), self.uniform)[:, 0]
+        low, high = intervals.T
         return interval_mean(self.kernel, self.bandwidth, low, high, np.zeros(1), np.ones(1))
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
@@ -157,5 +161,9 @@ class UniformPairs:
 
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """ℓ(u_i, u_j) − E ℓ(U, u_j) − E ℓ(u_i, U), (a, b)."""
-        own, other = value[rows], value[columns]
-        return self._kernel_of(own, other) - self._means(own)[:, None] - self._means(other)
+        row_intervals, other = value[rows], value[columns]
+        return (
+            self._kernel_of(row_intervals, other)
+            - self._means(row_intervals)[:, None]
+            - self._means(other)
+        )

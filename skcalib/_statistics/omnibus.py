@@ -63,21 +63,23 @@ class Omnibus(Statistic):
         return Omnibus(data, self.kernel_error.on(data), self.kernel_method)
 
     def __call__(self, labels):
-        return np.column_stack([one(labels) for one in self.components.values()])
+        return np.column_stack([component(labels) for component in self.components.values()])
 
     def start(self, n_draws):
-        return {name: one.start(n_draws) for name, one in self.components.items()}
+        return {name: component.start(n_draws) for name, component in self.components.items()}
 
     def add(self, sums, rows, labels):
-        for name, one in self.components.items():
-            one.add(sums[name], rows, labels)
+        for name, component in self.components.items():
+            component.add(sums[name], rows, labels)
 
     def finish(self, sums):
-        values = [one.finish(sums[name]) for name, one in self.components.items()]
+        values = [component.finish(sums[name]) for name, component in self.components.items()]
         return np.column_stack(values)
 
     def of_signs(self, signs):
-        return np.column_stack([one.of_signs(signs) for one in self.components.values()])
+        return np.column_stack(
+            [component.of_signs(signs) for component in self.components.values()]
+        )
 
     def combined(self, value, values):
         """The evidence of all components together, for each row of values (B + 1, C).
@@ -87,9 +89,9 @@ class Omnibus(Statistic):
         multiplied by one plus the distance to the next value, in standard deviations.
         """
         p_values, distance = np.empty((2, *values.shape))
-        for c, one in enumerate(self.components.values()):
+        for c, component in enumerate(self.components.values()):
             p_values[:, c], distance[:, c] = pooled_p_values(
-                values[:, c], one.is_signed, one.resolution
+                values[:, c], component.is_signed, component.resolution
             )
         # adjusted for their number: the share of rows whose smallest p-value is as small
         smallest = np.sort(p_values.min(axis=1))
@@ -108,19 +110,19 @@ class SeveralBandwidths(Omnibus):
     """The squared kernel errors with several bandwidths, (R, C), which count alike."""
 
     def __init__(self, errors: dict[str, Statistic], kernel_method: str) -> None:
-        found = list(errors.values())
-        self.data, self.components, self.kernel_method = found[0].data, errors, kernel_method
-        self.n_columns, self.weights = len(found), [1.0] * len(found)
-        self.depends_on_order = found[0].depends_on_order
-        self.takes_counts, self.adds_up = found[0].takes_counts, found[0].adds_up
+        error_list = list(errors.values())
+        self.data, self.components, self.kernel_method = error_list[0].data, errors, kernel_method
+        self.n_columns, self.weights = len(error_list), [1.0] * len(error_list)
+        self.depends_on_order = error_list[0].depends_on_order
+        self.takes_counts, self.adds_up = error_list[0].takes_counts, error_list[0].adds_up
 
     @property
     def numbers_per_draw(self) -> int:
-        held = [one.numbers_per_draw for one in self.components.values()]
+        held = [component.numbers_per_draw for component in self.components.values()]
         return sum(held) if self.adds_up else max(held)
 
     def on(self, data: Predictions) -> "SeveralBandwidths":
-        errors = {name: one.on(data) for name, one in self.components.items()}
+        errors = {name: error.on(data) for name, error in self.components.items()}
         return SeveralBandwidths(errors, self.kernel_method)
 
 
@@ -164,9 +166,9 @@ class PooledKernelError(ResidualStatistic):
     """
 
     def __init__(self, data: Predictions, *, kernel: Any, bandwidth: float | str) -> None:
-        chosen = resolve_bandwidth(data, kernel, bandwidth)
-        super().__init__(data, kernel=kernel, bandwidth=chosen)
-        self.length = max(chosen, SMALLEST_BANDWIDTH) / KERNELS[kernel].per_probability
+        resolved = resolve_bandwidth(data, kernel, bandwidth)
+        super().__init__(data, kernel=kernel, bandwidth=resolved)
+        self.length = max(resolved, SMALLEST_BANDWIDTH) / KERNELS[kernel].per_probability
         self.cells = BinnedResiduals(data.proba, data.weight, data.squares, data.label, _MOST_CELLS)
         self.points = self.cells.expected / self.cells.mass
 

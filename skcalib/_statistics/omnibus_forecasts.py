@@ -85,11 +85,11 @@ class ForecastOmnibus(Omnibus):
         self.components |= {"pit": error, "bias_and_spread": BiasAndSpread(error)}
         self.weights = [0.5 if name == "skce" else 1.0 for name in self.components]
         self.n_columns = len(self.components)
-        self.least_batches = max(one.least_batches for one in self.components.values())
+        self.least_batches = max(component.least_batches for component in self.components.values())
 
     @property
     def numbers_per_draw(self) -> int:
-        return max(one.numbers_per_draw for one in self.components.values())
+        return max(component.numbers_per_draw for component in self.components.values())
 
     def on(self, data: Any) -> "ForecastOmnibus":
         return ForecastOmnibus(data)

@@ -107,8 +107,8 @@ class ScoreExcess(ResidualStatistic):
         return np.zeros(n_draws)
 
     def add(self, sums, rows, labels):
-        for part in iter_cache_blocks(labels, self.data):
-            sums += take_labels(self._excess(rows[part]), labels[part]).sum(axis=0)
+        for block in iter_cache_blocks(labels, self.data):
+            sums += take_labels(self._excess(rows[block]), labels[block]).sum(axis=0)
 
     def finish(self, sums):
         return sums
@@ -189,8 +189,8 @@ class ClasswiseScoreTest(ResidualStatistic):
         of_part = self._unlikely_updates if self.is_mostly_certain else self._labels
         n_draws = labels.shape[1]
         # all cells are added up for each part: it has at least as many samples as classes
-        for part in iter_cache_blocks(labels, self.data, fewest=self.n_columns):
-            for sum_, cell, values in of_part(rows[part], labels[part], sums):
+        for block in iter_cache_blocks(labels, self.data, fewest=self.n_columns):
+            for sum_, cell, values in of_part(rows[block], labels[block], sums):
                 sum_ += np.bincount(cell, values, sum_.size).reshape(n_draws, -1)
 
     def _labels(self, rows, labels, sums):
@@ -265,17 +265,17 @@ class BinnedResiduals:
         return np.add.reduceat(signs[:, self.order] * residuals, self.start, axis=1)
 
     @cached_property
-    def places(self):
+    def positions(self):
         """Where each sample is among the sorted ones, and the cell of each of these."""
         n = len(self.proba)
-        place = np.empty(n, np.intp)
-        place[self.order] = np.arange(n)
-        return place, np.repeat(np.arange(len(self.start)), np.diff(self.start, append=n))
+        position = np.empty(n, np.intp)
+        position[self.order] = np.arange(n)
+        return position, np.repeat(np.arange(len(self.start)), np.diff(self.start, append=n))
 
     def add(self, sums, rows, hits):
         """Add hits (m, R) of the samples `rows`, less the likelier outcomes, to (cells, R)."""
-        place, cell = self.places
-        at = place[rows]
+        position, cell = self.positions
+        at = position[rows]
         change, weight = hits - self.likely[at, None], self.weight[at]
         if self.has_equal_weights:  # whole numbers, whose sums are exact
             change, weight = change.astype(np.float32), np.ones(len(rows), np.float32)
@@ -339,8 +339,8 @@ class MultiResolutionGaps(ResidualStatistic):
             for width in range(2, min(n_groups, _WIDEST) + 1):
                 merged = merged[:, :-1] + gaps[:, width - 1 :]
                 merged_variance = merged_variance[:-1] + variance[width - 1 :]
-                one = merged**2 / (merged_variance + self.one_label)
-                peak = np.maximum(peak, one.max(axis=1))
+                gap_square = merged**2 / (merged_variance + self.one_label)
+                peak = np.maximum(peak, gap_square.max(axis=1))
             tail = chdtrc(n_filled, squares.sum(axis=1))
             largest = np.maximum(largest, -np.log(np.maximum(tail, _SMALLEST)))
             largest = np.maximum(largest, -log_ndtr(-np.sqrt(peak)) - np.log(2 * n_filled))

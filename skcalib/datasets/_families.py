@@ -174,8 +174,8 @@ def make_dirichlet_family(
     M2 0.086
     M3 0.016
     """
-    what = f"n_samples={n_samples} with n_classes={n_classes}"
-    check_memory(24.0 * n_samples * n_classes, what, "Choose fewer.")
+    size_text = f"n_samples={n_samples} with n_classes={n_classes}"
+    check_memory(24.0 * n_samples * n_classes, size_text, "Choose fewer.")
     rng = check_random_state(random_state)
     y_proba = rng.dirichlet(np.full(n_classes, 0.1), size=n_samples)
     if model == "M1":

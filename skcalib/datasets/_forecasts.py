@@ -232,11 +232,13 @@ def make_forecasts(
     truth: Any
     if problem == "counts":
         mean = 10.0 ** rng.uniform(size=n_samples)
-        own = overdispersion if forecast_overdispersion is None else forecast_overdispersion
-        forecast = DistributionForecast(_counts(mean, own))
+        predicted_dispersion = (
+            overdispersion if forecast_overdispersion is None else forecast_overdispersion
+        )
+        forecast = DistributionForecast(_counts(mean, predicted_dispersion))
         truth = DistributionForecast(_counts(mean, overdispersion))
-        drawn = truth.dist.rvs(random_state=rng)  # a number, of one sample
-        y_true = np.atleast_1d(drawn).astype(np.float64)
+        outcomes = truth.dist.rvs(random_state=rng)  # a number, of one sample
+        y_true = np.atleast_1d(outcomes).astype(np.float64)
     elif problem == "spatial":
         mean, std = _draw_mean_and_std(n_samples, rng)
         forecast = GaussianForecast(mean, std)
@@ -255,14 +257,14 @@ def make_forecasts(
         if problem == "zero-inflated":
             y_true = np.maximum(y_true, 0.0)
             forecast, truth = (
-                DistributionForecast(_CensoredNormal(one.loc, one.scale))
-                for one in (forecast, truth)
+                DistributionForecast(_CensoredNormal(unit_std.loc, unit_std.scale))
+                for unit_std in (forecast, truth)
             )
     else:
-        mean, one = rng.standard_normal(n_samples), np.ones(n_samples)
-        truth = GaussianForecast(mean, one)
+        mean, unit_std = rng.standard_normal(n_samples), np.ones(n_samples)
+        truth = GaussianForecast(mean, unit_std)
         y_true = mean + rng.standard_normal(n_samples)
-        forecast = _make_forecaster(problem, mean, one, rng)
+        forecast = _make_forecaster(problem, mean, unit_std, rng)
     extra = [positions] * return_positions + [truth] * return_true_forecast
     return y_true, forecast, *extra
 
@@ -272,15 +274,15 @@ def _draw_mean_and_std(n_samples, rng):
     return rng.standard_normal(n_samples), 4.0 ** -rng.uniform(size=n_samples)
 
 
-def _make_forecaster(problem, mean, one, rng):
+def _make_forecaster(problem, mean, unit_std, rng):
     """Forecasts of outcomes N(mean, 1) by one who knows the means, or less."""
     if problem == "unfocused":
         confused = mean + rng.choice([-1.0, 1.0], size=len(mean))
         both = np.column_stack([mean, confused])
         return GaussianMixtureForecast(both, np.ones_like(both), np.array([0.5, 0.5]))
     if problem == "climatological":
-        return GaussianForecast(0 * one, np.sqrt(2.0) * one)
-    return GaussianForecast(mean if problem == "ideal" else -mean, one)
+        return GaussianForecast(0 * unit_std, np.sqrt(2.0) * unit_std)
+    return GaussianForecast(mean if problem == "ideal" else -mean, unit_std)
 
 
 def _counts(mean, overdispersion):

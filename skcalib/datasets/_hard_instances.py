@@ -166,8 +166,8 @@ def make_hard_instance(
         share = np.full(n_points, 1 / n_points)
     else:
         check_separation(alpha, separation)
-        moved = alpha + separation
-        y_proba = 0.5 + np.array([-alpha, -moved, moved, alpha])
+        shifted_alpha = alpha + separation
+        y_proba = 0.5 + np.array([-alpha, -shifted_alpha, shifted_alpha, alpha])
         share = np.array([0.5, alpha, alpha, 0.5]) / (1 + 2 * alpha)
         true_proba = np.array([0.5 - alpha, 1.0, 0.0, 0.5 + alpha])
         if problem == "far":

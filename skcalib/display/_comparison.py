@@ -141,12 +141,13 @@ class ComparisonDisplay(Display):
             The display, drawn.
         """
         responses = {
-            name: response_of(one, X, takes_classes=True) for name, one in estimators.items()
+            name: response_of(estimator, X, takes_classes=True)
+            for name, estimator in estimators.items()
         }
         classes = check_same_classes(
             {name: data_args.get("labels") for name, (_, data_args) in responses.items()}
         )
-        predicted = {name: one for name, (one, _) in responses.items()}
+        predicted = {name: estimator for name, (estimator, _) in responses.items()}
         return cls.from_predictions(y, predicted, labels=classes, **options)
 
     @classmethod

@@ -44,7 +44,7 @@ _N_PLACES = 201
 class ReliabilityBand(NamedTuple):
     """Where a curve lies with the probability `level`, at each place."""
 
-    places: np.ndarray
+    positions: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     kind: str
@@ -142,7 +142,7 @@ class CurveMethod(ABC):
     metric: ClassVar[str]
     measure: ClassVar[str]
 
-    places: np.ndarray  # of the bands
+    positions: np.ndarray  # of the bands
     share: np.ndarray | None = None  # of bins
     ends: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -181,14 +181,14 @@ class CurveMethod(ABC):
         if kind is None:
             return None
         if kind == "confidence":
-            return ReliabilityBand(self.places, *self.bounds(self.label, tail), kind, level)
+            return ReliabilityBand(self.positions, *self.bounds(self.label, tail), kind, level)
         generator = np.random.default_rng(random_state.randint(2**31 - 1))
         curves = [
             self.curve_at_bands(self.predictions.simulate_outcomes(generator, 1)[0])
             for _ in range(n_resamples)
         ]
         lower, upper = np.quantile(curves, [tail, 1 - tail], axis=0)
-        return ReliabilityBand(self.places, lower, upper, kind, level)
+        return ReliabilityBand(self.positions, lower, upper, kind, level)
 
     def grid(self, n: int) -> np.ndarray:
         """0, 1 and evenly spaced places between them on the scale, of which there are n."""
@@ -210,7 +210,7 @@ class Isotonic(CurveMethod):
     def __init__(self, predictions: Predictions, error: float, scale: str) -> None:
         super().__init__(predictions, error, scale)
         self.points, self.level = np.unique(self.proba, return_inverse=True)
-        self.places = np.unique(np.clip(self.grid(_N_PLACES), self.proba[0], self.proba[-1]))
+        self.positions = np.unique(np.clip(self.grid(_N_PLACES), self.proba[0], self.proba[-1]))
 
     def table(self, outcome, power=1):
         """The weight of each label at each distinct prediction, (2, m)."""
@@ -222,11 +222,11 @@ class Isotonic(CurveMethod):
         return isotonic_knots(self.points, self.table(outcome))
 
     def curve_at_bands(self, outcome):
-        return np.interp(self.places, *self.curve(outcome))
+        return np.interp(self.positions, *self.curve(outcome))
 
     def bounds(self, outcome, tail):
         table = LabelWeights(self.points, self.table(outcome), self.table(outcome, power=2))
-        lower, upper = increasing_rate_bounds(table, self.places, tail)
+        lower, upper = increasing_rate_bounds(table, self.positions, tail)
         fit = self.curve_at_bands(outcome)  # outside of the bounds only if no increasing curve fits
         return np.minimum(lower, fit), np.maximum(upper, fit)
 
@@ -251,7 +251,7 @@ class Binned(CurveMethod):
         self.predicted = binned_means(self.bins, self.proba, self.weight)
         self.count = self.share**2 / np.bincount(self.bins, self.weight**2)
         # a NaN behind each bin keeps the bands of bins apart
-        self.places = np.column_stack([begin, end, end]).ravel()
+        self.positions = np.column_stack([begin, end, end]).ravel()
 
     def means(self, outcome):
         return binned_means(self.bins, outcome, self.weight)
@@ -284,30 +284,30 @@ class Smooth(CurveMethod):
     ) -> None:
         super().__init__(predictions, error, scale)
         self.bandwidth = max(error if bandwidth is None else bandwidth, SMALLEST_BANDWIDTH)
-        self.places = np.union1d(self.grid(_N_PLACES), self.proba[[0, -1]])
-        behind = np.searchsorted(self.proba, self.places)
+        self.positions = np.union1d(self.grid(_N_PLACES), self.proba[[0, -1]])
+        behind = np.searchsorted(self.proba, self.positions)
         neighbours = np.stack([np.maximum(behind - 1, 0), np.minimum(behind, len(self.proba) - 1)])
-        distance = np.abs(self.proba[neighbours] - self.places).min(axis=0)
+        distance = np.abs(self.proba[neighbours] - self.positions).min(axis=0)
         self.is_near = distance <= _REACH * self.bandwidth
 
-        near = self.places[self.is_near]
+        near = self.positions[self.is_near]
         self.density = smoothed_mass_at(self.proba, self.weight, self.bandwidth, near)
         self.cell = np.minimum((self.proba * _CELLS).astype(np.intp), _CELLS - 1)
 
     def _rates(self, points, mass):
-        rate, near = np.full(len(self.places), np.nan), self.places[self.is_near]
+        rate, near = np.full(len(self.positions), np.nan), self.positions[self.is_near]
         rate[self.is_near] = smoothed_rates(points, mass, self.density, self.bandwidth, near)
         return rate
 
     def curve(self, outcome):
-        return self.places, self._rates(self.proba, self.weight * (outcome - self.proba))
+        return self.positions, self._rates(self.proba, self.weight * (outcome - self.proba))
 
     def curve_at_bands(self, outcome):
         mass = np.bincount(self.cell, self.weight * (outcome - self.proba), _CELLS)
         return self._rates((np.arange(_CELLS) + 0.5) / _CELLS, mass)
 
     def bounds(self, outcome, tail):
-        count = smoothed_counts(self.proba, self.weight, self.bandwidth, self.places)
+        count = smoothed_counts(self.proba, self.weight, self.bandwidth, self.positions)
         rate = self.curve(outcome)[1]
         lower, upper = rate_bounds(np.nan_to_num(rate), count, tail)
         lower[~self.is_near] = upper[~self.is_near] = np.nan

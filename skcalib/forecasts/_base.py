@@ -506,9 +506,9 @@ class Forecast(ABC):
     def _outcomes(self, y: ArrayLike) -> np.ndarray:
         return check_outcomes(y, len(self), "y")
 
-    def _raise_unknown(self, what: str, why: str, remedy: str) -> NoReturn:
+    def _raise_unknown(self, attribute: str, why: str, remedy: str) -> NoReturn:
         name = type(self).__name__
-        raise ValueError(f"{what} is not known for this forecast: {name} {why}. {remedy}")
+        raise ValueError(f"{attribute} is not known for this forecast: {name} {why}. {remedy}")
 
     @abstractmethod
     def _ppf(self, level: np.ndarray) -> np.ndarray:

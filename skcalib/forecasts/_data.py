@@ -107,11 +107,11 @@ class ForecastData:
         """
         if not self.forecast.is_exchangeable:
             return replace(self, value=outcome)
-        places = self.pool_label_weights()
-        rows = np.arange(len(places))
-        value = places[rows, outcome]
-        places[rows, outcome] = self.value
-        return replace(self, value=value, forecast=EnsembleForecast(places[:, 1:]))
+        pooled_rows = self.pool_label_weights()
+        rows = np.arange(len(pooled_rows))
+        value = pooled_rows[rows, outcome]
+        pooled_rows[rows, outcome] = self.value
+        return replace(self, value=value, forecast=EnsembleForecast(pooled_rows[:, 1:]))
 
     @property
     def labels(self) -> None:

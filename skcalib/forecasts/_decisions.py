@@ -254,21 +254,21 @@ class DecisionLoss:
         action : ndarray of shape (n_samples,)
             From 0 to n_actions − 1.
         """
-        known = list(range(n_actions)) if self.actions is None else self.actions.tolist()
+        names = list(range(n_actions)) if self.actions is None else self.actions.tolist()
         values = as_labels(action, "action") if np.ndim(action) else np.array([action])
         if values.ndim != 1 or len(values) not in (1, n_samples):
             raise ValueError(
                 f"action must be one action, or one for each of the {n_samples} samples; found "
                 f"shape {values.shape}. Pass what bayes_action returns."
             )
-        place = {name: k for k, name in enumerate(known)}
-        unknown = [value for value in values.tolist() if value not in place]
+        code_of = {name: k for k, name in enumerate(names)}
+        unknown = [value for value in values.tolist() if value not in code_of]
         if unknown:
             raise ValueError(
-                f"action must be among those that have losses, {format_values(known)}; found "
+                f"action must be among those that have losses, {format_values(names)}; found "
                 f"{unknown[0]!r}. Pass what bayes_action returns."
             )
-        numbers = np.array([place[value] for value in values.tolist()], dtype=np.intp)
+        numbers = np.array([code_of[value] for value in values.tolist()], dtype=np.intp)
         return np.broadcast_to(numbers, (n_samples,))
 
     def _call_loss(self, y):
@@ -284,11 +284,11 @@ class DecisionLoss:
                 for k, column in enumerate(columns):
                     values[:, k] = column
         if not is_right or not np.isfinite(values).all():
-            found = values.shape if self.actions is None else [column.shape for column in columns]
+            shape = values.shape if self.actions is None else [column.shape for column in columns]
             raise ValueError(
                 "loss must return the finite losses of all actions, of shape (m, n_actions) for "
                 "outcomes of shape (m,), or of one action, of shape (m,), if actions are given; "
-                f"found {found} for m = {len(y)}, or values that are not finite. Use "
+                f"found {shape} for m = {len(y)}, or values that are not finite. Use "
                 "np.column_stack([loss_of_action_0(y), loss_of_action_1(y)])."
             )
         return values
@@ -315,7 +315,8 @@ def _number_classes(classes, threshold):
     if values.dtype.kind not in "iuf" or not values.min() <= threshold < values.max():
         raise ValueError(
             "loss must be a number with classes on both sides of it, as it is held against the "
-            f"classes themselves; found {threshold!r} and the classes {format_values(classes)}. To act "
+            f"classes themselves; found {threshold!r} and the classes {format_values(classes)}. To "
+            "act "
             "where the probability of the second class exceeds t, pass [[0, 1 - t], [t, 0]]."
         )
     return values
@@ -324,8 +325,8 @@ def _number_classes(classes, threshold):
 def _split_nodes(forecast, breakpoints):
     """Locations and weights (n, c) for integrals of the quantile function, in pieces."""
     if not len(breakpoints):
-        parts = Forecast.components(forecast)
-        return parts.location, parts.weight
+        components = Forecast.components(forecast)
+        return components.location, components.weight
     at_breakpoints = forecast.cdf(np.tile(breakpoints, (len(forecast), 1)))
     levels, weight = split_nodes(at_breakpoints, _NODES)
     is_inner = (levels > 0) & (levels < 1)  # rounding may reach the ends, where nothing is left
@@ -363,28 +364,30 @@ def check_loss(loss: Any) -> Any:
         return float(loss)
     is_array = loss is not None and not isinstance(loss, bool)
     values = numbers_of_objects(as_array(loss, "loss") if is_array else np.empty(0))
-    found = f"{loss!r:.80}"
+    problem = f"{loss!r:.80}"
     if values.ndim == 2 and values.size > 0 and values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
             values = values.astype(np.float64)
         is_finite = np.isfinite(values).all(axis=1)
         if is_finite.all():
             return values
-        found = f"NaN or infinity for action {int(np.argmin(is_finite))}"
+        problem = f"NaN or infinity for action {int(np.argmin(is_finite))}"
     raise ValueError(
         "loss must be a finite matrix with one row for each action and one column for each class, "
         "a finite number (a threshold), or a callable that returns the losses of all actions; "
-        f"found {found}. Use np.array([[...], [...]]), with large numbers for what must not happen."
+        f"found {problem}. Use np.array([[...], [...]]), with large numbers for what must not "
+        "happen."
     )
 
 
 def check_actions(actions: Any) -> np.ndarray:
     """Names of actions, each of them once."""
     names = as_labels(actions, "actions")
-    known = names.tolist()
-    if names.ndim != 1 or not known or len(set(known)) < len(known):
+    action_list = names.tolist()
+    if names.ndim != 1 or not action_list or len(set(action_list)) < len(action_list):
         raise ValueError(
-            f"actions must list each action once; found {format_values(np.ravel(names))}. Pass one name "
+            f"actions must list each action once; found {format_values(np.ravel(names))}. Pass one "
+            "name "
             "for each action."
         )
     return names
@@ -516,10 +519,10 @@ def expected_loss(
         expected = decision.expected_losses(as_forecast(y_proba, name="y_proba"))
     else:
         expected = _class_expected_losses(y_proba, decision, labels)
-    chosen = (
+    action_index = (
         argmin_first(expected) if action is None else decision.action_codes(action, *expected.shape)
     )
-    return expected[np.arange(len(expected)), chosen]
+    return expected[np.arange(len(expected)), action_index]
 
 
 def _class_expected_losses(y_proba, decision, labels):

@@ -118,8 +118,8 @@ class AffineForecast(Forecast):
         atoms = self.base._atoms()
         return None if atoms is None else self._shift_components(atoms)
 
-    def _shift_components(self, parts: Components) -> Components:
-        location, variance, weight = parts
+    def _shift_components(self, components: Components) -> Components:
+        location, variance, weight = components
         return Components(self._from_base(location), self.factor[:, None] ** 2 * variance, weight)
 
     def _sort_keys(self) -> list[np.ndarray]:

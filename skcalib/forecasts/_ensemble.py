@@ -93,7 +93,7 @@ class EnsembleForecast(Forecast):
         return self._probability(y, strict=False)
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        members, weights = (part[:, ::-1] for part in self._cached_order)
+        members, weights = (array[:, ::-1] for array in self._cached_order)
         return ensemble_cdf(-y, -members, cumulative_weights(weights), strict=True)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
@@ -236,10 +236,10 @@ class ResidualForecast(Forecast):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         # Σ w |x − d| = d (2F − 1) + mean − 2 Σ_{x ≤ d} w x, from running sums of the residuals
         gap = y - self.location
-        place = np.searchsorted(self.residuals, gap, side="right")
+        index = np.searchsorted(self.residuals, gap, side="right")
         partial = np.concatenate([[0.0], np.cumsum(self.weights * self.residuals)])
-        below = self._cumulative[place]
-        error = gap * (2 * below - 1) + partial[-1] - 2 * partial[place]
+        below = self._cumulative[index]
+        error = gap * (2 * below - 1) + partial[-1] - 2 * partial[index]
         inner = self._cumulative[1:-1]
         return error - (inner * (1 - inner)) @ np.diff(self.residuals)
 
@@ -299,8 +299,8 @@ def ensemble_cdf(
     rows = np.arange(len(members))
     probability = np.empty(y.shape)
     for j, column in enumerate(y.T):
-        place = compare(members, column[:, None]).sum(axis=1)
-        probability[:, j] = cumulative[rows, place]
+        index = compare(members, column[:, None]).sum(axis=1)
+        probability[:, j] = cumulative[rows, index]
     return probability
 
 
@@ -309,13 +309,13 @@ def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarra
     cumulative = np.cumsum(weight, axis=1)
     last = members.shape[1] - 1
     if len(members) == 1:
-        place = np.searchsorted(cumulative[0], level[0] - _LEVEL_ROUNDING, side="left")
-        return members[0, np.minimum(np.maximum(place, _first(weight)[0]), last)][None]
-    place = np.empty(level.shape, dtype=np.intp)
+        index = np.searchsorted(cumulative[0], level[0] - _LEVEL_ROUNDING, side="left")
+        return members[0, np.minimum(np.maximum(index, _first(weight)[0]), last)][None]
+    index = np.empty(level.shape, dtype=np.intp)
     for j, column in enumerate(level.T):
-        place[:, j] = (cumulative < column[:, None] - _LEVEL_ROUNDING).sum(axis=1)
-    place = np.clip(place, _first(weight)[:, None], last)
-    return np.take_along_axis(members, place, axis=1)
+        index[:, j] = (cumulative < column[:, None] - _LEVEL_ROUNDING).sum(axis=1)
+    index = np.clip(index, _first(weight)[:, None], last)
+    return np.take_along_axis(members, index, axis=1)
 
 
 def _first(weight: np.ndarray) -> np.ndarray:

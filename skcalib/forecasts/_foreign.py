@@ -70,8 +70,8 @@ class DistributionAdapter:
         return np.isclose(values, nearest, rtol=_ROUNDING, atol=_ROUNDING)
 
     def _method(self, name: str) -> Any:
-        found = (getattr(self.dist, alias, None) for alias in _NAMES[name])
-        return next((method for method in found if method is not None), None)
+        candidates = (getattr(self.dist, alias, None) for alias in _NAMES[name])
+        return next((method for method in candidates if method is not None), None)
 
     def has(self, name: str) -> bool:
         """Whether the distribution has the method."""
@@ -83,9 +83,11 @@ class DistributionAdapter:
         copy = _number_of_repetition(self.rows)
         fill = float(values.flat[0]) if values.size else 0.5  # for places that nobody asks for
         filled = np.full((n_values * (copy.max(initial=0) + 1), self.n_all), fill)
-        places = copy[:, None] * n_values + np.arange(n_values)
-        filled[places, self.rows[:, None]] = values
-        return self._array(self._method(name)(self._argument(filled)))[places, self.rows[:, None]]
+        positions = copy[:, None] * n_values + np.arange(n_values)
+        filled[positions, self.rows[:, None]] = values
+        return self._array(self._method(name)(self._argument(filled)))[
+            positions, self.rows[:, None]
+        ]
 
     def moment(self, name: str) -> np.ndarray:
         """A property of each row, (n,)."""
@@ -283,9 +285,9 @@ def normal_parameters(dist: Any) -> tuple[Any, Any] | None:
     if is_scipy_frozen(dist):
         if getattr(dist.dist, "name", "") != "norm":
             return None
-        given = dict(zip(("loc", "scale"), dist.args, strict=False)) | dist.kwds
-        centre = np.broadcast_to(given.get("loc", 0.0), _shape_of_parameters(dist))
-        return centre, given.get("scale", 1.0)
+        parameters = dict(zip(("loc", "scale"), dist.args, strict=False)) | dist.kwds
+        centre = np.broadcast_to(parameters.get("loc", 0.0), _shape_of_parameters(dist))
+        return centre, parameters.get("scale", 1.0)
     if type(dist).__name__ != "Normal":
         return None
     for mean, std in (("loc", "scale"), ("mu", "sigma")):

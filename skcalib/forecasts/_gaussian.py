@@ -201,18 +201,18 @@ class GaussianMixtureForecast(Forecast):
             return self._mix(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        columns = [_quantiles(one, self.loc, self.scale, self.weights) for one in level.T]
+        columns = [_quantiles(column, self.loc, self.scale, self.weights) for column in level.T]
         return np.column_stack(columns).reshape(level.shape)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
         cumulative = np.cumsum(self.weights, axis=1)
         uniform = generator.random((len(self), size)) * cumulative[:, -1:]
-        drawn = np.zeros((len(self), size), dtype=np.intp)
+        component = np.zeros((len(self), size), dtype=np.intp)
         for k in range(self.loc.shape[1] - 1):
-            drawn += uniform >= cumulative[:, k : k + 1]
+            component += uniform >= cumulative[:, k : k + 1]
         noise = generator.standard_normal((len(self), size))
-        location = np.take_along_axis(self.loc, drawn, axis=1)
-        return location + noise * np.take_along_axis(self.scale, drawn, axis=1)
+        location = np.take_along_axis(self.loc, component, axis=1)
+        return location + noise * np.take_along_axis(self.scale, component, axis=1)
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_mixture(y, self.loc, self.scale, self.weights)
@@ -289,6 +289,6 @@ def _quantiles(
         new = np.where(inside & is_fast, newton, (low[active] + high[active]) / 2)
         step = np.abs(new - x[active])
         x[active] = new
-        rest = (step > _ROUNDING * np.abs(new)) & (excess != 0)
-        active, before_last, last = active[rest], last[rest], step[rest]
+        unconverged = (step > _ROUNDING * np.abs(new)) & (excess != 0)
+        active, before_last, last = active[unconverged], last[unconverged], step[unconverged]
     return sign * x

@@ -98,8 +98,8 @@ class QuantileForecast(Forecast):
         value = np.empty(y.shape)
         rows = np.arange(len(self))
         for j, column in enumerate(y.T):
-            place = self._cells(column)[1]
-            outside = (place == 0) | ((place == len(self.levels)) & (column > self.values[:, -1]))
+            cell = self._cells(column)[1]
+            outside = (cell == 0) | ((cell == len(self.levels)) & (column > self.values[:, -1]))
             if outside.any():
                 row = int(np.argmax(outside))
                 self._raise_unknown(
@@ -108,11 +108,11 @@ class QuantileForecast(Forecast):
                     f"lies outside of [{self.values[row, 0]:.6g}, {self.values[row, -1]:.6g}]",
                     "Use pit_bounds, or forecast quantiles at more extreme levels.",
                 )
-            after = np.minimum(place, len(self.levels) - 1)
-            low, high = self.values[rows, place - 1], self.values[rows, after]
+            after = np.minimum(cell, len(self.levels) - 1)
+            low, high = self.values[rows, cell - 1], self.values[rows, after]
             share = np.divide(column - low, high - low, out=np.zeros(len(self)), where=high > low)
-            step = heights[after] - heights[place - 1]
-            value[:, j] = heights[place - 1] + share * step
+            step = heights[after] - heights[cell - 1]
+            value[:, j] = heights[cell - 1] + share * step
         return value
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
@@ -189,12 +189,14 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
         )
     if not ((array > 0) & (array < 1)).all():
         raise ValueError(
-            f"levels must lie in (0, 1); found {format_values(array)}. Pass 0.05 for 5 %, and leave out "
+            f"levels must lie in (0, 1); found {format_values(array)}. Pass 0.05 for 5 %, and "
+            "leave out "
             "the least and the largest outcome."
         )
     if not (np.diff(array) > 0).all():
         raise ValueError(
-            f"levels must increase; found {format_values(array)}. Sort them, and the columns of quantiles "
+            f"levels must increase; found {format_values(array)}. Sort them, and the columns of "
+            "quantiles "
             "with them."
         )
     return array
@@ -208,17 +210,18 @@ def select_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
 def check_same_levels(forecasts: dict[str, Forecast], remedy: str) -> None:
     """Refuse to compare losses over different levels: a trapezoid of few is smaller."""
     levels = [
-        one.levels.round(12) if one._has_quantiles_only else np.empty(0)
-        for one in forecasts.values()
+        forecast.levels.round(12) if forecast._has_quantiles_only else np.empty(0)
+        for forecast in forecasts.values()
     ]
     if any(not np.array_equal(levels[0], other) for other in levels[1:]):
-        found = [
-            f"quantiles at the levels {format_values(some)}" if some.size else "whole distributions"
-            for some in levels
+        descriptions = [
+            f"quantiles at the levels {format_values(grid)}" if grid.size else "whole distributions"
+            for grid in levels
         ]
         raise ValueError(
             f"{' and '.join(forecasts)} must be forecasts of the same levels to compare their "
-            f"losses, as that of few levels is smaller; found {' and '.join(found)}. {remedy}"
+            f"losses, as that of few levels is smaller; found {' and '.join(descriptions)}. "
+            f"{remedy}"
         )
 
 

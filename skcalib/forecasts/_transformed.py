@@ -55,12 +55,12 @@ def _(forecast: QuantileForecast, centre: Any, new: Any, factor: Any) -> Forecas
 def centre_and_spread(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation; median and spread of the quartiles where these are infinite."""
     mean, std = forecast.mean(), forecast.std()
-    known = np.isfinite(mean) & np.isfinite(std)
-    if known.all():
+    is_finite = np.isfinite(mean) & np.isfinite(std)
+    if is_finite.all():
         return mean, std
     low, median, high = forecast.quantiles([0.25, 0.5, 0.75]).T
     spread = (high - low) / (ndtri(0.75) - ndtri(0.25))
-    return np.where(known, mean, median), np.where(known, std, spread)
+    return np.where(is_finite, mean, median), np.where(is_finite, std, spread)
 
 
 @centre_and_spread.register
@@ -130,9 +130,9 @@ def _delegate(name: str | Callable, *, by_row: bool = True) -> Any:
 
     def method(self: "ConcatenatedForecast", *arguments: Any) -> Any:
         answers = [
-            ask(part, *(value[place] if by_row else value for value in arguments))
-            for part, place in zip(self.parts, self.places, strict=True)
-            if len(place)
+            ask(forecast, *(value[rows] if by_row else value for value in arguments))
+            for forecast, rows in zip(self.forecasts, self.row_indices, strict=True)
+            if len(rows)
         ]
         return self._restore_order(answers)
 
@@ -143,33 +143,33 @@ class ConcatenatedForecast(Forecast):
     """Forecasts of any kinds side by side; each row asks the forecast that it came from."""
 
     def __init__(
-        self, parts: Sequence[Forecast], places: Sequence[np.ndarray] | None = None
+        self, forecasts: Sequence[Forecast], row_indices: Sequence[np.ndarray] | None = None
     ) -> None:
-        if places is None:
-            ends = np.cumsum([0, *(len(part) for part in parts)])
-            places = [np.arange(*pair) for pair in itertools.pairwise(ends)]
-        self.parts = tuple(parts)
-        self.places = tuple(places)  # for each part the rows that it holds here
+        if row_indices is None:
+            ends = np.cumsum([0, *(len(forecast) for forecast in forecasts)])
+            row_indices = [np.arange(*pair) for pair in itertools.pairwise(ends)]
+        self.forecasts = tuple(forecasts)
+        self.row_indices = tuple(row_indices)  # for each part the rows that it holds here
 
     @property
     def is_continuous(self) -> bool:  # type: ignore[override]
-        return all(part.is_continuous for part in self.parts)
+        return all(forecast.is_continuous for forecast in self.forecasts)
 
     def __len__(self) -> int:
-        return sum(len(part) for part in self.parts)
+        return sum(len(forecast) for forecast in self.forecasts)
 
     def _take(self, rows: np.ndarray) -> "ConcatenatedForecast":
         owner = np.empty(len(self), dtype=np.intp)
         row_there = np.empty(len(self), dtype=np.intp)
-        for number, place in enumerate(self.places):
-            owner[place] = number
-            row_there[place] = np.arange(len(place))
-        parts, places = [], []
-        for number, part in enumerate(self.parts):
-            place = np.flatnonzero(owner[rows] == number)
-            parts.append(part[row_there[rows[place]]])
-            places.append(place)
-        return ConcatenatedForecast(parts, places)
+        for number, positions in enumerate(self.row_indices):
+            owner[positions] = number
+            row_there[positions] = np.arange(len(positions))
+        forecasts, row_indices = [], []
+        for number, forecast in enumerate(self.forecasts):
+            positions = np.flatnonzero(owner[rows] == number)
+            forecasts.append(forecast[row_there[rows[positions]]])
+            row_indices.append(positions)
+        return ConcatenatedForecast(forecasts, row_indices)
 
     def _restore_order(self, answers: list[Any]) -> Any:
         """The answers of the parts that have rows, as one answer in the order of the rows."""
@@ -180,11 +180,11 @@ class ConcatenatedForecast(Forecast):
             return Components(*joined) if isinstance(answers[0], Components) else tuple(joined)
         if answers[0].ndim == 2:  # components that a part lacks have the weight 0
             answers = _pad_members(answers, "weights")
-        return np.concatenate(answers)[np.argsort(np.concatenate(self.places), kind="stable")]
+        return np.concatenate(answers)[np.argsort(np.concatenate(self.row_indices), kind="stable")]
 
     def _check_outcomes(self, y: np.ndarray, name: str) -> None:
-        for part, place in zip(self.parts, self.places, strict=True):
-            part._check_outcomes(y[place], name)
+        for forecast, rows in zip(self.forecasts, self.row_indices, strict=True):
+            forecast._check_outcomes(y[rows], name)
 
     _cdf = _delegate("_cdf")
     _sf = _delegate("_sf")

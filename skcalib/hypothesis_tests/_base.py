@@ -41,22 +41,24 @@ class HypothesisTest(BaseEstimator):
         return False
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        text, found = super().__repr__(N_CHAR_MAX), self._format_result()
-        return f"{text}  # {found}" if found else text
+        text, result = super().__repr__(N_CHAR_MAX), self._format_result()
+        return f"{text}  # {result}" if result else text
 
     def _repr_html_inner(self) -> str:
-        found = self._format_result()
-        return super()._repr_html_inner() + (f"<p>{found}</p>" if found else "")
+        result = self._format_result()
+        return super()._repr_html_inner() + (f"<p>{result}</p>" if result else "")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        shown = super()._repr_mimebundle_(**kwargs)
-        return shown | ({"text/html": self._repr_html_inner()} if "text/html" in shown else {})
+        bundle = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
 
     def _format_result(self) -> str:
         """The statistic and the p-value or e-value as a text; empty before `fit`."""
         names = {"statistic_": "statistic", "e_value_": "e-value", "p_value_": "p-value"}
-        known = vars(self)
-        return ", ".join(f"{word} {known[key]:.3g}" for key, word in names.items() if key in known)
+        fitted = vars(self)
+        return ", ".join(
+            f"{word} {fitted[key]:.3g}" for key, word in names.items() if key in fitted
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -162,8 +164,8 @@ def compute_null_values(test, statistic, value, order, *, resampled=False):
     compared = []
     for evaluate, first in kinds:
         batches = make_batches(test.n_resamples, statistic.numbers_per_draw, least_batches, rng)
-        drawn = evaluate_draws(test, partial(evaluate, statistic, data, order), batches)
-        compared.append(np.concatenate([first, *drawn]))
+        null_batches = evaluate_draws(test, partial(evaluate, statistic, data, order), batches)
+        compared.append(np.concatenate([first, *null_batches]))
     return compared
 
 
@@ -173,17 +175,19 @@ _BYTES = 24.0
 
 def evaluate_draws(test, evaluate, batches):
     """The values of all batches, spread among jobs."""
-    how = {"n_jobs": test.n_jobs, "verbose": test.verbose}
-    return evaluate_batches(evaluate, batches, _BYTES, test._remedy, **how)
+    parallel_options = {"n_jobs": test.n_jobs, "verbose": test.verbose}
+    return evaluate_batches(evaluate, batches, _BYTES, test._remedy, **parallel_options)
 
 
 def select_largest_p_value(judgements):
     """The attributes that have the largest p-value; of several p-values, each is the largest."""
-    chosen = dict(max(judgements, key=lambda one: one["p_value_"]))
-    for name, found in chosen.items():
+    result = dict(max(judgements, key=lambda judgement: judgement["p_value_"]))
+    for name, p_values in result.items():
         if name.endswith("p_values_"):
-            chosen[name] = {key: max(one[name][key] for one in judgements) for key in found}
-    return chosen
+            result[name] = {
+                key: max(judgement[name][key] for judgement in judgements) for key in p_values
+            }
+    return result
 
 
 def simulate_outcome_values(statistic, data, order, size, seed):
@@ -191,11 +195,11 @@ def simulate_outcome_values(statistic, data, order, size, seed):
     generator = np.random.default_rng(seed)
     if order is not None and statistic.adds_up:
         return statistic.of_redrawn(order, size, generator)
-    drawn = data.simulate_outcomes(generator, size)
+    simulated = data.simulate_outcomes(generator, size)
     if order is None:
-        return statistic(drawn)
-    outcomes = np.empty_like(drawn)
-    outcomes[:, order] = drawn
+        return statistic(simulated)
+    outcomes = np.empty_like(simulated)
+    outcomes[:, order] = simulated
     return statistic(outcomes)
 
 

@@ -474,7 +474,7 @@ class CalibrationTest(HypothesisTest):
     def _make_result(self, statistic, value, values):
         """The fitted attributes, from the values (B + 1, …) of the data and of the draws."""
         evidence, findings = statistic.combined(value, values)
-        own = {
+        result = {
             "statistic_": float(value[0] if value.ndim == 1 else evidence[0]),
             "null_distribution_": evidence[1:],
         }
@@ -482,7 +482,7 @@ class CalibrationTest(HypothesisTest):
             evidence = clip_infinite(evidence)
         side = self.alternative if statistic.is_signed else "greater"
         p_value = monte_carlo_p_value(evidence, side, statistic.resolution)
-        return {"p_value_": p_value, **own, **findings}
+        return {"p_value_": p_value, **result, **findings}
 
     def _resolve_statistic(self, kind):
         """The statistic of this kind of predictions, and its arguments.
@@ -547,9 +547,9 @@ _OPTIONAL_ATTRIBUTES = (
 )
 
 
-def predictions_from_state(test: Any, state: CalibrationState, **others: Any) -> Predictions:
+def predictions_from_state(test: Any, state: CalibrationState, **data_args: Any) -> Predictions:
     """The counts of a state, from which numbers of events are drawn."""
-    for name, value in others.items():
+    for name, value in data_args.items():
         if value is not None:
             raise ValueError(
                 f"{name} must be None for a CalibrationState, which holds all that is known of the "

@@ -273,9 +273,9 @@ def required_sample_size(
     trials = Trials(y_proba, true_proba, test, level, random_state, n_jobs)
     check_can_be_found(trials)
     n = _FEWEST
-    while (found := trials.rejections(n, _N_GLANCES)) < power * _N_GLANCES:
+    while (n_rejected := trials.rejections(n, _N_GLANCES)) < power * _N_GLANCES:
         if n == max_samples:
-            raise _too_few(power, max_samples, f"{found} of {_N_GLANCES}")
+            raise _too_few(power, max_samples, f"{n_rejected} of {_N_GLANCES}")
         n = min(2 * n, max_samples)
     curve = trials.curve(power, float(n))
     for size in np.diff(np.linspace(0, n_simulations, _N_ROUNDS + 1).astype(int)).tolist():
@@ -404,9 +404,10 @@ def _clip_size(n, most):
     return int(np.clip(np.ceil(n), _FEWEST, most))
 
 
-def _too_few(power, max_samples, found):
+def _too_few(power, max_samples, n_rejected):
     return ValueError(
-        f"power must be reached with at most max_samples={max_samples}; found {found} rejected "
+        f"power must be reached with at most max_samples={max_samples}; found {n_rejected} "
+        "rejected "
         f"there, less than power={power}. The test hardly sees this miscalibration, or it is too "
         "small: choose another test, or raise max_samples."
     )

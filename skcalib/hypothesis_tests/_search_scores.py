@@ -39,34 +39,36 @@ class CandidateScores:
             spread = spread - information @ spread / information.sum()
         features = np.stack([np.ones_like(spread), spread])  # (2, n)
         inside = _inside(candidates)
-        self.sums = [inside.multiply(one[None]).tocsr() for one in features]  # 2 of (C, n)
+        self.sums = [inside.multiply(feature[None]).tocsr() for feature in features]  # 2 of (C, n)
         self.features = features
         pairs = features[:, None] * features  # (2, 2, n)
         flat = pairs.reshape(4, -1)
-        own = (inside @ (information * flat).T).reshape(-1, 2, 2)
+        sums_inside = (inside @ (information * flat).T).reshape(-1, 2, 2)
         common = np.sum(information * pairs, axis=2)
-        self.explained = own @ np.linalg.pinv(common, hermitian=True)  # (C, 2, 2)
+        self.explained = sums_inside @ np.linalg.pinv(common, hermitian=True)  # (C, 2, 2)
         noise = weight * information
-        own = (inside @ (noise * flat).T).reshape(-1, 2, 2)
+        sums_inside = (inside @ (noise * flat).T).reshape(-1, 2, 2)
         common = np.sum(noise * pairs, axis=2)
-        cross = self.explained @ own
-        variance = own - cross - np.swapaxes(cross, 1, 2)
+        cross = self.explained @ sums_inside
+        variance = sums_inside - cross - np.swapaxes(cross, 1, 2)
         variance += self.explained @ common @ np.swapaxes(self.explained, 1, 2)
         level = variance[:, 0, 0]
         one_label = data.inverse_effective_size / len(weight)
-        safe = np.where(level > _ROUNDING * own[:, 0, 0], level, np.inf)
+        safe = np.where(level > _ROUNDING * sums_inside[:, 0, 0], level, np.inf)
         self.ratio = variance[:, 0, 1] / safe
-        rest = variance[:, 1, 1] - self.ratio * variance[:, 0, 1]
-        rest = np.where(rest > _ROUNDING * own[:, 1, 1], rest, np.inf)
-        self.scale = np.stack([safe, rest]) * (1 + one_label / safe)
+        slope_variance = variance[:, 1, 1] - self.ratio * variance[:, 0, 1]
+        slope_variance = np.where(
+            slope_variance > _ROUNDING * sums_inside[:, 1, 1], slope_variance, np.inf
+        )
+        self.scale = np.stack([safe, slope_variance]) * (1 + one_label / safe)
         # only impossible labels differ where nothing can vary, and one of them is enough
         farthest = np.abs(spread).max()
-        self.scale[:, own[:, 0, 0] == 0] = one_label * np.array([[1.0], [farthest**2]])
+        self.scale[:, sums_inside[:, 0, 0] == 0] = one_label * np.array([[1.0], [farthest**2]])
 
     def __call__(self, residuals: np.ndarray) -> np.ndarray:
         """Values (R, C) for weighted residuals (R, n)."""
         total = self.features @ residuals.T  # (2, R)
-        sums = np.stack([one @ residuals.T for one in self.sums])  # (2, C, R)
+        sums = np.stack([matrix @ residuals.T for matrix in self.sums])  # (2, C, R)
         sums -= np.einsum("cij,jr->icr", self.explained, total)
         sums[1] -= self.ratio[:, None] * sums[0]
         return np.sum(sums**2 / self.scale[:, :, None], axis=0).T
@@ -112,7 +114,12 @@ class ClassSearch(Search):
         )
 
     def _values_from_residuals(self, residuals: Any) -> np.ndarray:
-        return np.hstack([one(rows) for one, rows in zip(self.scores, residuals, strict=True)])
+        return np.hstack(
+            [
+                scores_of_class(rows)
+                for scores_of_class, rows in zip(self.scores, residuals, strict=True)
+            ]
+        )
 
     def numbers(self) -> dict[str, Any]:
         """Predicted and observed numbers of each candidate, (C,)."""
@@ -121,10 +128,10 @@ class ClassSearch(Search):
             for problem in self.shown
         ]
         predicted, observed = np.hstack(means)
-        found = {"predicted": predicted, "observed": observed}
+        columns = {"predicted": predicted, "observed": observed}
         if self.classes is None:
-            return found
-        return found | {"label": [name for name in self.classes for _ in self.candidates]}
+            return columns
+        return columns | {"label": [name for name in self.classes for _ in self.candidates]}
 
 
 def _problems(data: Predictions) -> list[Predictions]:
@@ -158,24 +165,24 @@ class ForecastSearch(Search):
     ) -> None:
         self.data, self.candidates = data, candidates
         lower, upper = data.forecast.pit_bounds(data.value)
-        place = random_state.random_sample(len(lower))  # of a jump, so that all laws are alike
-        self.transform = lower + (upper - lower) * place
+        position = random_state.random_sample(len(lower))  # of a jump, so that all laws are alike
+        self.transform = lower + (upper - lower) * position
         self.recalibrate = recalibrate
         if recalibrate:
             self.transform = (rankdata(self.transform) - 0.5) / len(lower)
         self.inside = _inside(candidates)
         weight = data.weight
         self.share = self.inside @ weight if recalibrate else np.zeros(len(candidates))
-        own = self.inside @ weight**2
-        self.variance = own * (1 - 2 * self.share) + self.share**2 * (weight @ weight)
+        inside_square = self.inside @ weight**2
+        self.variance = inside_square * (1 - 2 * self.share) + self.share**2 * (weight @ weight)
 
     def __call__(self, terms: np.ndarray) -> np.ndarray:
         """Values (R, C) for polynomials (2, R, n)."""
         values = np.zeros((len(self.candidates), terms.shape[1]))
         for term in terms:
             residuals = (term * self.data.weight).T  # (n, R)
-            own = self.inside @ residuals - self.share[:, None] * residuals.sum(axis=0)
-            values += own**2 / self.variance[:, None]
+            centred = self.inside @ residuals - self.share[:, None] * residuals.sum(axis=0)
+            values += centred**2 / self.variance[:, None]
         return values.T
 
     def of_redrawn(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
@@ -215,4 +222,4 @@ def _inside(candidates: list[Candidate]) -> Any:
 def _means(candidates: list[Candidate], weight: np.ndarray, *values: np.ndarray) -> np.ndarray:
     """Weighted means over each candidate, (V, C)."""
     inside = np.stack([candidate.rows for candidate in candidates])
-    return np.stack([inside @ (weight * one) for one in values]) / (inside @ weight)
+    return np.stack([inside @ (weight * row) for row in values]) / (inside @ weight)

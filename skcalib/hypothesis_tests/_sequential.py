@@ -221,18 +221,21 @@ class SequentialCalibrationTest(HypothesisTest):
         self.n_seen_, self._largest = 0, 0.0
         self.history_: dict[str, list] = {"n_seen": [], "log_e_value": [], "p_value": []}
         self._past = batch.proba[:0], batch.label[:0]
-        chosen = self.recalibrators
-        if chosen is None:
+        recalibrators = self.recalibrators
+        if recalibrators is None:
             last = SigmoidRecalibrator() if batch.is_binary else VectorScalingRecalibrator()
-            chosen = [TemperatureRecalibrator(), InterceptRecalibrator(), last]
-        if not chosen or any(isinstance(one, type) or not hasattr(one, "fit") for one in chosen):
+            recalibrators = [TemperatureRecalibrator(), InterceptRecalibrator(), last]
+        if not recalibrators or any(
+            isinstance(recalibrator, type) or not hasattr(recalibrator, "fit")
+            for recalibrator in recalibrators
+        ):
             raise ValueError(
                 "recalibrators must hold recalibrators, at least one, such as "
-                f"[TemperatureRecalibrator()]; found {chosen!r:.80}. Pass objects, or None."
+                f"[TemperatureRecalibrator()]; found {recalibrators!r:.80}. Pass objects, or None."
             )
         self._bettors = [
-            BettingRecalibrator(clone(one).set_params(labels=batch.classes), window)
-            for one in chosen
+            BettingRecalibrator(clone(recalibrator).set_params(labels=batch.classes), window)
+            for recalibrator in recalibrators
             for window in self.windows
         ]
 
@@ -280,14 +283,14 @@ class BettingRecalibrator:
 
     def bet(self, batch: Predictions) -> None:
         rows = np.arange(len(batch.label))
-        given = batch.simplex[rows, batch.label]
-        if (given == 0).any():
+        predicted = batch.simplex[rows, batch.label]
+        if (predicted == 0).any():
             self.log_wealth = np.inf
         if not self.is_fitted or np.isinf(self.log_wealth):
             return
-        moved = self.recalibrator.predict_proba(batch.proba)[rows, batch.label]
-        mixed = (1 - _SHARE_OF_PREDICTIONS) * moved + _SHARE_OF_PREDICTIONS * given
-        self.log_wealth += float(np.sum(np.log(mixed) - np.log(given)))
+        recalibrated = self.recalibrator.predict_proba(batch.proba)[rows, batch.label]
+        mixed = (1 - _SHARE_OF_PREDICTIONS) * recalibrated + _SHARE_OF_PREDICTIONS * predicted
+        self.log_wealth += float(np.sum(np.log(mixed) - np.log(predicted)))
 
     def learn(self, proba: np.ndarray, label: np.ndarray, n_new: int) -> None:
         """Fit to the last samples, if enough of them are new."""

@@ -238,30 +238,32 @@ class SubgroupCalibrationTest(HypothesisTest):
         self, data: Any, subgroups: Subgroups, *, as_matrix: bool = False, weighted: bool = True
     ) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
-        shown = {"as_matrix": as_matrix, "weighted": weighted}
+        call_options = {"as_matrix": as_matrix, "weighted": weighted}
         order = np.argsort(subgroups.code, kind="stable")
         data, code = data.take(order), subgroups.code[order]
-        parts = [slice(*np.searchsorted(code, [k, k + 1])) for k in range(len(subgroups.labels))]
+        rows_of_subgroups = [
+            slice(*np.searchsorted(code, [k, k + 1])) for k in range(len(subgroups.labels))
+        ]
         statistic = SubgroupStatistic(
             data,
             [
-                self._statistic(data.take(rows), title, shown)
-                for rows, title in zip(parts, subgroups.titles, strict=True)
+                self._statistic(data.take(rows), title, call_options)
+                for rows, title in zip(rows_of_subgroups, subgroups.titles, strict=True)
             ],
-            parts,
+            rows_of_subgroups,
         )
         order = data.canonical_order()
         order = order[np.argsort(code[order], kind="stable")]
         value = statistic(data.outcome[None])
         compared = compute_null_values(self, statistic, value, order)
-        found = select_largest_p_value(
+        result = select_largest_p_value(
             [_make_result(subgroups, statistic, values) for values in compared]
         )
-        self.__dict__.update(found, subgroups_=list(subgroups.labels))
+        self.__dict__.update(result, subgroups_=list(subgroups.labels))
         self.p_value_ = min(self.subgroup_p_values_.values())
         return self
 
-    def _statistic(self, data, title, shown):
+    def _statistic(self, data, title, call_options):
         """The statistic of one subgroup."""
         name: Any = self.statistic
         if isinstance(name, str) and name == "auto":
@@ -271,7 +273,7 @@ class SubgroupCalibrationTest(HypothesisTest):
                 name,
                 data,
                 self.metric_params or {},
-                **shown,
+                **call_options,
                 n_resamples=self.n_resamples,
                 random_state=self.random_state,
             )
@@ -291,8 +293,12 @@ def _make_result(subgroups, statistic, values):
     of_each = statistic.split_columns(values)
     standard = np.column_stack(
         [
-            standardize(column, is_signed=one.is_signed, resolution=one.resolution)
-            for column, one in zip(of_each, statistic.statistics, strict=True)
+            standardize(
+                column,
+                is_signed=statistic_of_subgroup.is_signed,
+                resolution=statistic_of_subgroup.resolution,
+            )
+            for column, statistic_of_subgroup in zip(of_each, statistic.statistics, strict=True)
         ]
     )
     largest = standard.max(axis=1)
@@ -315,23 +321,23 @@ def _make_result(subgroups, statistic, values):
 class SubgroupStatistic(Statistic):
     """The statistics of all subgroups side by side, for samples that are sorted by subgroup."""
 
-    def __init__(self, data, statistics, parts) -> None:
+    def __init__(self, data, statistics, rows_of_subgroups) -> None:
         self.data = data
         self.statistics = statistics
-        self.parts = parts  # slices of the samples
-        self.depends_on_order = any(one.depends_on_order for one in statistics)
-        self.n_columns = sum(one.n_columns for one in statistics)
-        self.least_batches = max(one.least_batches for one in statistics)
+        self.rows_of_subgroups = rows_of_subgroups  # slices of the samples
+        self.depends_on_order = any(statistic.depends_on_order for statistic in statistics)
+        self.n_columns = sum(statistic.n_columns for statistic in statistics)
+        self.least_batches = max(statistic.least_batches for statistic in statistics)
 
     @property
     def numbers_per_draw(self) -> int:
-        return sum(one.numbers_per_draw for one in self.statistics)
+        return sum(statistic.numbers_per_draw for statistic in self.statistics)
 
     def on(self, data):
         """These statistics on other data, which are sorted by subgroup as well."""
-        pairs = zip(self.statistics, self.parts, strict=True)
-        statistics = [one.on(data.take(rows)) for one, rows in pairs]
-        return SubgroupStatistic(data, statistics, self.parts)
+        pairs = zip(self.statistics, self.rows_of_subgroups, strict=True)
+        statistics = [statistic.on(data.take(rows)) for statistic, rows in pairs]
+        return SubgroupStatistic(data, statistics, self.rows_of_subgroups)
 
     def __call__(self, outcomes):
         return self._side_by_side(lambda one, rows: one(outcomes[:, rows]))
@@ -341,17 +347,17 @@ class SubgroupStatistic(Statistic):
 
     def _side_by_side(self, evaluate):
         """Values (R, C), where the omnibus of a subgroup has several columns."""
-        pairs = zip(self.statistics, self.parts, strict=True)
-        return np.column_stack([evaluate(one, rows) for one, rows in pairs])
+        pairs = zip(self.statistics, self.rows_of_subgroups, strict=True)
+        return np.column_stack([evaluate(statistic, rows) for statistic, rows in pairs])
 
     def split_columns(self, values):
         """One column of B + 1 values for each subgroup, of those side by side."""
         columns, first = [], 0
-        for one in self.statistics:
-            own = values[:, first : first + one.n_columns]
-            own = own if one.n_columns > 1 else own[:, 0]
-            columns.append(one.combined(own[:1], own)[0])
-            first += one.n_columns
+        for statistic in self.statistics:
+            subgroup_values = values[:, first : first + statistic.n_columns]
+            subgroup_values = subgroup_values if statistic.n_columns > 1 else subgroup_values[:, 0]
+            columns.append(statistic.combined(subgroup_values[:1], subgroup_values)[0])
+            first += statistic.n_columns
         return columns
 
 
@@ -368,8 +374,8 @@ def standardize(values, *, is_signed=False, resolution=0.0):
     distance = values - np.mean(values)
     if is_signed:
         distance = np.abs(distance)
-    place = n - 1 - max(1, n // 100)  # of the largest hundredth
-    usual = np.sort(distance)[[max(place - 1, 0), place]].mean()
+    index = n - 1 - max(1, n // 100)  # of the largest hundredth
+    usual = np.sort(distance)[[max(index - 1, 0), index]].mean()
     rounding = TIE * np.abs(values).max()  # of values that are all equal
     distance = distance / (usual if usual > rounding else 1.0)
     is_beyond_all = rank <= (2 if is_signed else 1)

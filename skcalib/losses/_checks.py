@@ -39,10 +39,12 @@ def name_of(kernel: Any) -> str:
     return "callable" if callable(kernel) else kernel
 
 
-def check_arrays(prediction: Any, **others: Any) -> None:
+def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:
     """Arrays of one package."""
     arrays = parts_of(prediction) | {
-        name: array for name, array in others.items() if array is not None or name == "target"
+        name: array
+        for name, array in arrays_by_name.items()
+        if array is not None or name == "target"
     }
     for name, array in arrays.items():
         if not is_array_api_obj(array):
@@ -57,8 +59,8 @@ def check_arrays(prediction: Any, **others: Any) -> None:
                 f"{name} must hold real numbers, none of them masked; found a "
                 f"{type(array).__name__} of type {array.dtype}. Convert it."
             )
-    first, *rest = arrays
-    for name in rest:
+    first, *other_names = arrays
+    for name in other_names:
         if array_namespace(arrays[first]) is not array_namespace(arrays[name]):
             kinds = [
                 f"{type(arrays[k]).__module__}.{type(arrays[k]).__name__}" for k in (first, name)
@@ -73,8 +75,8 @@ def parts_of(prediction: Any) -> dict[str, Any]:
     """The arrays of a prediction, by the names that users know."""
     if isinstance(prediction, Draws):
         fields = ("values", "parameters", "weight")
-        parts = {f"{name} of Draws": vars(prediction)[name] for name in fields}
-        return {name: array for name, array in parts.items() if array is not None}
+        arrays = {f"{name} of Draws": vars(prediction)[name] for name in fields}
+        return {name: array for name, array in arrays.items() if array is not None}
     if not isinstance(prediction, tuple):
         return {"prediction": prediction}
     if len(prediction) not in (2, 3):
@@ -94,9 +96,9 @@ def check_batch(
         raise _wrong_shape("target", target, "shape (n_samples,)", "Drop the other axes.")
     n = target.shape[0]
     if n < least:
-        what = "sample" if least == 1 else "samples, as pairs of them are compared"
+        required = "sample" if least == 1 else "samples, as pairs of them are compared"
         raise ValueError(
-            f"target must have at least {least} {what}; found {n}. Drop the last batch of an "
+            f"target must have at least {least} {required}; found {n}. Drop the last batch of an "
             "epoch if it is smaller (drop_last=True)."
         )
     for name, array, axes in (("sample_weight", sample_weight, (1,)), ("given", given, (1, 2))):
@@ -140,9 +142,9 @@ def check_class_batch(prediction: Array, target: Array) -> None:
 
 def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | None) -> None:
     """Means and standard deviations, with weights of a mixture, or draws, for each sample."""
-    n, parts = target.shape[0], parts_of(prediction)
-    first = next(iter(parts.values()))
-    for name, array in parts.items():
+    n, arrays = target.shape[0], parts_of(prediction)
+    first = next(iter(arrays.values()))
+    for name, array in arrays.items():
         if isinstance(prediction, tuple) and len(prediction) == 2:
             if tuple(array.shape) != (n,):
                 rule = f"shape (n_samples,) for the {n} samples of target"
@@ -151,10 +153,10 @@ def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | Non
             continue
         if array.ndim != 2 or array.shape[0] != n or 0 in array.shape:
             rule = f"two axes, the first of them for the {n} samples of target"
-            what = "draws" if isinstance(prediction, Draws) else "components of the mixtures"
-            raise _wrong_shape(name, array, rule, f"Put the {what} on the second axis.")
+            member_name = "draws" if isinstance(prediction, Draws) else "components of the mixtures"
+            raise _wrong_shape(name, array, rule, f"Put the {member_name} on the second axis.")
         if array.shape[1] != first.shape[1] and name != "parameters of Draws":
-            rule = f"the shape {tuple(first.shape)} of {next(iter(parts))}"
+            rule = f"the shape {tuple(first.shape)} of {next(iter(arrays))}"
             raise _wrong_shape(name, array, rule, "Pass one entry for each of them.")
     if thresholds is not None and (thresholds.ndim != 1 or 0 in thresholds.shape):
         rule = "shape (n_thresholds,), with at least one"
@@ -169,10 +171,10 @@ def check_class_form(matching: Any, n_classes: int) -> None:
     _check_given(matching, needs_bandwidth=matching.given is not None and form != "group")
     has_losses = name_of(matching.kernel) == "loss"
     if (loss is None) == (form == "decision" or has_losses) or callable(loss):
-        found = "a callable" if callable(loss) else "None" if loss is None else "an array"
+        loss_text = "a callable" if callable(loss) else "None" if loss is None else "an array"
         raise ValueError(
             "loss must be given for calibration='decision' and kernel='loss', and for no other "
-            f"form; found {found}. Pass an array (n_actions, n_classes)."
+            f"form; found {loss_text}. Pass an array (n_actions, n_classes)."
         )
     if has_losses and (form == "top-label" or class_kernel is not None):
         raise ValueError(
@@ -246,11 +248,11 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
 def _check_loss_of_numbers(form: str, kernel: str, loss: Any, forecast: Distributions) -> None:
     is_used = kernel == "loss" or (form == "decision" and loss is not None)
     if is_used != (loss is not None) or (is_used and not callable(loss)):
-        found = "a callable" if callable(loss) else "None" if loss is None else "an array"
+        loss_text = "a callable" if callable(loss) else "None" if loss is None else "an array"
         raise ValueError(
             "loss must be a callable of outcomes for kernel='loss', may be one for "
             "calibration='decision', and must be None otherwise for forecasts of a number; found "
-            f"{found}. Decisions whether an outcome exceeds something are given by thresholds."
+            f"{loss_text}. Decisions whether an outcome exceeds something are given by thresholds."
         )
     if form == "decision" and loss is not None and forecast.deviation is None:
         raise ValueError(

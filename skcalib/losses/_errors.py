@@ -214,10 +214,12 @@ def maximum_mean_calibration_loss(
     for k in range(proba.shape[1]):
         points = proba[:, k : k + 1]
         near = kernel_values(points, points, KERNELS["laplacian"], bandwidth)
-        part = residual[:, k]
+        class_residual = residual[:, k]
         if balanced:
-            part = part * _shares_of_kinds(part + proba[:, k] > 0.5, weight)
-        square = pair_average(near * part[:, None] * part, weight, "biased")
+            class_residual = class_residual * _shares_of_kinds(
+                class_residual + proba[:, k] > 0.5, weight
+            )
+        square = pair_average(near * class_residual[:, None] * class_residual, weight, "biased")
         total = total + xp.sqrt(xp.clip(square, 0.0, None) + _ROUNDING_OF_ROOT)
     return total / proba.shape[1]
 
@@ -524,6 +526,6 @@ def _shares_of_kinds(is_hit: Array, weight: Array) -> Array:
     xp = array_namespace(weight)
     hits = xp.sum(xp.where(is_hit, weight, 0.0))
     misses = xp.sum(xp.where(is_hit, 0.0, weight))
-    own = xp.where(is_hit, hits, misses)
+    kind_weight = xp.where(is_hit, hits, misses)
     has_both = (hits > 0) & (misses > 0)
-    return xp.where(has_both, 1 / xp.where(has_both, own, 1.0), 0.0)
+    return xp.where(has_both, 1 / xp.where(has_both, kind_weight, 1.0), 0.0)

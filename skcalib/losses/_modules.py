@@ -99,9 +99,11 @@ class Penalty(torch.nn.Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        own = {name: (getattr(self, name), default) for name, default in self._defaults.items()}
-        shown = {name: (_brief(value), _brief(default)) for name, (value, default) in own.items()}
-        return ", ".join(f"{name}={new}" for name, (new, old) in shown.items() if new != old)
+        current = {name: (getattr(self, name), default) for name, default in self._defaults.items()}
+        texts = {
+            name: (_brief(value), _brief(default)) for name, (value, default) in current.items()
+        }
+        return ", ".join(f"{name}={new}" for name, (new, old) in texts.items() if new != old)
 
 
 def _brief(value: Any) -> str:
@@ -197,7 +199,11 @@ class CalibrationPenalty(Penalty):
 def _options_of(function: Callable) -> dict[str, Any]:
     """The options of an error, with their defaults."""
     parameters = inspect.signature(function).parameters.values()
-    options = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+    options = {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
     del options["sample_weight"]
     return options
 

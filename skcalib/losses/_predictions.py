@@ -38,13 +38,13 @@ class ClassPredictions(NamedTuple):
     proba: Array  # (n, K)
     log_proba: Array  # (n, K)
     label: Array  # (n,)
-    drawn: Array | None = None  # (n, K)
+    drawn_labels: Array | None = None  # (n, K)
 
     def residuals(self) -> Array:
         """One-hot labels minus probabilities, (n, K)."""
         xp = array_namespace(self.proba)
         is_class = self.label[:, None] == arange_like(self.proba, self.proba.shape[1])
-        expected = self.proba if self.drawn is None else self.drawn
+        expected = self.proba if self.drawn_labels is None else self.drawn_labels
         return xp.astype(is_class, self.proba.dtype) - expected
 
     def problems(self, multi_class: str) -> tuple[Array, Array]:
@@ -52,15 +52,15 @@ class ClassPredictions(NamedTuple):
 
         They are the second of two classes; of more, the confidence, or each class and the rest.
         """
-        parts = self.proba, self.residuals()
+        arrays = self.proba, self.residuals()
         if self.proba.shape[1] == 2:
-            return parts[0][:, 1:], parts[1][:, 1:]
+            return arrays[0][:, 1:], arrays[1][:, 1:]
         if multi_class == "classwise":
-            return parts
+            return arrays
         xp = array_namespace(self.proba)
         top = xp.argmax(self.proba, axis=1)[:, None]
         is_top = top == arange_like(self.proba, self.proba.shape[1])
-        proba, residual = (xp.sum(xp.where(is_top, part, 0.0), axis=1) for part in parts)
+        proba, residual = (xp.sum(xp.where(is_top, values, 0.0), axis=1) for values in arrays)
         return proba[:, None], residual[:, None]
 
 
@@ -160,10 +160,10 @@ class Distributions(NamedTuple):
     def dtype(self) -> Any:
         return self.location.dtype
 
-    def at(self, places: Array, share: Any) -> "Distributions":
+    def at(self, x: Array, share: Any) -> "Distributions":
         """Points in place of the normal distributions, at places (…, m) of a standard one."""
         deviation: Array = self.deviation
-        location = self.location[:, :, None] + deviation[:, :, None] * places
+        location = self.location[:, :, None] + deviation[:, :, None] * x
         xp, shape = array_namespace(location), (len(location), -1)
         share = xp.broadcast_to(self.share[:, :, None] * share, location.shape)
         return self._replace(
@@ -175,7 +175,7 @@ class Distributions(NamedTuple):
         if self.deviation is None:
             return self
         level, share = quantile_nodes(NODES)
-        return self.at(*(asarray_like(self.location, part) for part in (ndtri(level), share)))
+        return self.at(*(asarray_like(self.location, array) for array in (ndtri(level), share)))
 
     def kernel_means(self, kernel: Any, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""
@@ -186,18 +186,18 @@ class Distributions(NamedTuple):
 
     def pair_means(self, kernel: Any, bandwidth: float | None) -> Array:
         """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
-        parts = self.nodes() if callable(kernel) else self
-        xp, deviation = array_namespace(parts.location), None
-        points = xp.reshape(parts.location, (-1,))
+        distributions = self.nodes() if callable(kernel) else self
+        xp, deviation = array_namespace(distributions.location), None
+        points = xp.reshape(distributions.location, (-1,))
         if callable(kernel):
-            means = parts.kernel_means(kernel, None, points)
+            means = distributions.kernel_means(kernel, None, points)
         else:
             if self.deviation is not None:
-                others = xp.reshape(self.deviation, (1, 1, -1))
-                deviation = hypot(self.deviation[:, :, None], others)
+                other_deviation = xp.reshape(self.deviation, (1, 1, -1))
+                deviation = hypot(self.deviation[:, :, None], other_deviation)
             means = expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
-        means = xp.reshape(means, (len(means), *parts.location.shape))
-        return xp.sum(parts.share * means, axis=2)
+        means = xp.reshape(means, (len(means), *distributions.location.shape))
+        return xp.sum(distributions.share * means, axis=2)
 
     def loss_means(self, loss: Callable) -> Array:
         """The expected losses of all actions, (n, A)."""
@@ -205,11 +205,11 @@ class Distributions(NamedTuple):
 
     def _means(self, function: Callable[[Array], Array]) -> Array:
         """The means of a function of points (k,) that returns (k, m), by nodes or draws, (n, m)."""
-        parts = self.nodes()
-        xp = array_namespace(parts.location)
-        values = function(xp.reshape(parts.location, (-1,)))
-        values = xp.reshape(values, (*parts.location.shape, values.shape[1]))
-        return xp.sum(parts.share[:, :, None] * values, axis=1)
+        distributions = self.nodes()
+        xp = array_namespace(distributions.location)
+        values = function(xp.reshape(distributions.location, (-1,)))
+        values = xp.reshape(values, (*distributions.location.shape, values.shape[1]))
+        return xp.sum(distributions.share[:, :, None] * values, axis=1)
 
     def feature_means(self, kernel: str, thresholds: Array, scale: Any) -> Array:
         """E φ(Y_i) of a kernel of decisions, (C, n)."""
@@ -231,30 +231,32 @@ class Distributions(NamedTuple):
 
 def uniform_like(array: Array) -> Distributions:
     """One uniform distribution on [0, 1], by nodes."""
-    level, share = (asarray_like(array, part)[None] for part in gauss_legendre(NODES))
+    level, share = (
+        asarray_like(array, nodes_or_weights)[None] for nodes_or_weights in gauss_legendre(NODES)
+    )
     return Distributions(level, None, share, None, None)
 
 
 # Functions of users
 
 
-def call_kernel(kernel: Callable, own: Array, other: Array) -> Array:
+def call_kernel(kernel: Callable, points: Array, other: Array) -> Array:
     """A kernel of points (a, d) and (b, d), (a, b)."""
-    values = kernel(own, other)
-    if np.shape(values) != (len(own), len(other)):
+    values = kernel(points, other)
+    if np.shape(values) != (len(points), len(other)):
         raise ValueError(
             "kernel and given_kernel must return the values for all pairs of rows, of shape (a, b) "
             f"for arrays of shapes (a, d) and (b, d); found shape {tuple(np.shape(values))} for a "
-            f"= {len(own)}, b = {len(other)}. Use s[:, None] and t[None]."
+            f"= {len(points)}, b = {len(other)}. Use s[:, None] and t[None]."
         )
     return values
 
 
-def line_kernel(kernel: Any, bandwidth: float | None, own: Array, other: Array) -> Array:
+def line_kernel(kernel: Any, bandwidth: float | None, values: Array, other: Array) -> Array:
     """ℓ of numbers (a,) and (b,), (a, b)."""
     if callable(kernel):
-        return call_kernel(kernel, own[:, None], other[:, None])
-    return smoothed_kernel(kernel, own[:, None] - other, None, bandwidth)
+        return call_kernel(kernel, values[:, None], other[:, None])
+    return smoothed_kernel(kernel, values[:, None] - other, None, bandwidth)
 
 
 def loss_values(loss: Callable, outcome: Array) -> Array:

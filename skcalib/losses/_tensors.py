@@ -86,7 +86,7 @@ def class_batch(
         batch = batch._replace(target=target, sample_weight=is_counted.to(prediction) * weight)
     elif not bool(is_counted.all()):
         prediction = prediction[is_counted]
-        batch = Batch(*(None if part is None else part[is_counted] for part in batch))
+        batch = Batch(*(None if tensor is None else tensor[is_counted] for tensor in batch))
     if len(batch.target) < 2:
         raise ValueError(
             f"target must have at least 2 samples other than ignore_index={ignore_index}, as "
@@ -131,12 +131,12 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
     return mean.reshape(-1), std.reshape(-1).expand(n)
 
 
-def check_normal(**parts: Tensor) -> None:
-    for name, tensor in parts.items():
+def check_normal(**tensors: Tensor) -> None:
+    for name, tensor in tensors.items():
         check_finite(f"{name} of prediction", tensor)
-    if not is_all_true(parts["std"] > 0):
+    if not is_all_true(tensors["std"] > 0):
         raise ValueError(
-            f"std of prediction must be positive; found {parts['std'].min().item():.3g}. Let the "
+            f"std of prediction must be positive; found {tensors['std'].min().item():.3g}. Let the "
             "network return log std and take its exponential, or use softplus."
         )
 
@@ -210,14 +210,14 @@ def _check_labels(target: Tensor, n_classes: int) -> None:
     if target.is_floating_point():
         is_label &= target == target.round()
     if not is_all_true(is_label):
-        found = target[~is_label][0]
+        label = target[~is_label][0]
         remedy = "Encode labels by scikit-learn's LabelEncoder, or pass ignore_index for samples"
         remedy += " to leave out."
         if target.is_floating_point():
             remedy += " For forecasts of a number pass a tuple (mean, std)."
         raise ValueError(
             f"target must hold labels 0 to {n_classes - 1} for {n_classes} classes; found "
-            f"{found.item():.6g}. {remedy}"
+            f"{label.item():.6g}. {remedy}"
         )
 
 

@@ -47,12 +47,12 @@ def forecast_of(
         return as_distributions(replace(prediction, cdf=cdf))
     if isinstance(prediction, Distribution):
         check_one_number_each(prediction, n)
-        parts = _normal_mixture(prediction, n)
-        if parts is None:
+        components = _normal_mixture(prediction, n)
+        if components is None:
             return as_distributions(_draws_of(prediction, target, n_draws, needs_draws))
     else:
-        parts = normal_parameters(prediction, n)
-    forecast = as_distributions(parts)
+        components = normal_parameters(prediction, n)
+    forecast = as_distributions(components)
     if n_draws is None or not needs_draws:
         return forecast
     shape = (*forecast.location.shape, n_draws)
@@ -67,8 +67,8 @@ def _normal_mixture(distribution: Distribution, n: int) -> tuple[Tensor, ...] | 
     normal = unwrapped(distribution.component_distribution)
     if not isinstance(normal, tuple):
         return None
-    parts = (*normal, _shares_of_components(distribution))
-    mean, std, weight = (part.reshape(n, -1) for part in parts)
+    parameters = (*normal, _shares_of_components(distribution))
+    mean, std, weight = (tensor.reshape(n, -1) for tensor in parameters)
     check_normal(mean=mean, std=std, weight=weight)
     return mean, std, weight
 
@@ -105,8 +105,8 @@ def _draws_of(
         # draws from each component, with its weight: gradients flow through both
         share = _shares_of_components(distribution).reshape(n, -1)
         each = max(1, N_DRAWS // share.shape[1]) if n_draws is None else n_draws
-        drawn = distribution.component_distribution.rsample((each,))
-        values = drawn.reshape(each, n, -1).permute(1, 0, 2).reshape(n, -1)
+        samples = distribution.component_distribution.rsample((each,))
+        values = samples.reshape(each, n, -1).permute(1, 0, 2).reshape(n, -1)
         weight = share.repeat(1, each) / each
     else:
         values, weight = _draw_with_score_weights(distribution, many)

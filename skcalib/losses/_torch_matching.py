@@ -40,7 +40,7 @@ _NEAR_FORMS = {"distribution", "individual", "local"}
 _PARTS = ("centre", "factor", "median")
 _LEARNED = (
     "outcome_bandwidth",
-    *(f"{what}_{part}" for what in ("given", "parameter") for part in _PARTS),
+    *(f"{variable}_{statistic}" for variable in ("given", "parameter") for statistic in _PARTS),
 )
 
 
@@ -255,18 +255,18 @@ class DistributionMatchingLoss(Penalty):
             )
         return self
 
-    def _fit_standardization(self, what, points, device):
+    def _fit_standardization(self, variable, points, device):
         """Hold the standardization of points (n, d), and their median distance after it."""
         share = np.full(len(points), 1 / len(points))
         centre, spread = standardization(points, share)
         median = 1.0
         if not callable(self.given_kernel):
             median = median_of((points - centre) / spread, share, self.given_kernel)
-        self._hold(what, device, centre, 1 / spread, median)
+        self._hold(variable, device, centre, 1 / spread, median)
 
-    def _hold(self, what, device, *values):
-        for part, value in zip(_PARTS, values, strict=True):
-            setattr(self, f"{what}_{part}", _buffer(value, device))
+    def _hold(self, variable, device, *values):
+        for statistic, value in zip(_PARTS, values, strict=True):
+            setattr(self, f"{variable}_{statistic}", _buffer(value, device))
 
     def _load_from_state_dict(self, state_dict, prefix, *args):
         for name in (*_LEARNED, "thresholds"):  # buffers of which it is not known what they hold
@@ -295,7 +295,7 @@ class DistributionMatchingLoss(Penalty):
         if self.n_draws is not None:
             score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
             draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)
-            classes = classes._replace(drawn=draws.mean(dim=0))
+            classes = classes._replace(drawn_labels=draws.mean(dim=0))
         bandwidth = None if self.bandwidth == "median" else self.bandwidth
         thresholds = None if self._learns_thresholds else self.thresholds
         matching = self._matching(given, given_bandwidth, bandwidth, thresholds, class_kernel)
@@ -350,15 +350,15 @@ class DistributionMatchingLoss(Penalty):
 
     def _condition(self, given, dtype, parameters=None):
         """The points that the error is conditioned on, and the bandwidth of the kernel on them."""
-        what, points = ("given", given) if given is not None else ("parameter", parameters)
+        variable, points = ("given", given) if given is not None else ("parameter", parameters)
         bandwidth = None if self.given_bandwidth == "median" else self.given_bandwidth
         if bandwidth is not None or points is None or self.calibration not in _NEAR_FORMS:
             return given, None if callable(self.given_kernel) else bandwidth
         centre, factor, median = (
             self._standardization(
-                f"{what}_{part}", "given_bandwidth='median'", "the median distance"
+                f"{variable}_{statistic}", "given_bandwidth='median'", "the median distance"
             )
-            for part in _PARTS
+            for statistic in _PARTS
         )
         points = points.reshape(len(points), -1).to(dtype)
         if points.shape[1] != len(centre):
@@ -368,12 +368,13 @@ class DistributionMatchingLoss(Penalty):
         median = None if callable(self.given_kernel) else float(median)
         return (points - centre.to(points)) * factor.to(points), median
 
-    def _standardization(self, name, option, what):
+    def _standardization(self, name, option, variable):
         value = getattr(self, name)
         if value is None:
             passed = "target and given" if name.startswith("given") else "target"
             raise ValueError(
-                f"{option} stands for {what} of the training data, which are not known yet. Call "
+                f"{option} stands for {variable} of the training data, which are not known yet. "
+                "Call "
                 f"fit with the {passed} of the training data first, or pass numbers."
             )
         if not is_all_true(torch.isfinite(value) & ((value != 0) | (value.ndim > 0))):

@@ -98,8 +98,8 @@ def _binned_error(
 
 
 def _expected_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
-    chosen = (options[name] for name in ("norm", "distance", "debias", "add_bin_width"))
-    check_binned_options(*chosen)
+    checked_options = (options[name] for name in ("norm", "distance", "debias", "add_bin_width"))
+    check_binned_options(*checked_options)
     if options["multi_class"] == "canonical" and not predictions.is_binary:
         check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
     error = average_over_reductions(_binned_error, predictions, needs=_DEBIASED, **options)

@@ -83,16 +83,16 @@ class _Regression(NamedTuple):
         penalty, rows = self.regularization, slice(0, self.weight.shape[0])
         if penalty != "cv" and not self.debias:
             return ridge_norm_of_features(features, self.residuals, self.weight, float(penalty))
-        some = features(slice(0, 1))
+        first_row = features(slice(0, 1))
         check_memory(
-            16.0 * rows.stop * some.shape[1],
+            16.0 * rows.stop * first_row.shape[1],
             "debias=True, or regularization='cv', with features",
             "Choose fewer components, or pass a random subsample of the rows.",
         )
         if penalty == "cv":
             return cross_validated_norm(self.residuals(rows), self.weight, features=features(rows))
         xp, scores = (
-            array_namespace(some),
+            array_namespace(first_row),
             ridge_scores(features(rows), self.weight, float(penalty)),
         )
         value = float(xp.sum((scores.T @ self.residuals(rows)) ** 2))
@@ -133,9 +133,13 @@ def _conditional_error(
         frequencies = asarray_like(weight, frequencies)
 
         def features(rows):
-            part = regression.proba(rows)
-            waves = fourier_features(part, frequencies)
-            return waves if kernel == "rbf" else array_namespace(part).concat([part, waves], axis=1)
+            block_proba = regression.proba(rows)
+            waves = fourier_features(block_proba, frequencies)
+            return (
+                waves
+                if kernel == "rbf"
+                else array_namespace(block_proba).concat([block_proba, waves], axis=1)
+            )
 
         return regression.from_features(features)
     if method == "exact":
@@ -487,11 +491,11 @@ def check_noise_options(predictions, options):
 
 def check_matrix(points, n_matrices):
     """Refuse, or announce, matrices of all pairs (n, n) that are too large to solve with."""
-    n, what = points.shape[0], "method='exact'"
+    n, task = points.shape[0], "method='exact'"
     remedy = "Pass method='fourier' or 'nystroem', or a random subsample of the rows."
     if isinstance(points, np.ndarray):
-        check_memory(8.0 * n_matrices * n**2, what, remedy)
-    warn_if_slow(_SECONDS * n_matrices**2 * n**3, what, remedy)
+        check_memory(8.0 * n_matrices * n**2, task, remedy)
+    warn_if_slow(_SECONDS * n_matrices**2 * n**3, task, remedy)
 
 
 def check_features(points, n_components):

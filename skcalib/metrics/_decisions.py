@@ -85,12 +85,12 @@ class DecisionCalibration:
 
 
 def check_decision_data(
-    y_true: Any, y_proba: Any, loss: Any, **about: Any
+    y_true: Any, y_proba: Any, loss: Any, **data_args: Any
 ) -> tuple[Predictions | ForecastData, DecisionLoss]:
     """The data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
-    data = check_data(y_true, y_proba, may_be_numbers=not decision.is_of_classes, **about)
-    if classes_are_reversed(data, **about):
+    data = check_data(y_true, y_proba, may_be_numbers=not decision.is_of_classes, **data_args)
+    if classes_are_reversed(data, **data_args):
         decision = decision.with_classes_reversed()
     return data, decision
 
@@ -112,17 +112,17 @@ def _decision_calibration_error(
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 
-def _prepare_data(y_true, y_proba, about, options):
+def _prepare_data(y_true, y_proba, data_args, options):
     """The data, and the losses in their order; a `given` that is a name is an option."""
-    if isinstance(about.get("given"), str):
-        options["given"] = about.pop("given")
-    data, options["loss"] = check_decision_data(y_true, y_proba, options["loss"], **about)
+    if isinstance(data_args.get("given"), str):
+        options["given"] = data_args.pop("given")
+    data, options["loss"] = check_decision_data(y_true, y_proba, options["loss"], **data_args)
     return data, options
 
 
 @probability_metric(
     _decision_calibration_error,
-    {"actions": [StrOptions({"all", "chosen"})]},
+    {"actions": [StrOptions({"all", "matching_options"})]},
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,
@@ -445,11 +445,11 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
     out = np.full((3, n_actions), np.nan)
     mean_of_all = np.zeros((n_actions, n_actions))
     for a in np.flatnonzero(share):
-        part = action == a
-        own = weight[part] / weight[part].sum()
-        out[:2, a] = own @ taken_expected[part], own @ taken[part]
-        out[2, a] = standard_error(own, (taken - taken_expected)[part])
-        mean_of_all[a] = weight[part] @ realised[part]
+        is_taken = action == a
+        action_share = weight[is_taken] / weight[is_taken].sum()
+        out[:2, a] = action_share @ taken_expected[is_taken], action_share @ taken[is_taken]
+        out[2, a] = standard_error(action_share, (taken - taken_expected)[is_taken])
+        mean_of_all[a] = weight[is_taken] @ realised[is_taken]
     regret = float(np.sum(np.diag(mean_of_all) - mean_of_all.min(axis=1)))
     return DecisionCalibration(
         actions=measure.loss.action_names(np.arange(n_actions)),
@@ -469,7 +469,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
 
 def standard_error(weight: np.ndarray, values: np.ndarray) -> float:
     """Standard error of a weighted mean; the weights sum to 1."""
-    rest = 1 - weight @ weight
-    if rest <= np.finfo(np.float64).eps:
+    complement = 1 - weight @ weight
+    if complement <= np.finfo(np.float64).eps:
         return np.nan
-    return float(np.sqrt(weight**2 @ (values - weight @ values) ** 2 / rest))
+    return float(np.sqrt(weight**2 @ (values - weight @ values) ** 2 / complement))

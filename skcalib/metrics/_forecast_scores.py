@@ -242,7 +242,7 @@ def _(
 @threshold_weighted_crps.register(ResidualForecast)
 def _threshold_crps_of_members(forecast, y, low, high, fair=False):
     """The loss of members and outcomes that are moved to the nearest value in [low, high]."""
-    parts = []
+    blocks = []
     size = forecast[:1].components().location.shape[1]
     rows = max(1, _BLOCK // size)
     for first in range(0, len(y), rows):
@@ -251,8 +251,8 @@ def _threshold_crps_of_members(forecast, y, low, high, fair=False):
         order = np.argsort(location, axis=1, kind="stable")
         members = np.clip(np.take_along_axis(location, order, axis=1), low, high)
         weight = np.take_along_axis(weight, order, axis=1)
-        parts.append(crps_ensemble(np.clip(y[block], low, high), members, weight, fair=fair))
-    return np.concatenate(parts)
+        blocks.append(crps_ensemble(np.clip(y[block], low, high), members, weight, fair=fair))
+    return np.concatenate(blocks)
 
 
 @metric(

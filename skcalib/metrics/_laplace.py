@@ -33,8 +33,8 @@ def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> flo
     cumulative[-1] = 1.0
     total = 0.0
     for start in range(0, n_draws, _BATCH):
-        drawn = rng.uniform(size=(2, min(_BATCH, n_draws - start)))
-        i, j = np.searchsorted(cumulative, drawn, side="right")
+        uniforms = rng.uniform(size=(2, min(_BATCH, n_draws - start)))
+        i, j = np.searchsorted(cumulative, uniforms, side="right")
         kernel = np.exp(-np.abs(proba[i] - proba[j]) / bandwidth)
         total += float(np.sum(residual[i] * residual[j] * kernel))
     return total / n_draws

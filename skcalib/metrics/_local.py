@@ -99,18 +99,20 @@ def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
     return np.divide(local, total, out=np.full(local.shape, np.nan), where=total > 0)
 
 
-def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) -> np.ndarray:
+def _local_calibration(
+    data: ForecastData, locations: Places, null_laws: list[PitLaw]
+) -> np.ndarray:
     """Error, squared error, bias, spread, effective sample size and p-value, (6, m)."""
     law, levels = pit_laws(*data.forecast.pit_bounds(data.value)), resolve_levels(data.forecast)
     order = np.lexsort((law.start, law.stop))  # so that each block finds them sorted
     law, weight = PitLaw(*(x[order] for x in law)), data.weight[order]
-    query, points, kernel = places.query, places.points[order], places.kernel
-    null = [Gaps(PitLaw(*(x[order] for x in one)), levels) for one in drawn]
+    query, points, kernel = locations.query, locations.points[order], locations.kernel
+    null = [Gaps(PitLaw(*(x[order] for x in pit_law)), levels) for pit_law in null_laws]
     gaps = Gaps(law, levels)
     mean = (law.start + law.stop) / 2
     width = law.stop - law.start
     rows = max(1, _BLOCK // max(gaps.width, len(weight)))
-    parts, start = [], perf_counter()
+    blocks, start = [], perf_counter()
     for first in range(0, len(query), rows):
         local = _local_weights(kernel, query[first : first + rows], points, weight)
         square, debiased = gaps.squares(local)
@@ -118,17 +120,17 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
         centre = local @ mean
         between = quotient(local @ mean**2 - centre**2, 1 - share)
         spread = local @ width**2 + 12 * between - 1
-        exceeds = sum((one.squares(local)[1] >= debiased).astype(float) for one in null)
+        exceeds = sum((pit_law.squares(local)[1] >= debiased).astype(float) for pit_law in null)
         p_value = np.where(np.isnan(debiased), np.nan, (1 + exceeds) / (1 + len(null)))
         size = np.where(np.isnan(share), 0.0, 1 / share)
-        parts.append([np.sqrt(square), debiased, centre - 0.5, spread, size, p_value])
+        blocks.append([np.sqrt(square), debiased, centre - 0.5, spread, size, p_value])
         if first == 0:
             warn_if_slow(
                 (perf_counter() - start) * len(query) / rows,
                 f"Local calibration at {len(query)} query points",
                 "Pass fewer points as query: a thousand samples, drawn at random, tell much.",
             )
-    return np.concatenate(parts, axis=1)
+    return np.concatenate(blocks, axis=1)
 
 
 _KERNEL_CONSTRAINTS: dict = {
@@ -249,20 +251,20 @@ def compute_local_calibration(
     random_state: RandomState,
 ) -> LocalCalibration:
     """`local_calibration` of checked data that hold the features."""
-    places = _places(data, query, kernel, bandwidth)
+    locations = _places(data, query, kernel, bandwidth)
     seed = check_random_state(random_state).randint(2**31 - 1)
-    drawn = []  # the laws of the PITs of outcomes drawn from the forecasts
+    null_laws = []  # the laws of the PITs of outcomes drawn from the forecasts
     for outcome in data.simulate_outcomes(np.random.default_rng(seed), n_resamples):
         other = data.with_outcome(outcome)
-        drawn.append(pit_laws(*other.forecast.pit_bounds(other.value)))
-    error, squared, bias, spread, size, p_value = _local_calibration(data, places, drawn)
+        null_laws.append(pit_laws(*other.forecast.pit_bounds(other.value)))
+    error, squared, bias, spread, size, p_value = _local_calibration(data, locations, null_laws)
     p_values = p_value if n_resamples else None
-    return LocalCalibration(places.raw, error, squared, bias, spread, size, p_values)
+    return LocalCalibration(locations.raw, error, squared, bias, spread, size, p_values)
 
 
 def _local_calibration_error(data, query, kernel, bandwidth, debias, average):
-    places = _places(data, query, kernel, bandwidth)
-    root, debiased, *_ = _local_calibration(data, places, [])
+    locations = _places(data, query, kernel, bandwidth)
+    root, debiased, *_ = _local_calibration(data, locations, [])
     square = debiased if debias else root**2
     if average is None:
         return np.sqrt(np.maximum(square, 0.0))
@@ -400,10 +402,10 @@ def local_calibration_error(
 
 def _average(square, share, average):
     """The mean over the points where the error is known."""
-    known = ~np.isnan(square)
-    if not known.any():
+    is_known = ~np.isnan(square)
+    if not is_known.any():
         return float("nan")
-    square, share = square[known], share[known] / share[known].sum()
+    square, share = square[is_known], share[is_known] / share[is_known].sum()
     if average == "mean":
         return float(share @ np.sqrt(np.maximum(square, 0.0)))
     return float(np.sqrt(max(share @ square, 0.0)))
@@ -432,17 +434,17 @@ def _places(data, query, kernel, bandwidth):
         )
     if callable(kernel):
         return Places(raw, raw, points, partial(_check_kernel_weights, kernel))
-    seen, family = raw, KERNELS[kernel]
+    scaled, family = raw, KERNELS[kernel]
     if bandwidth in ("auto", "median"):
         centre, spread = standardization(points, data.weight)
         varies = np.isfinite(spread)
         spread[~varies] = 1.0  # the query may differ in a feature that is constant
-        points, seen = (points - centre) / spread, (raw - centre) / spread
+        points, scaled = (points - centre) / spread, (raw - centre) / spread
         on_a_line = points[:, 0] if points.shape[1] == 1 else points
         rate = 1 / (varies.sum() + 4) if bandwidth == "auto" else 0.0
         median = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)
         bandwidth = median * data.inverse_effective_size**rate
-    return Places(raw, seen, points, partial(kernel_values, family=family, bandwidth=bandwidth))
+    return Places(raw, scaled, points, partial(kernel_values, family=family, bandwidth=bandwidth))
 
 
 def _features(values, name):

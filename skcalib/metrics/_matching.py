@@ -55,12 +55,12 @@ def _matching_statistic(data, *, standardize, random_state=None, **options):
     return make_matching_error(data, MatchingOptions(**options), check_random_state(random_state))
 
 
-def _prepare_data(y_true, y_proba, about, options):
+def _prepare_data(y_true, y_proba, data_args, options):
     """The data, and the losses of classes in the order of the data."""
-    data = check_data(y_true, y_proba, may_be_numbers=True, **about)
-    if options["loss"] is not None and classes_are_reversed(data, **about):
+    data = check_data(y_true, y_proba, may_be_numbers=True, **data_args)
+    if options["loss"] is not None and classes_are_reversed(data, **data_args):
         losses = MatchingOptions(loss=options["loss"]).losses
-        options["loss"] = [one.with_classes_reversed() for one in losses]
+        options["loss"] = [decision.with_classes_reversed() for decision in losses]
     return data, options
 
 
@@ -332,13 +332,13 @@ def null_deviation(
     n = len(weight)
     m = min(n, _MOST_SAMPLES)
     rows = np.sort(generator.choice(n, m, replace=False)) if m < n else np.arange(n)
-    part = error.at_rows(rows)
-    n_draws = max(1, (_DRAWN if part.has_features else _DRAWN_FOR_PAIRS) // m)
+    subset = error.at_rows(rows)
+    n_draws = max(1, (_DRAWN if subset.has_features else _DRAWN_FOR_PAIRS) // m)
     size = max(1, _ENTRIES // m**2)
     squares = 0.0
     for start in range(0, n_draws, size):
-        outcomes = part.data.simulate_outcomes(generator, min(size, n_draws - start))
-        terms = part.term_matrices(outcomes)
+        outcomes = subset.data.simulate_outcomes(generator, min(size, n_draws - start))
+        terms = subset.term_matrices(outcomes)
         np.einsum("rii->ri", terms)[:] = 0.0  # a sample makes no pair with itself
         squares += np.sum(terms**2)
     of_all_pairs = n * (n - 1) / (m * (m - 1)) * weight[rows].sum() ** 4

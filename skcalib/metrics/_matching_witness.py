@@ -190,34 +190,34 @@ def distribution_matching_witness(
     check_matching(data, options)
     error = MatchingError(data, **vars(options))
     grid = _outcomes(error) if y_grid is None else _check_grid(y_grid, "y_grid", 1)
-    shown, places = _places(error, given_grid)
-    return MatchingWitness(grid, shown, _values(error, grid, places))
+    raw_grid, grid_points = _places(error, given_grid)
+    return MatchingWitness(grid, raw_grid, _values(error, grid, grid_points))
 
 
-def _values(error, grid, places):
+def _values(error, grid, grid_points):
     """Σ_i w_i k(z_i, z) [ℓ(y_i, t) − e_i(t)] for places z (g, d) and points t (m,), (g, m)."""
     value, target = error.observed, error.features
-    if not error.chosen.has_decision_kernel:
+    if not error.matching_options.has_decision_kernel:
         target = error.pairs_for(value)
         value = target.points(value[None])[0]
-    total = np.zeros((len(places), len(grid)))
-    size = max(1, _ENTRIES // max(len(places), len(grid)))
+    total = np.zeros((len(grid_points), len(grid)))
+    size = max(1, _ENTRIES // max(len(grid_points), len(grid)))
     for start in range(0, len(value), size):
         rows = np.arange(start, min(start + size, len(value)))
-        near = error.given.kernel(places, error.given.points[rows]) * error.mass[rows]
+        near = error.given.kernel(grid_points, error.given.points[rows]) * error.mass[rows]
         total += near @ target.gaps(value, rows, grid)
     return total
 
 
 def _outcomes(error):
-    if error.chosen.is_of_pits or error.forecast._has_quantiles_only:
+    if error.matching_options.is_of_pits or error.forecast._has_quantiles_only:
         return np.linspace(0.0, 1.0, _OUTCOMES)
     return np.linspace(error.data.value.min(), error.data.value.max(), _OUTCOMES)
 
 
 def _places(error, given_grid):
     """The places as the user sees them, and as the kernel takes them."""
-    form, raw = error.chosen.calibration, error.given.raw
+    form, raw = error.matching_options.calibration, error.given.raw
     if raw is None:
         if given_grid is not None:
             raise ValueError(
@@ -230,11 +230,11 @@ def _places(error, given_grid):
         return (codes.astype(np.intp) if form == "decision" else None), codes
     if given_grid is None:
         distinct = np.unique(raw, axis=0)
-        some = np.linspace(0, len(distinct) - 1, min(len(distinct), _PLACES)).round()
-        places = distinct[some.astype(np.intp)]
+        index = np.linspace(0, len(distinct) - 1, min(len(distinct), _PLACES)).round()
+        grid_points = distinct[index.astype(np.intp)]
     else:
-        places = _check_grid(given_grid, "given_grid", 2, raw.shape[1])
-    return places, (places - error.given.centre) / error.given.spread
+        grid_points = _check_grid(given_grid, "given_grid", 2, raw.shape[1])
+    return grid_points, (grid_points - error.given.centre) / error.given.spread
 
 
 def _check_grid(values, name, n_dimensions, n_columns=1):

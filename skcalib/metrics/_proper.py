@@ -72,8 +72,8 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
         for t, width in zip(*threshold_cells(points, mass, steps, n_cells), strict=True):
             proba, event = forecast.at_threshold(t), value > t
             error += width * (weight @ (proba - event) ** 2)
-            rest = forecast.cdf(t)
-            recalibrated += width * isotonic_brier_score(proba, rest, event, weight)
+            complement = forecast.cdf(t)
+            recalibrated += width * isotonic_brier_score(proba, complement, event, weight)
         recalibrated -= error
         if max(abs(error), abs(recalibrated - before)) <= most:
             break
@@ -151,18 +151,18 @@ class ScoreDecomposition:
         if not isinstance(other, ScoreDecomposition):
             return NotImplemented
         return all(
-            np.array_equal(one, two)
-            for one, two in zip(vars(self).values(), vars(other).values(), strict=True)
+            np.array_equal(value, two)
+            for value, two in zip(vars(self).values(), vars(other).values(), strict=True)
         )
 
     def __repr__(self) -> str:
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        parts = (
+        field_texts = (
             f"{name}={np.array2string(np.asarray(value), precision=4)}"
             for name, value in values
             if value is not None
         )
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{type(self).__name__}({', '.join(field_texts)})"
 
 
 def _score_decomposition(predictions: Predictions, score: str) -> np.ndarray:
@@ -179,13 +179,13 @@ def _score_decomposition(predictions: Predictions, score: str) -> np.ndarray:
     return np.array([*gain, constant, original])
 
 
-def _with_null_mean(data, n_resamples: int, seed: int, parts: Callable, **options_of_draw):
+def _with_null_mean(data, n_resamples: int, seed: int, decompose_data: Callable, **options_of_draw):
     """The parts of the data, and the mean miscalibration of redrawn outcomes, (4,) or (5,)."""
     if n_resamples == 0:
-        return parts(data)
-    drawn = data.simulate_outcomes(np.random.default_rng(seed), n_resamples)
-    null = [parts(data.with_outcome(row), **options_of_draw)[0] for row in drawn]
-    return np.append(parts(data), np.mean(null))
+        return decompose_data(data)
+    outcomes = data.simulate_outcomes(np.random.default_rng(seed), n_resamples)
+    null = [decompose_data(data.with_outcome(row), **options_of_draw)[0] for row in outcomes]
+    return np.append(decompose_data(data), np.mean(null))
 
 
 @validate_params(

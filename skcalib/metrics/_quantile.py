@@ -59,10 +59,10 @@ class Gaps:
         return square, quotient(square - share @ self.own, 1 - share.sum(axis=1))
 
 
-def quotient(numerator: np.ndarray, rest: np.ndarray) -> np.ndarray:
+def quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Divided by 1 − Σ w²; NaN if one sample has all of the weight."""
     out = np.full(numerator.shape, np.nan)
-    return np.divide(numerator, rest, out=out, where=rest > 1e-12)
+    return np.divide(numerator, denominator, out=out, where=denominator > 1e-12)
 
 
 def _quantile_calibration_error(
@@ -71,17 +71,17 @@ def _quantile_calibration_error(
     check_gap_options(norm, debias, squared)
     if debias:
         check_debiasable(data)
-    known = resolve_levels(data.forecast, kind, levels)
+    grid = resolve_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
-    if known is None:
+    if grid is None:
         value = _SIZE_OF_CURVE[norm](pit_curve(law, weight))
     else:
-        gap = np.array([weight @ (pit_cdf(law, level) - level) for level in known])
+        gap = np.array([weight @ (pit_cdf(law, level) - level) for level in grid])
         value = _SIZE_ON_GRID[norm](np.abs(gap))
     if debias:
-        own = own_squares(law) if known is None else Gaps(law, known).own
-        value = (value - weight**2 @ own) / (1 - data.inverse_effective_size)
+        own_terms = own_squares(law) if grid is None else Gaps(law, grid).own
+        value = (value - weight**2 @ own_terms) / (1 - data.inverse_effective_size)
     return float(value if norm != "l2" or squared else np.sqrt(max(value, 0.0)))
 
 
@@ -257,19 +257,19 @@ def resolve_levels(forecast, kind="quantile", levels=None):
     grid = getattr(forecast, "levels", None)
     if grid is None:
         return levels
-    known = grid if kind == "quantile" else _interval_levels(grid)
-    if len(known) == 0:
+    resolved = grid if kind == "quantile" else _interval_levels(grid)
+    if len(resolved) == 0:
         raise ValueError(
             "kind='interval' needs quantiles at two levels that sum to 1, the ends of a central "
             f"interval; found the levels {format_values(grid)}. Pass kind='quantile'."
         )
     if levels is None:
-        return known
-    nearest = known[np.abs(levels[:, None] - known).argmin(axis=1)]
+        return resolved
+    nearest = resolved[np.abs(levels[:, None] - resolved).argmin(axis=1)]
     unknown = np.abs(levels - nearest) > _ROUNDING
     if unknown.any():
         raise ValueError(
-            f"levels must be among those that the forecast has, {format_values(known)} for "
+            f"levels must be among those that the forecast has, {format_values(resolved)} for "
             f"kind={kind!r}; found {levels[unknown][0]:.6g}. Leave levels out, or forecast "
             "quantiles at more levels."
         )
@@ -375,11 +375,14 @@ def sharpness(
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, len(forecast))
         weight = weight / weight.max()
-    known = resolve_levels(forecast, "interval", levels)
-    known = np.array(_LEVELS) if known is None else known
-    width = [np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight) for p in known]
+    interval_levels = resolve_levels(forecast, "interval", levels)
+    interval_levels = np.array(_LEVELS) if interval_levels is None else interval_levels
+    width = [
+        np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight)
+        for p in interval_levels
+    ]
     std, entropy = (_mean_or_nan(of, weight) for of in (forecast.std, forecast.entropy))
-    return Sharpness(known, np.array(width), std, entropy)
+    return Sharpness(interval_levels, np.array(width), std, entropy)
 
 
 def _mean_or_nan(method, weight):

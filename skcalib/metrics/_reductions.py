@@ -23,7 +23,9 @@ def map_classes(function, problems, n_jobs):
     def pair(share, problem):
         return share, None if problem is None else function(problem)
 
-    return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(pair)(*one) for one in problems)
+    return Parallel(n_jobs=n_jobs, require="sharedmem")(
+        delayed(pair)(*share_and_problem) for share_and_problem in problems
+    )
 
 
 def map_reduction(function, predictions, multi_class, n_jobs=1):
@@ -82,10 +84,10 @@ def average_over_reductions(
         if multi_class == "top-label"
         else predictions.iter_one_vs_rest()
     )
-    found = map_classes(measure, problems, n_jobs)
-    share = np.array([share for share, _ in found])  # (K,)
-    exists = np.array([value is not None for _, value in found])
-    values = (np.nan if value is None else value for _, value in found)
+    results = map_classes(measure, problems, n_jobs)
+    share = np.array([share for share, _ in results])  # (K,)
+    exists = np.array([value is not None for _, value in results])
+    values = (np.nan if value is None else value for _, value in results)
     value = np.stack(np.broadcast_arrays(*values))  # (K,) or (K, C)
     is_measured = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
     check_any_measured(is_measured, exists, multi_class, needs)
@@ -121,9 +123,9 @@ def reduce_classes(measure):
     return partial(average_over_reductions, measure)
 
 
-def _check_with_tuples(y_true, y_proba, **about):
+def _check_with_tuples(y_true, y_proba, **data_args):
     """Probabilities, or forecasts, of which a tuple may be lists of means and deviations."""
-    return check_data(y_true, y_proba, may_be_numbers=isinstance(y_proba, tuple), **about)
+    return check_data(y_true, y_proba, may_be_numbers=isinstance(y_proba, tuple), **data_args)
 
 
 def probability_metric(
@@ -149,14 +151,14 @@ def probability_metric(
         defaults = get_option_defaults(function)
 
         def measured(y_true, y_proba, **options):
-            about = {name: options.pop(name) for name in options.keys() - defaults.keys()}
+            data_args = {name: options.pop(name) for name in options.keys() - defaults.keys()}
             if prepare is None:
-                data = check(y_true, y_proba, in_place=in_place, **about)
+                data = check(y_true, y_proba, in_place=in_place, **data_args)
             else:
-                data, options = prepare(y_true, y_proba, about, defaults | options)
+                data, options = prepare(y_true, y_proba, data_args, defaults | options)
             return compute(data, **(defaults | options))
 
-        shown: Any = update_wrapper(measured, function)
-        return metric(compute, constraints, **facts)(shown)
+        public: Any = update_wrapper(measured, function)
+        return metric(compute, constraints, **facts)(public)
 
     return declare

@@ -61,8 +61,8 @@ class Metric:
     @property
     def symbol(self) -> str:
         """The name in papers, such as "(ECE)", of the docstring's first line; empty if none."""
-        found = re.search(r"\((\w+)\)", (self.function.__doc__ or "").partition("\n")[0])
-        return found[0] if found else ""
+        match = re.search(r"\((\w+)\)", (self.function.__doc__ or "").partition("\n")[0])
+        return match[0] if match else ""
 
     @property
     def title(self) -> str:
@@ -110,7 +110,9 @@ class Metric:
 
     def check_names(self, params: Mapping[str, Any]) -> None:
         """Refuse data among a user's options, and what the metric does not take."""
-        takes_any = any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
+        takes_any = any(
+            parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values()
+        )
         for name, value in params.items():
             if name != "pos_label" and is_data(name, value):
                 raise_data_in_params(name)
@@ -168,14 +170,14 @@ class CallableMetric(Metric):
 
     def _user_arguments(self, data: Data) -> dict[str, Any]:
         """Further arguments, of those that the function has."""
-        known: dict[str, Any] = {} if data.given is None else {"given": data.given}
+        arguments: dict[str, Any] = {} if data.given is None else {"given": data.given}
         if isinstance(data, Predictions):
             order = self._order(data)
-            known["labels"] = data.classes if order is None else data.classes[order]
+            arguments["labels"] = data.classes if order is None else data.classes[order]
             if order is not None and data.is_binary and not self.as_matrix:
-                known["pos_label"] = data.classes[order[-1]]
-        known = {name: value for name, value in known.items() if name in self.parameters}
-        return known | ({"sample_weight": data.weight} if self.weighted else {})
+                arguments["pos_label"] = data.classes[order[-1]]
+        arguments = {name: value for name, value in arguments.items() if name in self.parameters}
+        return arguments | ({"sample_weight": data.weight} if self.weighted else {})
 
     def _order(self, data: Predictions) -> np.ndarray | None:
         """The classes as the functions of scikit-learn take them: sorted, the last one positive."""
@@ -206,19 +208,19 @@ class MetricNames(StrOptions):
         return super().is_satisfied_by(value)
 
 
-def check_name(argument: str, name: str, known: Iterable[str], remedy: str) -> None:
+def check_name(argument: str, name: str, available: Iterable[str], remedy: str) -> None:
     """Refuse a name that is not known; the remedy is for one that is like none of them."""
-    if not isinstance(name, str) or name not in known:
-        similar = get_close_matches(str(name), known, n=1)
+    if not isinstance(name, str) or name not in available:
+        similar = get_close_matches(str(name), available, n=1)
         raise InvalidParameterError(
-            f"{argument} must be one of {format_metric_names(known)}; found {name!r:.200}. "
+            f"{argument} must be one of {format_metric_names(available)}; found {name!r:.200}. "
             f"{f'Did you mean {similar[0]!r}?' if similar else remedy}"
         )
 
 
 def format_metric_names(names: Iterable[str]) -> str:
     """Names of metrics, or of their scorers, as errors list them: with what papers call them."""
-    symbols = {name: one.symbol for name, one in ALL_METRICS.items()}
+    symbols = {name: entry.symbol for name, entry in ALL_METRICS.items()}
     listed = (f"{name!r} {symbols.get(name.removeprefix('neg_'), '')}" for name in sorted(names))
     return ", ".join(map(str.rstrip, listed))
 
@@ -258,7 +260,11 @@ def resolve_metric(
     """
     params = params or {}
     entry = find_entry(metric)
-    if entry is None or "pos_label" in params or any(is_data(*one) for one in entry.fixed.items()):
+    if (
+        entry is None
+        or "pos_label" in params
+        or any(is_data(*argument) for argument in entry.fixed.items())
+    ):
         shared: dict[str, Any] = {}
         if entry is not None:
             names = ("rate", "is_mean", "takes", "may_be_negative", "largest")
@@ -287,7 +293,7 @@ def find_entry(metric) -> Metric | None:
     if isinstance(metric, str):
         return ALL_METRICS[metric]
     function, fixed = unwrap_partial(metric)
-    entry = next((one for one in _ENTRIES if one.function is function), None)
+    entry = next((candidate for candidate in _ENTRIES if candidate.function is function), None)
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 
@@ -315,7 +321,11 @@ def raise_data_in_params(name):
 
 def get_option_defaults(metric: Callable) -> dict[str, Any]:
     """The arguments of a metric that are no data, and their defaults."""
-    return {name: one.default for name, one in _parameters(metric).items() if name not in _DATA}
+    return {
+        name: parameter.default
+        for name, parameter in _parameters(metric).items()
+        if name not in _DATA
+    }
 
 
 def _parameters(metric):
@@ -325,4 +335,4 @@ def _parameters(metric):
         parameters = inspect.signature(function).parameters
     except ValueError:  # some functions written in C do not tell
         return {}
-    return {name: one for name, one in parameters.items() if name not in fixed}
+    return {name: parameter for name, parameter in parameters.items() if name not in fixed}

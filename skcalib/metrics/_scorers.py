@@ -20,10 +20,10 @@ class _ClassAwareScorer(Scorer):
         return resolve_metric(self._score_func)[0]
 
     def _score(self, method_caller, estimator, X, y_true, **kwargs):
-        given = self._kwargs.keys() | kwargs.keys()
+        arguments = self._kwargs.keys() | kwargs.keys()
         if (
             "labels" in self._metric.parameters
-            and not given & {"labels", "pos_label"}
+            and not arguments & {"labels", "pos_label"}
             and hasattr(estimator, "classes_")
         ):
             kwargs = kwargs | {"labels": estimator.classes_}

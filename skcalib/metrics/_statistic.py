@@ -193,12 +193,14 @@ def check_takes_kind(metric: Metric, kind: str, name: str) -> None:
     """Metrics of classes take no forecasts, and most metrics of forecasts no classes."""
     if kind in metric.takes:
         return
-    known = sorted(one for one, entry in ALL_METRICS.items() if kind in entry.takes)
+    suitable = sorted(
+        metric_name for metric_name, entry in ALL_METRICS.items() if kind in entry.takes
+    )
     remedy = {
         "forecasts": "A metric of classes takes y > t and forecast.at_threshold(t).",
         "classes": "Forecasts of a number are made with skcalib.forecasts.",
     }
     raise ValueError(
         f"{name} must be a metric of {kind}, which is what the predictions are; found "
-        f"{metric.name!r}. Choose one of {known}. {remedy[kind]}"
+        f"{metric.name!r}. Choose one of {suitable}. {remedy[kind]}"
     )

@@ -114,8 +114,8 @@ def _levels(predictions: Predictions) -> tuple[Levels, np.ndarray, np.ndarray]:
     else:
         code = np.unique(given, axis=0 if given.ndim > 1 else None, return_inverse=True)[1]
         table = np.column_stack([points, code.ravel()])
-        known, level = np.unique(table, axis=0, return_inverse=True)
-        points, level = known[:, 0], level.ravel()  # which NumPy 2.0 gives a second axis
+        rows, level = np.unique(table, axis=0, return_inverse=True)
+        points, level = rows[:, 0], level.ravel()  # which NumPy 2.0 gives a second axis
         _warn_of_lone_inputs(np.bincount(level))
     positive = np.bincount(level, weight * predictions.label)
     levels = Levels(points, np.bincount(level, weight), positive)

@@ -280,16 +280,16 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         if self.keep_order:
             check_can_keep_order(self.candidates or (), data.kind)
         examples, fold = to_fit_data(data), deal_folds(data, self.n_folds)
-        given: Any = self.candidates
+        named_candidates: Any = self.candidates
         self.left_out_: list[str] = []
-        if given is None and self.keep_order:
-            given = _ORDER_PRESERVING
-        elif given is None:
+        if named_candidates is None and self.keep_order:
+            named_candidates = _ORDER_PRESERVING
+        elif named_candidates is None:
             n_train = len(fold) - int(np.bincount(fold).max())
             defaults, self.left_out_ = candidates_for(data, n_train, scoring)
-            given = list(defaults.items())
-        others = check_candidates(given, self._response_method)
-        candidates = {"none": IdentityRecalibrator(), **others}
+            named_candidates = list(defaults.items())
+        checked_candidates = check_candidates(named_candidates, self._response_method)
+        candidates = {"none": IdentityRecalibrator(), **checked_candidates}
         averages = self.average and data.kind == "classes"
         names = list(candidates)
         mixes = averages and examples.X.shape[1] == 2
@@ -317,15 +317,15 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         self.recalibrators_ = {name: examples.fit_clone(candidates[name]) for name in entered}
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
-        smooth = [is_smooth(one) for one in self.recalibrators_.values()]
+        smooth = [is_smooth(recalibrator) for recalibrator in self.recalibrators_.values()]
         self._is_smooth = bool(weight[weight > 0] @ smooth + self.uniform_share_ > 0.5)
 
-    def _map(self, given: Any) -> Any:
+    def _map(self, predictions: Any) -> Any:
         if self._kind == "forecasts":
-            return self.best_recalibrator_.transform(given)
-        given = to_matrix(given)
+            return self.best_recalibrator_.transform(predictions)
+        predictions = to_matrix(predictions)
         mapped = (
-            self.weights_[name] * align_proba(recalibrator, given, self.classes_)
+            self.weights_[name] * align_proba(recalibrator, predictions, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
@@ -335,8 +335,8 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         if not hasattr(self, "weights_"):
             return text
         by_weight = sorted(self.weights_.items(), key=lambda pair: -pair[1])
-        shown = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _TRACE]
-        text += "  # " + " + ".join(shown)
+        terms = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _TRACE]
+        text += "  # " + " + ".join(terms)
         return text + f"; not tried: {', '.join(self.left_out_)}" * bool(self.left_out_)
 
 
@@ -351,8 +351,8 @@ def weights_in_average(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) 
     size, total = 1 / float(weight @ weight), np.zeros(len(loss))
     loss, weight = loss[:, order], weight[order]
     for _ in range(_DRAWS):
-        drawn = weight * generator.exponential(size=len(weight))
-        score = -_EXPONENT * size * (loss @ (drawn / drawn.sum()))
+        bootstrap_weight = weight * generator.exponential(size=len(weight))
+        score = -_EXPONENT * size * (loss @ (bootstrap_weight / bootstrap_weight.sum()))
         score[0] += _LOG_ODDS_OF_NOTHING
         total += softmax(score)
     total[total < _SMALLEST_WEIGHT * _DRAWS] = 0.0
@@ -378,20 +378,25 @@ def cross_validated_losses(
     losses = np.full((len(candidates), len(fold)), np.nan)
     running = np.arange(len(candidates))
     first = [
-        one._base_recalibrator if isinstance(one, Recalibrator) else None for one in candidates
+        candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None
+        for candidate in candidates
     ]
-    bases = {c: candidates.index(one) for c, one in enumerate(first) if one in candidates}
+    bases = {
+        c: candidates.index(candidate)
+        for c, candidate in enumerate(first)
+        if candidate in candidates
+    }
     for k in range(fold.max() + 1):
         uniform = uniform_weight(weight[fold != k]) if mixes and weight is not None else 0.0
         pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
         groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
-        parts = Parallel(n_jobs=n_jobs)(
+        losses_of_folds = Parallel(n_jobs=n_jobs)(
             delayed(_losses_of_fold)(
                 candidates[c], examples, fold == k, scoring, uniform * bool(c), bool(base)
             )
             for c, *base in groups
         )
-        losses[np.ix_(np.concatenate(groups), fold == k)] = np.concatenate(parts)
+        losses[np.ix_(np.concatenate(groups), fold == k)] = np.concatenate(losses_of_folds)
         if weight is not None:
             running = running[~is_dominated(losses[running], weight, fold <= k)]
     return losses
@@ -403,8 +408,8 @@ def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.n
     They would, even if the difference of their mean loss to the least one were smaller by some
     standard errors. The first candidate, which does nothing, goes on in any case.
     """
-    some, share = loss[:, rows], weight[rows] / weight[rows].sum()
-    behind = some - some[np.argmin(some @ share)]
+    fold_loss, share = loss[:, rows], weight[rows] / weight[rows].sum()
+    behind = fold_loss - fold_loss[np.argmin(fold_loss @ share)]
     mean = behind @ share
     error = np.sqrt((behind - mean[:, None]) ** 2 @ share**2)
     log_weight = -_EXPONENT / float(weight @ weight) * (mean - _STANDARD_ERRORS * error)
@@ -421,14 +426,17 @@ def results_of(
     Where a loss is NaN, gains are those in the other folds.
     """
     table = []
-    for own in loss:
-        seen = ~np.isnan(own)
-        share, gain = weight[seen] / weight[seen].sum(), (loss[0] - own)[seen]
+    for candidate_loss in loss:
+        is_measured = ~np.isnan(candidate_loss)
+        share, gain = (
+            weight[is_measured] / weight[is_measured].sum(),
+            (loss[0] - candidate_loss)[is_measured],
+        )
         mean = gain @ share
         with np.errstate(invalid="ignore"):  # an infinite loss
             error = np.sqrt((gain - mean) ** 2 @ share**2)
-        mean_loss = own @ weight if seen.all() else loss[0] @ weight - mean
-        table.append([mean_loss, mean, error, len(np.unique(fold[seen]))])
+        mean_loss = candidate_loss @ weight if is_measured.all() else loss[0] @ weight - mean
+        table.append([mean_loss, mean, error, len(np.unique(fold[is_measured]))])
     mean_loss, gain, error, n_seen = map(np.array, zip(*table, strict=True))
     results = {"name": names, "loss": mean_loss, "gain": gain, "gain_error": error}
     surest = np.where(np.isfinite(gain - error), gain - error, -np.inf)
@@ -442,21 +450,26 @@ def uniform_weight(weight: np.ndarray) -> float:
 
 
 def _losses_of_fold(
-    one: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, with_base: bool
+    candidate: Any,
+    examples: FitData,
+    test: np.ndarray,
+    scoring: str,
+    uniform: float,
+    with_base: bool,
 ) -> list[np.ndarray]:
     """The losses (m,) of the samples in a fold under a candidate, and under its base if asked."""
     with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fit_clone(one, ~test)
+        fitted = examples.fit_clone(candidate, ~test)
     scored = [fitted, fitted.base_] if with_base else [fitted]
     return [examples.losses(each, test, scoring, uniform) for each in scored]
 
 
 def deal_folds(data: Any, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
-    order, place = _canonical_order(data)
+    order, class_rank = _canonical_order(data)
     dealt = np.random.default_rng(0).permutation(order)
-    dealt = dealt[np.argsort(place[dealt], kind="stable")]
+    dealt = dealt[np.argsort(class_rank[dealt], kind="stable")]
     fold = np.empty(len(dealt), dtype=np.intp)
     fold[dealt] = np.arange(len(dealt)) % n_folds
     return fold
@@ -470,8 +483,8 @@ def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     if data.kind == "classes":
         classes = _canonical_class_order(data)
-        place = np.argsort(classes)[data.label]
-        return np.lexsort((place, data.weight, *data.matrix.T[classes])), place
+        class_rank = np.argsort(classes)[data.label]
+        return np.lexsort((class_rank, data.weight, *data.matrix.T[classes])), class_rank
     order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
     return order, np.zeros_like(order)
 
@@ -482,10 +495,10 @@ def _canonical_class_order(data: Predictions) -> np.ndarray:
     Two moments of probabilities and labels sort them, both of which hardly any two classes share.
     """
     matrix = data.matrix
-    own = matrix[np.arange(len(matrix)), data.label]
+    label_proba = matrix[np.arange(len(matrix)), data.label]
     square = np.einsum("n,nk,nk->k", data.weight, matrix, matrix)
     last, first = (
-        square + np.bincount(data.label, data.weight * (shift + own) ** 2, len(square))
+        square + np.bincount(data.label, data.weight * (shift + label_proba) ** 2, len(square))
         for shift in (np.pi, 1)  # whole numbers of certain predictions would be shared by chance
     )
     return np.lexsort((last.round(12), first.round(12)))
@@ -493,13 +506,14 @@ def _canonical_class_order(data: Predictions) -> np.ndarray:
 
 def check_scoring(scoring: str | None, kind: str) -> str:
     """The proper score of this kind of data, by default the first."""
-    known = _SCORES[kind]
+    scores = _SCORES[kind]
     if scoring is None:
-        return known[0]
-    if scoring not in known:
-        what = "forecasts" if kind == "forecasts" else "probabilities of classes"
+        return scores[0]
+    if scoring not in scores:
+        data_name = "forecasts" if kind == "forecasts" else "probabilities of classes"
         raise ValueError(
-            f"scoring must be {known[0]!r} or {known[1]!r} for {what}; found {scoring!r}. Leave it "
+            f"scoring must be {scores[0]!r} or {scores[1]!r} for {data_name}; found {scoring!r}. "
+            "Leave it "
             "out, or choose one of these."
         )
     return scoring

@@ -214,7 +214,8 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
     absent = classes[np.bincount(to_numpy(label), minlength=len(classes)) == 0]
     if recalibrator.labels is not None and len(absent) and not recalibrator._is_nested:
         warn(
-            f"y holds no sample of {len(absent)} of the {len(classes)} classes: {format_values(absent)}. "
+            f"y holds no sample of {len(absent)} of the {len(classes)} classes: "
+            f"{format_values(absent)}. "
             "Their calibrated probabilities rest on assumptions alone; nothing tells whether they "
             "are right. Collect samples of these classes."
         )
@@ -323,7 +324,7 @@ class OneVsRestRecalibrator(Recalibrator):
         """The fitted state of the map of one class."""
 
     @abstractmethod
-    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
+    def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
         """Apply the map of one class, (n,) to (n,)."""
 
 
@@ -335,8 +336,8 @@ def one_vs_rest(mapping: Callable, maps: list[Any], proba: np.ndarray) -> np.nda
     if proba.ndim == 1:
         return mapping(proba, maps[0])
     mapped = np.empty(proba.shape)
-    for k, learned in enumerate(maps):
-        mapped[:, k] = mapping(proba[:, k], learned)
+    for k, params in enumerate(maps):
+        mapped[:, k] = mapping(proba[:, k], params)
     impossible = ~mapped.any(axis=1)
     mapped[impossible] = proba[impossible]
     mapped /= mapped.sum(axis=1, keepdims=True)
@@ -468,12 +469,12 @@ def outcomes_of_classes(
         proba = clip_proba(problem.proba, smallest)
         points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
         if predictions.is_binary:
-            drawn = mass.sum(axis=0) * np.stack([1 - points, points])
+            expected_mass = mass.sum(axis=0) * np.stack([1 - points, points])
         else:
-            own = np.stack([1 - expected[:, k], expected[:, k]])
-            drawn = pool_ties(proba, problem.weight * own)[1]
+            label_proba = np.stack([1 - expected[:, k], expected[:, k]])
+            expected_mass = pool_ties(proba, problem.weight * label_proba)[1]
         yield PooledOutcomes(
-            points, (1 - share) * mass + share * drawn, problem.inverse_effective_size
+            points, (1 - share) * mass + share * expected_mass, problem.inverse_effective_size
         )
 
 

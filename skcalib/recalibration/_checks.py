@@ -35,26 +35,26 @@ def suggest_recalibrator(name: Any, method: str = "predict_proba") -> str:
 
     Recalibrators of forecasts have the method "transform", those of classes "predict_proba".
     """
-    known = _OF_FORECASTS if method == "transform" else _OF_CLASSES
-    stems = [one.removesuffix("Recalibrator").lower() for one in known]
+    names = _OF_FORECASTS if method == "transform" else _OF_CLASSES
+    stems = [class_name.removesuffix("Recalibrator").lower() for class_name in names]
     close = get_close_matches(str(name).lower().removesuffix("recalibrator"), stems, n=1)
-    return known[stems.index(close[0]) if close else 0] + "()"
+    return names[stems.index(close[0]) if close else 0] + "()"
 
 
 def check_is_object(owner: Any, name: str, methods: list[str], example: str) -> None:
     """Refuse a name or a class, or what lacks a method, for a parameter that holds an estimator."""
     value = getattr(owner, name)
     if isinstance(value, type):
-        found, remedy = f"the class {value.__name__}", f"an object, {value.__name__}()"
+        description, remedy = f"the class {value.__name__}", f"an object, {value.__name__}()"
     elif isinstance(value, str):
-        found, remedy = f"the string {value!r}", f"an object such as {example}"
+        description, remedy = f"the string {value!r}", f"an object such as {example}"
     elif not all(hasattr(value, method) for method in methods):
-        found, remedy = reprlib.repr(value), f"an object such as {example}"
+        description, remedy = reprlib.repr(value), f"an object such as {example}"
     else:
         return
     raise InvalidParameterError(
         f"The {name!r} parameter of {type(owner).__name__} must be an object with "
-        f"{' and '.join(methods)}; found {found}. Pass {remedy}."
+        f"{' and '.join(methods)}; found {description}. Pass {remedy}."
     )
 
 

@@ -195,7 +195,7 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
             The fitted classifier.
         """
         X, y, self.classes_ = self._check_data(X, y)
-        chosen, weight, routed = self._prepare(y, sample_weight, by, params)
+        recalibrator, weight, routed = self._prepare(y, sample_weight, by, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
@@ -213,9 +213,9 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
             if ensemble == "nested":
                 check_partition([test for _, test in folds], len(y))
                 check_three_folds(folds)
-            parts = self._cross_fit(fit, self.estimator, X, y, folds, routed, keep=True)
-            self._fitted = [fitted for fitted, _ in parts]
-            proba = np.concatenate([part for _, part in parts])
+            fits_of_folds = self._cross_fit(fit, self.estimator, X, y, folds, routed, keep=True)
+            self._fitted = [fitted for fitted, _ in fits_of_folds]
+            proba = np.concatenate([fold_proba for _, fold_proba in fits_of_folds])
         else:
             classifier, proba = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
             self._fitted, rows = [classifier], np.arange(len(y))
@@ -223,8 +223,8 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         shared = repeat_weights(rows, weight)
         if shared is not None:
             fit_params["sample_weight"] = shared
-        chosen = clone_for(chosen, self.classes_, is_inner=False)
-        self.recalibrator_ = chosen.fit(proba, y[rows], **fit_params)
+        recalibrator = clone_for(recalibrator, self.classes_, is_inner=False)
+        self.recalibrator_ = recalibrator.fit(proba, y[rows], **fit_params)
         self._temperature = None
         if ensemble == "nested":
             proba = self._nested_proba(X, y, by, folds, routed)
@@ -262,12 +262,12 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         ]
         fit = self._fit_classifier(self.classes_)
         fitted = self._cross_fit(fit, self.estimator, X, y, nested, routed)
-        parts: list[list[np.ndarray]] = [[] for _ in folds]
+        proba_of_folds: list[list[np.ndarray]] = [[] for _ in folds]
         for (i, j), proba in zip(couples, fitted, strict=True):
-            parts[i].append(proba[: len(tests[i])])
-            parts[j].append(proba[len(tests[i]) :])
+            proba_of_folds[i].append(proba[: len(tests[i])])
+            proba_of_folds[j].append(proba[len(tests[i]) :])
         combined = np.empty((len(y), len(self.classes_)))
-        for test, probas in zip(tests, parts, strict=True):
+        for test, probas in zip(tests, proba_of_folds, strict=True):
             combined[test] = self._combine(probas, **take_by(by, len(y), test))
         return combined
 
@@ -359,7 +359,8 @@ def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
     unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
     if unknown:
         raise ValueError(
-            f"y must hold classes of the frozen estimator, {format_values(estimator.classes_)}; found "
+            f"y must hold classes of the frozen estimator, {format_values(estimator.classes_)}; "
+            "found "
             f"{format_values(np.array(unknown))}. Name the classes as when it was fitted."
         )
 
@@ -376,7 +377,8 @@ def check_not_pairwise(estimator: Any) -> None:
 def check_two_classes(classes: np.ndarray, where: str = "") -> None:
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two classes{where}; found 1 class, {format_values(classes)}. There is "
+            f"y must hold at least two classes{where}; found 1 class, {format_values(classes)}. "
+            "There is "
             "nothing to classify."
         )
 

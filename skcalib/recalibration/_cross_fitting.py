@@ -93,15 +93,15 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
 
     def _prepare(self, y: Any, sample_weight: Any, by: Any, params: dict) -> Any:
         """The unfitted recalibrator, checked weights, and the routed parameters of `fit`."""
-        chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_takes_by(chosen, by, "fit(X, y, by=...)")
+        recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
+        check_takes_by(recalibrator, by, "fit(X, y, by=...)")
         if by is not None:
             check_by(by, len(y), sample_weight)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(y))
             if self._takes_weights():
                 params["sample_weight"] = sample_weight
-        return chosen, sample_weight, self._route("fit", params)
+        return recalibrator, sample_weight, self._route("fit", params)
 
     def _subgroups(self, by: Any) -> dict[str, Any]:
         """The argument `by` of the fitted recalibrator, if it takes one."""
@@ -136,10 +136,10 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         folds = self._folds(X, y, routed)  # before anything is fitted
         rows = check_partition([test for _, test in folds], len(y), **words)
         whole = fit(clone(estimator), X, y, params)
-        parts = self._cross_fit(
+        fits_of_folds = self._cross_fit(
             partial(fit, **whole.response_options), estimator, X, y, folds, routed
         )
-        return whole, concatenate_rows(parts)[rows]
+        return whole, concatenate_rows(fits_of_folds)[rows]
 
     def _cross_fit(
         self, fit: Any, estimator: Any, X: Any, y: Any, folds: Any, routed: Any, keep: bool = False
@@ -215,9 +215,9 @@ def _fit_fold(
     return (fitted, response) if keep else response
 
 
-def concatenate_rows(parts: list[Any]) -> Any:
+def concatenate_rows(blocks: list[Any]) -> Any:
     """Arrays or forecasts of different rows as one."""
-    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else concatenate(parts)
+    return np.concatenate(blocks) if isinstance(blocks[0], np.ndarray) else concatenate(blocks)
 
 
 def adopt_features(estimator: Any, fitted: Any) -> None:
@@ -263,14 +263,15 @@ def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 def check_partition(
     tests: list[np.ndarray],
     n: int,
-    what: str = "probabilities",
+    response: str = "probabilities",
     alternative: str = "; a RecalibratedClassifier with ensemble=True takes any",
 ) -> np.ndarray:
     """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
     order = np.concatenate(tests)
     if len(order) != n or not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(
-            f"cv must put every sample into exactly one test set, for out-of-fold {what} of all; "
+            f"cv must put every sample into exactly one test set, for out-of-fold {response} of "
+            "all; "
             f"found {len(order)} test samples, {len(np.unique(order))} of them distinct, for {n} "
             f"samples. Choose a splitter such as KFold{alternative}."
         )

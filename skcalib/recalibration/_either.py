@@ -210,8 +210,8 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
     def _fit(self, data: Predictions | ForecastData) -> None:
         pass
 
-    def _map(self, given: Any) -> Any:
-        return given if self._kind == "forecasts" else given.copy()
+    def _map(self, predictions: Any) -> Any:
+        return predictions if self._kind == "forecasts" else predictions.copy()
 
 
 class FitData(NamedTuple):

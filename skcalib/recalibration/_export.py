@@ -76,13 +76,13 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     [(1, 0.5), (2, 1.0), (3, None)]
     """
     classes = check_writable(recalibrator)
-    given = check_columns(recalibrator, columns)
-    if any(name.lower().startswith(PREFIX) for name in given):
+    column_names = check_columns(recalibrator, columns)
+    if any(name.lower().startswith(PREFIX) for name in column_names):
         raise ValueError(
             f"columns must not begin with {PREFIX!r}, as names within the expressions do; found "
-            f"{format_values(np.array(given))}. Rename them."
+            f"{format_values(np.array(column_names))}. Rename them."
         )
-    names = [quote_name(name) for name in given]
+    names = [quote_name(name) for name in column_names]
     if len(classes) == 2:
         formula = sql_expressions(recalibrator, names[-1:])[0]
         positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formula} END"
@@ -134,15 +134,18 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     array([0. , 0.5])
     """
     classes = check_writable(recalibrator)
-    chosen = unwrap_single_candidate(recalibrator)
-    if not isinstance(chosen, IsotonicRecalibrator | IntervalBinningRecalibrator):
+    interval_recalibrator = unwrap_single_candidate(recalibrator)
+    if not isinstance(interval_recalibrator, IsotonicRecalibrator | IntervalBinningRecalibrator):
         raise ValueError(
             "recalibrator must be an interval map, IsotonicRecalibrator() or "
             "IntervalBinningRecalibrator(), or an AutoRecalibrator(average=False) that has chosen "
-            f"one; found {type(chosen).__name__}. Use export_sql, and fitted attributes for the "
+            f"one; found {type(interval_recalibrator).__name__}. Use export_sql, and fitted "
+            "attributes for the "
             "parameters."
         )
-    maps = [to_piecewise_linear(chosen, learned) for learned in chosen.maps_]
+    maps = [
+        to_piecewise_linear(interval_recalibrator, params) for params in interval_recalibrator.maps_
+    ]
     of_class = classes[-len(maps) :]
     table = {"class": np.repeat(of_class, [len(pieces.start) for pieces in maps])}
     for name in ("start", "value", "slope"):
@@ -162,9 +165,10 @@ def check_writable(recalibrator: Any) -> np.ndarray:
         if hasattr(recalibrator, "classes_"):  # it is not fitted on forecasts
             return recalibrator.classes_
     is_class = isinstance(recalibrator, type)
-    found = f"the class {recalibrator.__name__}" if is_class else type(recalibrator).__name__
+    description = f"the class {recalibrator.__name__}" if is_class else type(recalibrator).__name__
     raise TypeError(
-        f"recalibrator must be a fitted recalibrator of class probabilities; found {found}. Pass "
+        f"recalibrator must be a fitted recalibrator of class probabilities; found {description}. "
+        "Pass "
         "the object itself: the last step of a pipeline, the recalibrator_ of a "
         "RecalibratedClassifier."
     )
@@ -181,15 +185,16 @@ def check_columns(recalibrator: Any, columns: Any) -> list[str]:
     )
     if len(classes) == 2:
         expected += ", or the name of the column of the last class"
-    given = [] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
-    are_names = all(isinstance(name, str) and name for name in given)
-    if not given or not are_names or len(set(given)) < len(given):
+    column_names = [] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
+    are_names = all(isinstance(name, str) and name for name in column_names)
+    if not column_names or not are_names or len(set(column_names)) < len(column_names):
         raise ValueError(
             f"columns must be a list of {expected}; found {columns!r}. Pass such names."
         )
-    if len(given) != len(classes) and (len(classes), len(given)) != (2, 1):
+    if len(column_names) != len(classes) and (len(classes), len(column_names)) != (2, 1):
         raise ValueError(
-            f"columns must be a list of {expected}; found {len(given)} name(s). Pass a name for "
+            f"columns must be a list of {expected}; found {len(column_names)} name(s). Pass a name "
+            "for "
             "each class."
         )
-    return given
+    return column_names

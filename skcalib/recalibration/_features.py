@@ -254,7 +254,7 @@ class FeatureRecalibrator(Recalibrator):
             return
         rng = check_random_state(self.random_state)
         fold = rng.permutation(len(data.label)) % _N_FOLDS
-        is_category = [one.is_category for one in (*self._predicted, *self._given)]
+        is_category = [run.is_category for run in (*self._predicted, *self._given)]
 
         def growth(is_train: np.ndarray, k: int) -> _BoostingRun:
             return _BoostingRun(examples, plain, design, is_category, is_train, fold == k)
@@ -266,35 +266,37 @@ class FeatureRecalibrator(Recalibrator):
         growths = [growth(fold != k, k) for k in range(_N_FOLDS - 1)] + looks[-1:]
 
         def loss(n_rounds: int, scale: float = 1.0) -> float:
-            return sum(one.loss(n_rounds, scale) for one in growths)
+            return sum(growth.loss(n_rounds, scale) for growth in growths)
 
         losses = [loss(0)]
         while len(losses) <= min(_MOST_ROUNDS, int(np.argmin(losses)) + _PATIENCE):
             losses.append(loss(len(losses)))
         self.n_rounds_ = int(np.argmin(losses))
         if self.n_rounds_:
-            found = minimize_scalar(
+            optimum = minimize_scalar(
                 lambda scale: loss(self.n_rounds_, scale), bounds=(0, 1), method="bounded"
             )
-            self.scale_ = float(found.x)
-            self._rounds = [trees for one in growths for trees in one.rounds[: self.n_rounds_]]
+            self.scale_ = float(optimum.x)
+            self._rounds = [trees for run in growths for trees in run.rounds[: self.n_rounds_]]
 
     def _design(self, matrix: np.ndarray, columns: dict, n: int, used: Any) -> np.ndarray:
         """Codes of the predictions (m, K) and of the features of those among n that are used."""
-        known = zip(self._predicted, _free_columns(matrix), strict=True)
-        told = zip(self._given, columns.values(), strict=True)
-        codes = [one.codes(column, len(matrix)) for one, column in known]
-        return np.column_stack([*codes, *(one.codes(column, n)[used] for one, column in told)])
+        predicted_columns = zip(self._predicted, _free_columns(matrix), strict=True)
+        given_columns = zip(self._given, columns.values(), strict=True)
+        codes = [feature.codes(column, len(matrix)) for feature, column in predicted_columns]
+        return np.column_stack(
+            [*codes, *(feature.codes(column, n)[used] for feature, column in given_columns)]
+        )
 
     def _map(self, proba: Any, given: Any = None) -> Any:
         matrix, n = to_matrix(proba), len(proba)
         columns, expected = _columns(given, n), self.given_columns_
-        found = list(columns)
-        is_unnamed = are_unnamed(found, "given") or are_unnamed(expected, "given")
-        if len(found) != len(expected) or not (found == expected or is_unnamed):
+        names = list(columns)
+        is_unnamed = are_unnamed(names, "given") or are_unnamed(expected, "given")
+        if len(names) != len(expected) or not (names == expected or is_unnamed):
             raise ValueError(
                 "given must have the columns that it had at fit, in the same order: "
-                f"{format_values(expected)}; found {format_values(found)}. Pass the same columns."
+                f"{format_values(expected)}; found {format_values(names)}. Pass the same columns."
             )
         design = self._design(matrix, columns, n, slice(None))
         calibrated = align_proba(self.recalibrator_, matrix, self.classes_)
@@ -439,15 +441,17 @@ class _BoostingRun:
 
     def grow(self) -> None:
         """Add a round of trees."""
-        rows, known = self.train, self.design[self.train]
-        known[:, np.isnan(known).all(axis=0)] = 0.0  # which scikit-learn does not take
+        rows, train_design = self.train, self.design[self.train]
+        train_design[:, np.isnan(train_design).all(axis=0)] = (
+            0.0  # which scikit-learn does not take
+        )
         proba = softmax(self.plain[rows] + self.correction[rows])
         trees = []
         for k in range(proba.shape[1])[-1 if proba.shape[1] == 2 else 0 :]:
             curvature = np.maximum(proba[:, k] * (1 - proba[:, k]), _LEAST_CURVATURE)
             step = ((self.examples.code[rows] == k) - proba[:, k]) / curvature
             model = HistGradientBoostingRegressor(categorical_features=self.is_category, **_TREES)
-            trees.append(model.fit(known, step, self.weight[rows] * curvature))
+            trees.append(model.fit(train_design, step, self.weight[rows] * curvature))
         self.correction += _correction(trees, self.design)
         self.rounds.append(trees)
         self.tested.append(self.correction[self.test])
@@ -478,7 +482,7 @@ class _BoostingRun:
 
 def _correction(trees: list[Any], design: np.ndarray) -> np.ndarray:
     """The numbers that a round of trees adds to the logits, (n, K); rows sum to 0."""
-    values = np.column_stack([one.predict(design) for one in trees])
+    values = np.column_stack([tree.predict(design) for tree in trees])
     if values.shape[1] == 1:
         return values * [-0.5, 0.5]
     return (values - values.mean(axis=1, keepdims=True)) * (1 - 1 / values.shape[1])
@@ -501,32 +505,35 @@ class Feature:
         labels, code = self._encode(column, n)
         count = np.bincount(code[used], minlength=len(labels))
         frequent = np.argsort(-count, kind="stable")
-        known = [labels[k] for k in frequent if count[k] and labels[k] is not None]
-        self.kinds = {_kind(one) for one in known}
+        frequent_labels = [labels[k] for k in frequent if count[k] and labels[k] is not None]
+        self.kinds = {_kind(label) for label in frequent_labels}
         is_declared = hasattr(getattr(column, "dtype", None), "categories")
         self.is_category = is_declared or not self.kinds <= {"number"}
         if self.is_category:
-            self.position = {one: float(k) for k, one in enumerate(known[: _MOST_VALUES - 1])}
+            self.position = {
+                label: float(k) for k, label in enumerate(frequent_labels[: _MOST_VALUES - 1])
+            }
         else:
             value = np.sort(_numbers(labels)[code[used]])
             value = value[: len(value) - np.isnan(value).sum()]
             self.ends = np.unique(value)[:-1]
             if len(self.ends) >= _MOST_VALUES:
-                place = np.arange(1, _MOST_VALUES) * len(value) // _MOST_VALUES
-                self.ends = np.unique(value[place])
+                cut_index = np.arange(1, _MOST_VALUES) * len(value) // _MOST_VALUES
+                self.ends = np.unique(value[cut_index])
 
     def codes(self, column: Any, n: int) -> np.ndarray:
         """The number of the range or category of each sample; NaN if it is missing or unknown."""
         labels, code = self._encode(column, n)
-        found = {_kind(one) for one in labels if one is not None}
-        is_like = found & self.kinds if self.is_category else found <= {"number"}
-        if found and self.kinds and not is_like:
+        kinds = {_kind(label) for label in labels if label is not None}
+        is_like = kinds & self.kinds if self.is_category else kinds <= {"number"}
+        if kinds and self.kinds and not is_like:
             raise ValueError(
                 f"{self.name} must hold values of the type that it had at fit, "
-                f"{format_values(sorted(self.kinds))}; found {format_values(sorted(found))}. Convert the column."
+                f"{format_values(sorted(self.kinds))}; found {format_values(sorted(kinds))}. "
+                "Convert the column."
             )
         if self.is_category:
-            return np.array([self.position.get(one, np.nan) for one in labels])[code]
+            return np.array([self.position.get(label, np.nan) for label in labels])[code]
         value = _numbers(labels)
         return np.where(np.isnan(value), np.nan, np.searchsorted(self.ends, value))[code]
 
@@ -539,4 +546,4 @@ def _kind(label: Any) -> str:
 
 
 def _numbers(labels: list[Any]) -> np.ndarray:
-    return np.array([one if is_number(one) else np.nan for one in labels], dtype=np.float64)
+    return np.array([label if is_number(label) else np.nan for label in labels], dtype=np.float64)

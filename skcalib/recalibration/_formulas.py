@@ -61,10 +61,10 @@ class Pieces(NamedTuple):
     slope: np.ndarray
 
 
-def to_piecewise_linear(recalibrator: Any, learned: Any) -> Pieces:
+def to_piecewise_linear(recalibrator: Any, params: Any) -> Pieces:
     """The map of one class of an interval recalibrator."""
     if isinstance(recalibrator, IsotonicRecalibrator):
-        knots, values = learned
+        knots, values = params
         with np.errstate(over="ignore"):
             slope = np.append(np.diff(values) / np.diff(knots), 0.0)
         slope[~np.isfinite(slope)] = 0.0  # a step, as nothing lies between
@@ -72,10 +72,10 @@ def to_piecewise_linear(recalibrator: Any, learned: Any) -> Pieces:
             return Pieces(knots, values, slope)
         return Pieces(np.append(0.0, knots), np.append(values[0], values), np.append(0.0, slope))
     low, high = recalibrator._clip(np.array([0.0, 1.0]))
-    start = np.unique([0.0, low, high, *learned.cuts[learned.cuts <= 1]])
-    value = recalibrator._map_binary(start, learned)
-    bins = np.searchsorted(learned.cuts, start, side="right")
-    keeps = np.isnan(learned.values[bins]) & (start >= low) & (start < high)
+    start = np.unique([0.0, low, high, *params.cuts[params.cuts <= 1]])
+    value = recalibrator._map_binary(start, params)
+    bins = np.searchsorted(params.cuts, start, side="right")
+    keeps = np.isnan(params.values[bins]) & (start >= low) & (start < high)
     begins = np.append(True, np.diff(value) != 0) | keeps
     return Pieces(start[begins], value[begins], keeps[begins].astype(np.float64))
 
@@ -98,19 +98,19 @@ def _(recalibrator: IdentityRecalibrator, names: list[str]) -> list[str]:
 def _(recalibrator: AutoRecalibrator, names: list[str]) -> list[str]:
     if (only := unwrap_single_candidate(recalibrator)) is not recalibrator:
         return sql_expressions(only, names)
-    parts = [
+    components = [
         [
             f"{float_literal(weight)} * {parenthesize(formula)}"
-            for formula in sql_expressions(one, names)
+            for formula in sql_expressions(mapped_name, names)
         ]
-        for one, weight in zip(
+        for mapped_name, weight in zip(
             recalibrator.recalibrators_.values(), recalibrator.weights_.values(), strict=True
         )
     ]
     if recalibrator.uniform_share_ > 0:
         uniform = float_literal(recalibrator.uniform_share_ / len(recalibrator.classes_))
-        parts.append([uniform] * len(names))
-    return [" + ".join(terms) for terms in zip(*parts, strict=True)]
+        components.append([uniform] * len(names))
+    return [" + ".join(terms) for terms in zip(*components, strict=True)]
 
 
 @sql_expressions.register(OneVsRestRecalibrator)
@@ -120,7 +120,7 @@ def _(recalibrator: Any, names: list[str]) -> list[str]:
     return (
         mapped
         if len(names) == 1
-        else normalize_expressions([parenthesize(one) for one in mapped], names)
+        else normalize_expressions([parenthesize(mapped_name) for mapped_name in mapped], names)
     )
 
 
@@ -130,12 +130,15 @@ def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
     if np.array_equal(new, old):
         return names
     both = [parenthesize(f"{float_literal(1)} - {names[0]}"), *names] if len(names) == 1 else names
-    parts = [
+    components = [
         parenthesize(linear(0.0, [factor], [name]))
         for factor, name in zip(new / old, both, strict=True)
     ]
-    total = parenthesize(" + ".join(parts))
-    shares = [share(part, total, float_literal(one)) for part, one in zip(parts, new, strict=True)]
+    total = parenthesize(" + ".join(components))
+    shares = [
+        share(component, total, float_literal(mapped_name))
+        for component, mapped_name in zip(components, new, strict=True)
+    ]
     return shares[-len(names) :]
 
 
@@ -151,8 +154,8 @@ def _(recalibrator: LogScaleRecalibrator, names: list[str]) -> list[str]:
         def positive(ends: np.ndarray) -> np.ndarray:
             return recalibrator._map(ends)[:, 1]
 
-        def of_kept(kept: str) -> str:
-            return expit(linear(constant, slope, logs_of(kept)))
+        def of_kept(clipped: str) -> str:
+            return expit(linear(constant, slope, logs_of(clipped)))
 
         return [clip_expression(names[0], smallest, positive, of_kept)]
     return softmax(log_expressions(names, smallest), -np.log(smallest), matrix, shift)
@@ -169,15 +172,15 @@ def _(recalibrator: ClosedTestRecalibrator, names: list[str]) -> list[str]:
 def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[str]:
     check_is_of_probabilities(recalibrator)
     smallest, inverse = recalibrator.smallest_probability_, 1 / recalibrator.temperature_
-    *shares, rest = recalibrator.shares_
+    *shares, uniform_share = recalibrator.shares_
     if len(names) == 1:
 
         def positive(ends: np.ndarray) -> np.ndarray:
             return recalibrator._map(ends)[:, 1]
 
-        def mixture(kept: str) -> str:
-            tempered = parenthesize(expit(linear(0.0, [inverse, -inverse], logs_of(kept))))
-            return linear(rest / 2, shares, [tempered, kept])
+        def mixture(clipped: str) -> str:
+            tempered = parenthesize(expit(linear(0.0, [inverse, -inverse], logs_of(clipped))))
+            return linear(uniform_share / 2, shares, [tempered, clipped])
 
         return [clip_expression(names[0], smallest, positive, mixture)]
     logs, n_classes = log_expressions(names, smallest), len(names)
@@ -187,7 +190,9 @@ def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[s
     )
     return [
         clip(
-            parenthesize(linear(rest / n_classes, shares, [parenthesize(t), parenthesize(g)])),
+            parenthesize(
+                linear(uniform_share / n_classes, shares, [parenthesize(t), parenthesize(g)])
+            ),
             LOWEST,
             HIGHEST,
         )
@@ -218,8 +223,8 @@ def _(recalibrator: RecalibratorChain, names: list[str], layers: Subqueries) -> 
 def _(recalibrator: ScalingBinningRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
     results = layers.add_layer(sql_expressions_in_layers(recalibrator.recalibrator_, names, layers))
     binned = [
-        steps(name, one.cuts, [*map(float_literal, one.values)])
-        for name, one in zip(results, recalibrator.maps_, strict=True)
+        steps(name, mapped_name.cuts, [*map(float_literal, mapped_name.values)])
+        for name, mapped_name in zip(results, recalibrator.maps_, strict=True)
     ]
     return binned if len(names) == 1 else normalize_expressions(layers.add_layer(binned), results)
 
@@ -231,7 +236,7 @@ def _(recalibrator: Any, names: list[str], layers: Subqueries) -> list[str]:
         return sql_expressions(recalibrator, names)
     factors, shifts = recalibrator._linear_map()
     logs = layers.add_layer(log_expressions(names, recalibrator.smallest_probability_))
-    scores = [linear(shift, own, logs) for shift, own in zip(shifts, factors, strict=True)]
+    scores = [linear(shift, row, logs) for shift, row in zip(shifts, factors, strict=True)]
     shares = layers.add_layer(shares_of(layers.add_layer(scores)))
     return [clip(share, LOWEST, HIGHEST) for share in shares]
 
@@ -242,15 +247,15 @@ def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Subqu
     base = layers.add_layer(sql_expressions_in_layers(recalibrator.base_, names, layers))
     proba = [parenthesize(f"{float_literal(1)} - {base[0]}"), *base] if len(base) == 1 else base
     logs = layers.add_layer(log_expressions(proba, recalibrator.smallest_probability_))
-    kept = [steps(log, np.array([least]), [float_literal(least), log]) for log in logs]
-    mean = f"{parenthesize(' + '.join(kept))} / {float_literal(n_classes)}"
-    relative = layers.add_layer([f"{one} - {mean}" for one in kept])
+    clipped_logs = [steps(log, np.array([least]), [float_literal(least), log]) for log in logs]
+    mean = f"{parenthesize(' + '.join(clipped_logs))} / {float_literal(n_classes)}"
+    relative = layers.add_layer([f"{mapped_name} - {mean}" for mapped_name in clipped_logs])
     pairs = zip(*np.triu_indices(n_classes), strict=True)
     terms = [f"{relative[i]} * {relative[j]}" for i, j in pairs]
     shifts, factors = recalibrator.intercept_, recalibrator.coef_.T
     scores = [
-        f"{log} + {parenthesize(linear(shift, own, terms))}"
-        for log, shift, own in zip(logs, shifts, factors, strict=True)
+        f"{log} + {parenthesize(linear(shift, row, terms))}"
+        for log, shift, row in zip(logs, shifts, factors, strict=True)
     ]
     shares = shares_of(layers.add_layer(scores))[-len(names) :]
     return [clip(parenthesize(share), LOWEST, HIGHEST) for share in shares]
@@ -269,43 +274,43 @@ def _(recalibrator: Any, names: list[str]) -> list[str]:
 def _class_expressions(recalibrator: Any, names: list[str]) -> list[str]:
     """The map of each class as a formula, or of the last of two."""
     return [
-        _class_expression(recalibrator, name, learned)
-        for name, learned in zip(names, recalibrator.maps_, strict=True)
+        _class_expression(recalibrator, name, params)
+        for name, params in zip(names, recalibrator.maps_, strict=True)
     ]
 
 
-def _class_expression(recalibrator: Any, name: str, learned: Any) -> str:
+def _class_expression(recalibrator: Any, name: str, params: Any) -> str:
     """The map of one class as a formula."""
     if isinstance(recalibrator, VennAbersRecalibrator):
-        (from_knot, lower), (to_knot, upper) = learned
+        (from_knot, lower), (to_knot, upper) = params
         low = parenthesize(steps(name, from_knot, [*map(float_literal, [0.0, *lower])]))
         high = parenthesize(steps(name, to_knot, [*map(float_literal, [*upper, 1.0])], closed=True))
         return f"{high} / ({float_literal(1)} - {low} + {high})"
     if not isinstance(recalibrator, LogisticRecalibrator):
-        found = to_piecewise_linear(recalibrator, learned)
+        piecewise = to_piecewise_linear(recalibrator, params)
         pieces = [
             linear(value, [slope], [from_point(name, start)])
-            for start, value, slope in zip(*found, strict=True)
+            for start, value, slope in zip(*piecewise, strict=True)
         ]
-        return steps(name, found.start[1:], pieces)
+        return steps(name, piecewise.start[1:], pieces)
     return clip_expression(
         name,
         recalibrator.smallest_probability_,
-        lambda ends: recalibrator._map_binary(ends, learned),
-        lambda kept: expit(_log_odds_of(recalibrator, logs_of(kept), learned)),
+        lambda ends: recalibrator._map_binary(ends, params),
+        lambda kept: expit(_log_odds_of(recalibrator, logs_of(kept), params)),
     )
 
 
-def _log_odds_of(recalibrator: LogisticRecalibrator, logs: list[str], learned: Any) -> str:
+def _log_odds_of(recalibrator: LogisticRecalibrator, logs: list[str], params: Any) -> str:
     """Calibrated log-odds, of the logarithms of a probability and of the other one."""
     if isinstance(recalibrator, BetaRecalibrator):
-        c, a, b = learned
+        c, a, b = params
         return linear(c, [a, -b], logs)
     x = parenthesize(" - ".join(logs))
     if not isinstance(recalibrator, SplineRecalibrator):
-        powers = [" * ".join([x] * power) for power in range(1, len(learned))]
-        return linear(learned[0], learned[1:], powers)
-    knots, values = learned
+        powers = [" * ".join([x] * power) for power in range(1, len(params))]
+        return linear(params[0], params[1:], powers)
+    knots, values = params
     pieces = []
     for origin, coefficients in zip([knots[0], *knots], spline_pieces(knots, values), strict=True):
         distance = from_point(x, origin)

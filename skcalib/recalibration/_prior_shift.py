@@ -267,7 +267,8 @@ class PriorShiftRecalibrator(Recalibrator):
             rare = self.classes_[self.source_prevalence_ < _LEAST_PREVALENCE]
             raise ValueError(
                 f"source_prevalence must be at least {_LEAST_PREVALENCE} for every class; found "
-                f"{least:.3g} for {format_values(rare)}. Pass the prevalence in the population for which "
+                f"{least:.3g} for {format_values(rare)}. Pass the prevalence in the population for "
+                "which "
                 "the predictions are calibrated, or fit on labels of all classes."
             )
 
@@ -284,7 +285,8 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
     if isinstance(value, dict):
         if set(value) != set(names):
             raise ValueError(
-                f"{name} must have one entry for each class, {format_values(names)}; found entries for "
+                f"{name} must have one entry for each class, {format_values(names)}; found entries "
+                "for "
                 f"{format_values(list(value))}. Name every class once."
             )
         value = [value[label] for label in names]
@@ -305,7 +307,8 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
     total = float(prevalence.sum())
     if not ((prevalence >= 0).all() and abs(total - 1) <= _SUM_TOLERANCE):
         raise ValueError(
-            f"{name} must not be negative and must sum to 1; found {format_values(prevalence)}, with sum "
+            f"{name} must not be negative and must sum to 1; found {format_values(prevalence)}, "
+            "with sum "
             f"{total:.6g}. Divide counts by their sum."
         )
     return prevalence / total

@@ -86,12 +86,12 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
         self.labels = labels
 
     def _fit(self, data: Any) -> None:
-        given = to_fit_data(data)
-        self.first_ = given.fit_clone(self.first)
-        self.second_ = given._replace(X=self.first_.transform(given.X)).fit_clone(self.second)
+        fit_data = to_fit_data(data)
+        self.first_ = fit_data.fit_clone(self.first)
+        self.second_ = fit_data._replace(X=self.first_.transform(fit_data.X)).fit_clone(self.second)
 
-    def _map(self, given: Any) -> Any:
-        return self.second_.transform(self.first_.transform(given))
+    def _map(self, predictions: Any) -> Any:
+        return self.second_.transform(self.first_.transform(predictions))
 
 
 # Further settings that an AutoRecalibrator tries for more than two classes.

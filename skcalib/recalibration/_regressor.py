@@ -215,9 +215,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         regressor = self._regressor()
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, check_outcomes(y, len(y), "y"))
-        chosen, sample_weight, routed = self._prepare(y, sample_weight, by, params)
+        recalibrator, sample_weight, routed = self._prepare(y, sample_weight, by, params)
         fitted, predicted = self._fit_out_of_fold(
-            FittedRegressor.make, regressor, X, y, routed, what="forecasts", alternative=""
+            FittedRegressor.make, regressor, X, y, routed, response="forecasts", alternative=""
         )
         if not has_forecast(regressor):
             # each sample's own residual is among them: without it, rows would need other samples
@@ -225,7 +225,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
         fit_params = {"sample_weight": sample_weight, "by": by}
         fit_params = {name: value for name, value in fit_params.items() if value is not None}
-        self.recalibrator_ = clone(chosen).fit(predicted, y, **fit_params)
+        self.recalibrator_ = clone(recalibrator).fit(predicted, y, **fit_params)
         self._fitted = fitted
         adopt_features(self, fitted.estimator)
         return self
@@ -391,7 +391,7 @@ class QuantileRegressors(BaseEstimator):
         return self
 
     def predict_forecast(self, X: Any) -> Forecast:
-        columns = [column_or_1d(one.predict(X)) for one in self.estimators_]
+        columns = [column_or_1d(regressor.predict(X)) for regressor in self.estimators_]
         return QuantileForecast(np.sort(np.column_stack(columns), axis=1), self.levels)
 
     def __sklearn_tags__(self) -> Tags:
@@ -408,22 +408,25 @@ def check_level_parameter(estimator: Any, name: str) -> None:
             "level_parameter must be None for a frozen estimator, as one regressor is fitted for "
             f"each level; found {name!r}. Pass the regressor itself."
         )
-    known = estimator.get_params()
-    if name not in known:
+    estimator_params = estimator.get_params()
+    if name not in estimator_params:
         raise ValueError(
             f"level_parameter must be a parameter of {owner}, the one that holds the level of its "
             f"quantile; found {name!r}. Pass a name such as 'quantile', or in a pipeline "
             "'gradientboostingregressor__alpha'."
         )
-    path, _, own = name.rpartition("__")
+    path, _, parameter = name.rpartition("__")
     aims = [f"{path}__{aim}" if path else aim for aim in ("loss", "objective")]
-    said = {aim: known[aim] for aim in aims if aim in known}
+    said = {aim: estimator_params[aim] for aim in aims if aim in estimator_params}
     # alpha is the strength of a penalty, unless a loss of quantiles says otherwise
-    if not (said or own != "alpha") or any("quantile" not in str(aim) for aim in said.values()):
-        found = ", ".join(f"{aim}={value!r}" for aim, value in said.items()) or "no such loss"
+    if not (said or parameter != "alpha") or any(
+        "quantile" not in str(aim) for aim in said.values()
+    ):
+        stated = ", ".join(f"{aim}={value!r}" for aim, value in said.items()) or "no such loss"
         raise ValueError(
             f"level_parameter must hold a level, in a regressor whose loss is that of quantiles; "
-            f"found {name!r} of {owner}, which has {found}. Pass loss='quantile' to the regressor, "
+            f"found {name!r} of {owner}, which has {stated}. Pass loss='quantile' to the "
+            "regressor, "
             "or choose a regressor of quantiles such as QuantileRegressor."
         )
 

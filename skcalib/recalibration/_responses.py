@@ -61,19 +61,20 @@ def align_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> n
 
 
 def _align_columns(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
-    known = estimator.classes_
-    if np.array_equal(known, classes):
+    estimator_classes = estimator.classes_
+    if np.array_equal(estimator_classes, classes):
         return proba
     column = {label: k for k, label in enumerate(classes.tolist())}
-    unknown = [label for label in known.tolist() if label not in column]
+    unknown = [label for label in estimator_classes.tolist() if label not in column]
     if unknown:
         raise ValueError(
-            f"estimator must have the classes of y, {format_values(classes)}; {type(estimator).__name__} "
+            f"estimator must have the classes of y, {format_values(classes)}; "
+            f"{type(estimator).__name__} "
             f"also has {format_values(unknown)}. Pass a classifier with more classes than y as "
             "FrozenEstimator itself, not inside another estimator."
         )
     aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
-    aligned[:, [column[label] for label in known.tolist()]] = proba
+    aligned[:, [column[label] for label in estimator_classes.tolist()]] = proba
     return aligned
 
 
@@ -89,12 +90,12 @@ def check_response(estimator: Any, response_method: str, *, fitted: Any) -> None
     if not fitted and hasattr(type(estimator), response_method):
         return
     other = {"predict_proba", "decision_function"}.difference([response_method]).pop()
-    found, remedy = "neither that nor " + other, "Pass a classifier."
+    available, remedy = "neither that nor " + other, "Pass a classifier."
     if hasattr(estimator, other):
-        found, remedy = other + " only", f"Pass response_method={other!r}."
+        available, remedy = other + " only", f"Pass response_method={other!r}."
     raise ValueError(
         f"estimator must have the method {response_method}, as response_method="
-        f"{response_method!r}; found {type(estimator).__name__}, which has {found}. {remedy}"
+        f"{response_method!r}; found {type(estimator).__name__}, which has {available}. {remedy}"
     )
 
 

@@ -224,7 +224,7 @@ def logistic_spline(
     fits, surprise = [], np.zeros(len(penalties))
     for k, penalty in enumerate(penalties):
         moments, _ = newton(
-            basis, mass, position, np.sqrt(penalty) * root, known=cache, enough=_NEARLY * share
+            basis, mass, position, np.sqrt(penalty) * root, buffers=cache, enough=_NEARLY * share
         )
         position = moments.position
         fits.append(position)
@@ -233,7 +233,7 @@ def logistic_spline(
         surprise[k] = moments.loss / share + log_volume + _RATE * scales[k]
     best = int(surprise.argmin())
     moments, converged = newton(
-        basis, mass, fits[best], np.sqrt(penalties[best]) * root, known=cache
+        basis, mass, fits[best], np.sqrt(penalties[best]) * root, buffers=cache
     )
     values = values_at_knots(np.linalg.solve(triangle, moments.position), knots)
     return values, float(penalties[best]), converged

@@ -46,7 +46,7 @@ class Subqueries:
         table = f"{PREFIX}{self._depth + len(self._tables)}"
         names = [f"{table}_{k}" for k in range(len(expressions))]
         columns = ", ".join(
-            f"{one} AS {name}" for one, name in zip(expressions, names, strict=True)
+            f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
         )
         self._tables.append(f"(SELECT {columns}) AS {table}")
         return names
@@ -110,20 +110,21 @@ def log_expressions(names: list[str], smallest: float) -> list[str]:
 
 def expit(expression: str) -> str:
     """The probability of log-odds, kept away from 0 and 1."""
-    kept = clip(parenthesize(expression), -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
-    return f"{float_literal(1)} / ({float_literal(1)} + exp(-{kept}))"
+    clipped = clip(parenthesize(expression), -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
+    return f"{float_literal(1)} / ({float_literal(1)} + exp(-{clipped}))"
 
 
-def share(part: str, total: str, otherwise: str) -> str:
+def share(numerator: str, total: str, otherwise: str) -> str:
     """A part divided by the total; otherwise, if that is 0."""
-    return f"COALESCE({part} / NULLIF({total}, {float_literal(0)}), {otherwise})"
+    return f"COALESCE({numerator} / NULLIF({total}, {float_literal(0)}), {otherwise})"
 
 
 def normalize_expressions(mapped: list[str], names: list[str]) -> list[str]:
     """Mapped probabilities divided by their sum; if that is 0, the predicted ones."""
-    total, rest = parenthesize(" + ".join(mapped)), " + ".join(names)
+    total, total_given = parenthesize(" + ".join(mapped)), " + ".join(names)
     return [
-        share(part, total, f"{name} / ({rest})") for part, name in zip(mapped, names, strict=True)
+        share(numerator, total, f"{name} / ({total_given})")
+        for numerator, name in zip(mapped, names, strict=True)
     ]
 
 

@@ -152,8 +152,8 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     >>> new = recalibrator.transform(forecast[500:], by=site[500:])
     >>> low, high = new.interval(0.9)
     >>> is_covered = (low <= y[500:]) & (y[500:] <= high)
-    >>> for one in ("coast", "hills"):
-    ...     print(one, is_covered[site[500:] == one].mean())
+    >>> for name in ("coast", "hills"):
+    ...     print(name, is_covered[site[500:] == name].mean())
     coast 0.912
     hills 0.892
     """
@@ -214,7 +214,9 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         self.recalibrator_ = to_fit_data(data).fit_clone(self._chosen)
         fitted = self._fit(data, subgroups)
         self.subgroup_recalibrators_ = {
-            label: one for label, one in zip(self.subgroups_, fitted, strict=True) if one
+            label: recalibrator
+            for label, recalibrator in zip(self.subgroups_, fitted, strict=True)
+            if recalibrator
         }
         return self
 
@@ -230,8 +232,10 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
                 else None
                 for rows in subgroups.rows()
             ]
-        moved, fewest = self._common(data.matrix), self.min_samples or 1
-        data = replace(data, proba=moved[:, 1] if data.is_binary else moved, log_proba=None)
+        prior_weights, fewest = self._common(data.matrix), self.min_samples or 1
+        data = replace(
+            data, proba=prior_weights[:, 1] if data.is_binary else prior_weights, log_proba=None
+        )
         self.prior_weight_ = (
             _best_prior_weight(data, subgroups, fewest) if chooses else float(self.prior_weight)
         )
@@ -244,21 +248,23 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def _common(self, matrix: np.ndarray) -> np.ndarray:
         return align_proba(self.recalibrator_, matrix, self.classes_)
 
-    def _map(self, given: Any, by: Any = None) -> Any:
-        n = len(given)
-        parts = list(iter_known_subgroups(self, by, n))
+    def _map(self, predictions: Any, by: Any = None) -> Any:
+        n = len(predictions)
+        maps_of_rows = list(iter_known_subgroups(self, by, n))
         if self._kind == "classes":
-            calibrated = self._common(to_matrix(given)).copy()
-            for rows, one in parts:
-                calibrated[rows] = one.predict_proba(calibrated[rows])
+            calibrated = self._common(to_matrix(predictions)).copy()
+            for rows, recalibrator in maps_of_rows:
+                calibrated[rows] = recalibrator.predict_proba(calibrated[rows])
             return calibrated
         is_own = np.zeros(n, dtype=bool)
-        for rows, _ in parts:
+        for rows, _ in maps_of_rows:
             is_own[rows] = True
         if not is_own.all():
-            parts.append((np.flatnonzero(~is_own), self.recalibrator_))
-        place = np.argsort(np.concatenate([rows for rows, _ in parts]))
-        return concatenate([one.transform(given[rows]) for rows, one in parts])[place]
+            maps_of_rows.append((np.flatnonzero(~is_own), self.recalibrator_))
+        original_order = np.argsort(np.concatenate([rows for rows, _ in maps_of_rows]))
+        return concatenate(
+            [recalibrator.transform(predictions[rows]) for rows, recalibrator in maps_of_rows]
+        )[original_order]
 
     @available_if(check_fitted_on_classes)
     def predict_proba(self, X: ArrayLike, *, by: Any) -> np.ndarray:
@@ -422,11 +428,11 @@ def _best_prior_weight(predictions: Predictions, subgroups: Subgroups, fewest: i
                 continue
             train = subgroups.take(rows)
             maps = _fit_maps(predictions.take(rows), train, prior_weight, fewest)
-            place = subgroups.codes_among(train.labels)
-            for position, one in enumerate(maps):
-                own = is_test & (place == position)
-                if one is not None and own.any():
-                    mapped[own] = one.predict_proba(matrix[own])
+            train_code = subgroups.codes_among(train.labels)
+            for position, candidate in enumerate(maps):
+                test_rows = is_test & (train_code == position)
+                if candidate is not None and test_rows.any():
+                    mapped[test_rows] = candidate.predict_proba(matrix[test_rows])
         proba = mapped[:, 1] if predictions.is_binary else mapped
         losses.append(predictions.weight @ loss(proba, predictions.label))
     return _PRIOR_WEIGHTS[int(np.argmin(losses))]
@@ -438,29 +444,30 @@ def iter_known_subgroups(
     """The rows of each subgroup with a recalibrator of its own, and that; none without rows."""
     subgroups = check_by(by, n)
     check_like_fitted(subgroups, recalibrator.subgroups_, recalibrator.subgroup_columns_)
-    known = recalibrator.subgroup_recalibrators_
-    code = subgroups.codes_among(known)
-    for k, one in enumerate(known.values()):
+    recalibrators = recalibrator.subgroup_recalibrators_
+    code = subgroups.codes_among(recalibrators)
+    for k, subgroup_recalibrator in enumerate(recalibrators.values()):
         rows = np.flatnonzero(code == k)
         if len(rows):
-            yield rows, one
+            yield rows, subgroup_recalibrator
 
 
-def check_like_fitted(subgroups: Subgroups, known: list[Any], columns: list[Any]) -> None:
+def check_like_fitted(subgroups: Subgroups, fitted_labels: list[Any], columns: list[Any]) -> None:
     """Refuse labels of another type or column, which would all be unknown subgroups."""
-    found, expected = _kinds(subgroups.labels), _kinds(known)
-    same_types = len(found) == len(expected) and all(
-        not new or not old or new & old for new, old in zip(found, expected, strict=True)
+    kinds, expected = _kinds(subgroups.labels), _kinds(fitted_labels)
+    same_types = len(kinds) == len(expected) and all(
+        not new or not old or new & old for new, old in zip(kinds, expected, strict=True)
     )
     names = list(subgroups.names)
     are_others = names != columns and not (are_unnamed(names) or are_unnamed(columns))
     if not same_types or are_others:
         raise ValueError(
             "by must have the columns that it had at fit, in the same order and of the same types: "
-            f"{format_values(columns)}, with subgroups {format_values(known)}; found {format_values(names)}, "
+            f"{format_values(columns)}, with subgroups {format_values(fitted_labels)}; found "
+            f"{format_values(names)}, "
             f"with subgroups such as {subgroups.labels[0]!r}. Pass the same columns."
         )
-    check_distinct_keys([*known, *subgroups.labels])
+    check_distinct_keys([*fitted_labels, *subgroups.labels])
 
 
 def _kinds(labels: Iterable[Any]) -> list[set[str]]:

@@ -96,8 +96,8 @@ class ClassSections(Sections):
         numbers |= {name: float(weight @ losses) for name, losses in self.scores().items()}
         # of measures of classes, those of all classes
         values = {
-            one.name: one.entry.measure(one.data, average=None, **one.options)
-            for one in self.measures()
+            entry.name: entry.entry.measure(entry.data, average=None, **entry.options)
+            for entry in self.measures()
         }
         numbers |= {name: float(np.mean(value)) for name, value in values.items()}
         suffix = "" if data.is_binary else "_confidence"
@@ -119,9 +119,9 @@ class ClassSections(Sections):
         kinds = ["confidence"] if self.data.is_binary else ["confidence", "classwise"]
         for entry in METRICS.values():
             for kind in kinds if entry.in_report else ():
-                part = self._binary if kind == "confidence" else self.data
+                problem = self._binary if kind == "confidence" else self.data
                 name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
-                yield Measure(name, entry, {"multi_class": kind}, part, part.proba.size)
+                yield Measure(name, entry, {"multi_class": kind}, problem, problem.proba.size)
         if self.data.is_binary:
             name, n_values = "integrated_calibration_index", TIMES_SLOWER * self.data.proba.size
             yield Measure(name, METRICS[name], {}, self.data, n_values)
@@ -165,15 +165,15 @@ class ClassSections(Sections):
         numbers = {"p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
         numbers["n_tested"] = n_tested
-        found = findings(test, data)
+        results = findings(test, data)
         count = np.count_nonzero(self._is_impossible)
         if count:
-            found.insert(
+            results.insert(
                 0,
                 "a label that had probability 0 occurred, which a calibrated model rules out (in "
                 f"{count} of {n} samples), or it was rounded to 0",
             )
-        return numbers, found
+        return numbers, results
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         return "auto", None, most_tested(self.data) // 2, self._is_impossible
@@ -193,7 +193,7 @@ class ClassSections(Sections):
 
     def is_small(self, numbers: Numbers, classes: Rows) -> bool:
         errors = [(float(self._binary.weight @ self._binary.label), numbers[error_name(numbers)])]
-        errors += [(one["observed_share"], one["smooth_calibration_error"]) for one in classes]
+        errors += [(row["observed_share"], row["smooth_calibration_error"]) for row in classes]
         return all(
             error < min(SMALL, _SMALL_PART * min(share, 1 - share)) for share, error in errors
         )
@@ -238,13 +238,13 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
         "level_and_spread": lambda: _worst_class(predictions, sums, sums**2 / scores.scale),
         "local": lambda: _worst_range(predictions),
     }
-    found = [words[name]() for name in spoke if name in words]
+    results = [words[name]() for name in spoke if name in words]
     if spoke == ["skce"]:
-        found.append(
+        results.append(
             "outcomes differ from predictions in a way that depends on the whole prediction, not "
             "on one class or on the confidence alone"
         )
-    return found
+    return results
 
 
 def _is_of_levels(scores: ClasswiseScoreTest, sums: np.ndarray) -> bool:
@@ -272,8 +272,11 @@ def _worst_class(predictions: Predictions, sums: np.ndarray, squares: np.ndarray
     if squares[0, worst] >= squares[1, worst]:
         observed = float(predictions.weight @ (predictions.label == k))
         expected = float(predictions.weight @ predictions.matrix[:, k])
-        seen, said = format_distinct(observed, expected, 3)
-        return f"class {name} is observed {seen} of the time, where the mean prediction is {said}"
+        observed_text, said = format_distinct(observed, expected, 3)
+        return (
+            f"class {name} is observed {observed_text} of the time, where the mean prediction is "
+            f"{said}"
+        )
     kind = "too far" if sums[1, worst] < 0 else "not far enough"
     return f"probabilities of class {name} are spread {kind}"
 
@@ -281,7 +284,7 @@ def _worst_class(predictions: Predictions, sums: np.ndarray, squares: np.ndarray
 def _worst_range(predictions: Predictions) -> str:
     """Describe the range of confidence whose gap is the most standard deviations."""
     binary = predictions if predictions.is_binary else predictions.confidence()
-    what = "probabilities" if predictions.is_binary else "confidences"
+    quantity = "probabilities" if predictions.is_binary else "confidences"
     proba, hit = binary.proba, binary.label
     cells = BinnedResiduals(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
     gaps = cells.bin_hits(hit[None])[0]
@@ -294,15 +297,18 @@ def _worst_range(predictions: Predictions) -> str:
     observed = expected + gaps[worst] / cells.mass[worst]
     ends = [f"{end:.2g}" for end in (low, high)]
     where = f"of about {ends[0]}" if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
-    said, seen = format_distinct(expected, observed, 2)
-    return f"gaps are largest for {what} {where}, where {said} is predicted and {seen} observed"
+    said, observed_text = format_distinct(expected, observed, 2)
+    return (
+        f"gaps are largest for {quantity} {where}, where {said} is predicted and {observed_text} "
+        "observed"
+    )
 
 
-def format_distinct(one: float, other: float, digits: int) -> list[str]:
+def format_distinct(first: float, other: float, digits: int) -> list[str]:
     """Two numbers with `digits` significant digits, or with more if they would look the same."""
-    texts = [f"{value:.{digits}g}" for value in (one, other)]
+    texts = [f"{value:.{digits}g}" for value in (first, other)]
     if texts[0] == texts[1] and digits < _MOST_DIGITS:
-        return format_distinct(one, other, digits + 1)
+        return format_distinct(first, other, digits + 1)
     return texts
 
 
@@ -323,14 +329,15 @@ def _find_permuted_columns(predictions: Predictions) -> str | None:
     highest = np.argmax(mass, axis=1)
     excess = mass[k, highest] - mass[k, k]
     deviation = np.sqrt(squares[k, highest] + squares[k, k])
-    moved = np.flatnonzero((highest != k) & (excess > CLEAR * deviation))
-    if len(moved) == 0 or (np.sort(highest[moved]) != moved).any():
+    permuted = np.flatnonzero((highest != k) & (excess > CLEAR * deviation))
+    if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
     names = predictions.classes.tolist()
-    pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in moved[:_MOST_NAMED]]
-    more = len(moved) - len(pairs)
+    pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in permuted[:_MOST_NAMED]]
+    n_more = len(permuted) - len(pairs)
     return (
         "The columns of the probabilities are in another order than the classes: the column that "
-        f"is highest most often is {', '.join(pairs)}{f', and {more} more' if more else ''}. Check "
+        f"is highest most often is {', '.join(pairs)}{f', and {n_more} more' if n_more else ''}. "
+        "Check "
         "`labels` and the order of the columns before anything else."
     )

@@ -89,7 +89,8 @@ def _forecasts(
         forecast = QuantileForecast(quantiles(table, columns), levels)
     elif len(options.members) < 2:
         raise ValueError(
-            f"--members must name at least two columns; found {format_values(options.members)}. One "
+            f"--members must name at least two columns; found {format_values(options.members)}. "
+            "One "
             "number for each row is a prediction without a distribution."
         )
     else:
@@ -207,8 +208,10 @@ def classes_of_columns(labels: Iterable[str], columns: Sequence[str]) -> list[st
             return classes
     unknown = sorted(set(labels) - set(candidates[0]))
     raise ValueError(
-        f"Every label must match a column of probabilities; found {format_values(unknown)}, and columns "
-        f"for {format_values(candidates[0])}. Name each column like its label, or proba_ and the label."
+        f"Every label must match a column of probabilities; found {format_values(unknown)}, and "
+        "columns "
+        f"for {format_values(candidates[0])}. Name each column like its label, or proba_ and the "
+        "label."
     )
 
 

@@ -70,15 +70,15 @@ def _summary(outcomes: dict[str, Outcome]) -> str:
     lines += [f"{'smooth calibration error':<48}{'before':>9}  {'after':>9}"]
     n_passed = 0
     for title, outcome in outcomes.items():
-        numbers = [one.numbers for one in outcome.report.reports.values()]
-        before, after = (one[error_name(one)] for one in numbers)
+        numbers = [report_numbers.numbers for report_numbers in outcome.report.reports.values()]
+        before, after = (report_numbers[error_name(report_numbers)] for report_numbers in numbers)
         p_value = numbers[-1]["p_value"]
         passed = p_value >= LEVEL
         n_passed += passed
-        found = "may be chance" if passed else "chance seldom leaves"
+        conclusion = "may be chance" if passed else "chance seldom leaves"
         lines += [
             f"{title:<48}{before:9.4f}  {after:9.4f}",
-            f"    {after / before:.0%} is left, which {found} (p {format_p_value(p_value)})",
+            f"    {after / before:.0%} is left, which {conclusion} (p {format_p_value(p_value)})",
         ]
     lines += ["", f"{n_passed} of {len(outcomes)} models pass the test of calibration now."]
     return "\n".join([*lines, ""])

@@ -81,10 +81,10 @@ class ForecastSections(Sections):
                 chance = float(test.component_null_distributions_["skce"].std())
                 numbers["distribution_matching_ratio"] = error / chance if chance > 0 else 0.0
         if data.groups is None and n > _MOST_TESTED:
-            part = data.take(order[:_MOST_TESTED_QUANTILES])
+            subsample = data.take(order[:_MOST_TESTED_QUANTILES])
             of_quantiles = CalibrationTest("quantile_calibration_error", random_state=self.rng)
-            numbers["quantile_p_value"] = of_quantiles._fit(part).p_value_
-            numbers["quantile_n_tested"] = part.n_samples
+            numbers["quantile_p_value"] = of_quantiles._fit(subsample).p_value_
+            numbers["quantile_n_tested"] = subsample.n_samples
         return numbers, diagnose(data) or findings(test, tested)
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
@@ -94,7 +94,9 @@ class ForecastSections(Sections):
 
     def scores(self) -> dict[str, np.ndarray]:
         entries = [entry for entry in FORECAST_METRICS.values() if entry.in_report]
-        return {one.name: one.measure(self.data, average=None) for one in entries if one.is_mean}
+        return {
+            loss.name: loss.measure(self.data, average=None) for loss in entries if loss.is_mean
+        }
 
     def measures(self) -> Iterator[Measure]:
         for entry in FORECAST_METRICS.values():
@@ -202,39 +204,39 @@ def diagnose(data: ForecastData) -> list[str]:
     if moments is None:
         return _diagnose_coverage(data)
     mean, square, noise, noise_of_square = moments
-    found = []
+    results = []
     variance = square - mean**2
     if variance <= _ROUNDING * square:  # no factor would do
-        found.append("standard deviations are too large: the errors do not vary at all")
+        results.append("standard deviations are too large: the errors do not vary at all")
     elif abs(variance - 1) > _CLEAR * noise_of_square:
         factor = np.sqrt(variance)
         size = "small" if factor > 1 else "large"
         factor = max(factor, 1 / factor)
-        found.append(f"standard deviations are too {size} by a factor {factor:.2f}")
+        results.append(f"standard deviations are too {size} by a factor {factor:.2f}")
     if abs(mean) > _CLEAR * noise:
         direction = "higher" if mean > 0 else "lower"
-        found.append(
+        results.append(
             f"outcomes are {direction} than forecast, by {abs(mean):.2g} standard deviations on "
             "average"
         )
-    return found
+    return results
 
 
 def findings(test: CalibrationTest, data: ForecastData) -> list[str]:
     """A sentence for each component that spoke; it serves where the averages say nothing."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
-    found = []
+    results = []
     if "bias_and_spread" in spoke:
         scores: Any = ForecastOmnibus(data).components["bias_and_spread"]
         sums = scores.sums(scores.error.observed[None])[:, 0]  # (2, C), of all samples first
-        kind, place = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
+        kind, column = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
         words = [("low", "high"), ("narrow", "wide")][kind]
-        first, second = words if sums[kind, place] > 0 else words[::-1]
-        rest = f" for some samples and too {second} for others" if place else ""
-        found.append(f"the forecasts are too {first}{rest}")
+        first, second = words if sums[kind, column] > 0 else words[::-1]
+        addition = f" for some samples and too {second} for others" if column else ""
+        results.append(f"the forecasts are too {first}{addition}")
     if spoke == ["pit"]:
-        found.append("the shape of the distributions is wrong, though not their spread and level")
-    return found
+        results.append("the shape of the distributions is wrong, though not their spread and level")
+    return results
 
 
 def _diagnose_coverage(data: ForecastData) -> list[str]:

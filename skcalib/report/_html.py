@@ -39,14 +39,14 @@ def render_body(report: "CalibrationReport") -> str:
 
 def body_of_several(report: "ComparisonReport", changes: list[Table]) -> str:
     """Verdicts, one figure and what changed; then the tables of each model."""
-    parts = [_head(report)]
-    for name, one in report.reports.items():
-        parts.append(f"<h2>{escape(str(name))}</h2>\n{_verdict(one)}")
-    parts.append(_pictures(report))
-    parts += [f"<h2>What changed</h2>\n{_table(one)}" for one in changes]
-    for name, one in report.reports.items():
-        parts.append(f"<section><h1>{escape(str(name))}</h1>\n{_tables(one)}</section>")
-    return "\n".join(parts)
+    sections = [_head(report)]
+    for name, single in report.reports.items():
+        sections.append(f"<h2>{escape(str(name))}</h2>\n{_verdict(single)}")
+    sections.append(_pictures(report))
+    sections += [f"<h2>What changed</h2>\n{_table(single)}" for single in changes]
+    for name, single in report.reports.items():
+        sections.append(f"<section><h1>{escape(str(name))}</h1>\n{_tables(single)}</section>")
+    return "\n".join(sections)
 
 
 def _head(report: "CalibrationReport | ComparisonReport") -> str:
@@ -65,25 +65,29 @@ def _pictures(report: "CalibrationReport | ComparisonReport") -> str:
 
 
 def _tables(report: "CalibrationReport") -> str:
-    parts = [f"<h2>Measures</h2>\n{_table(_measure_table(report))}"]
+    sections = [f"<h2>Measures</h2>\n{_table(_measure_table(report))}"]
     if report.classes:
-        parts.append(f"<h2>Classes</h2>\n{_table(class_table(report.classes))}")
+        sections.append(f"<h2>Classes</h2>\n{_table(class_table(report.classes))}")
     if report.subgroups:
-        parts.append(f"<h2>Subgroups</h2>\n{_table(subgroup_table(report.subgroups))}")
-    audit = Table(["what", "value"], [[name, str(one)] for name, one in report.audit.items()])
-    parts.append(
+        sections.append(f"<h2>Subgroups</h2>\n{_table(subgroup_table(report.subgroups))}")
+    audit = Table(["what", "value"], [[name, str(value)] for name, value in report.audit.items()])
+    sections.append(
         f"<h2>How this report came about</h2>\n<div class='audit'>{_table(audit, 'text')}</div>"
     )
-    return "\n".join(parts)
+    return "\n".join(sections)
 
 
 def _verdict(report: "CalibrationReport") -> str:
     """The advice, in which findings are items of a list."""
-    found = "; ".join(report.findings)
-    before, _, after = report.advice.partition(found) if found else (report.advice, "", "")
+    joined_findings = "; ".join(report.findings)
+    before, _, after = (
+        report.advice.partition(joined_findings) if joined_findings else (report.advice, "", "")
+    )
     if not after:
         return f"<p class='verdict'>{escape(report.advice)}</p>"
-    items = "".join(f"<li>{escape(one[0].upper() + one[1:])}.</li>" for one in report.findings)
+    items = "".join(
+        f"<li>{escape(finding[0].upper() + finding[1:])}.</li>" for finding in report.findings
+    )
     before, after = escape(before.rstrip(":; ")), escape(after.lstrip(". "))
     return f"<div class='verdict'><p>{before}:</p>\n<ul>{items}</ul>\n<p>{after}</p></div>"
 
@@ -92,17 +96,17 @@ def _measure_table(report: "CalibrationReport") -> Table:
     head = ["measure", "estimate", "95 % interval"][: 3 if report.intervals else 2]
     lines = measure_lines(report.numbers, report.intervals)
     rows = [
-        [f"{one.title} ({one.note})" if one.note else one.title, one.value.strip(), one.ends]
-        for one in lines
+        [f"{line.title} ({line.note})" if line.note else line.title, line.value.strip(), line.ends]
+        for line in lines
     ]
     return Table(head, [row[: len(head)] for row in rows])
 
 
 def _table(table: Table, kind: str = "number") -> str:
-    names = (f"<th scope='col' class='{kind}'>{escape(one)}</th>" for one in table.head[1:])
+    names = (f"<th scope='col' class='{kind}'>{escape(cell)}</th>" for cell in table.head[1:])
     body = "".join(
         f"<tr><th scope='row'>{escape(name)}</th>"
-        + "".join(f"<td class='{kind}'>{escape(one)}</td>" for one in cells)
+        + "".join(f"<td class='{kind}'>{escape(cell)}</td>" for cell in cells)
         + "</tr>\n"
         for name, *cells in table.rows
     )
@@ -139,11 +143,11 @@ def write_atomically(path: str | os.PathLike, text: str) -> None:
         Path(path).write_text(text, encoding="utf-8")
         return
     target = Path(os.path.realpath(path))  # a link stays a link
-    part = target.with_name(f".skcalib-{os.getpid()}-{id(text)}")
+    temporary = target.with_name(f".skcalib-{os.getpid()}-{id(text)}")
     try:
-        part.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
         if target.exists():
-            part.chmod(target.stat().st_mode)
-        os.replace(part, target)
+            temporary.chmod(target.stat().st_mode)
+        os.replace(temporary, target)
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -48,12 +48,12 @@ _OF_THE_PAGE = {
 
 def class_pictures(predictions: Predictions) -> dict[str, str]:
     """SVG by what it shows; nothing without matplotlib. Each says in words what is to be seen."""
-    what = "probability" if predictions.is_binary else "confidence"
+    quantity = "probability" if predictions.is_binary else "confidence"
     titles = {
-        f"How often each {what} came true{{}}": _reliability,
+        f"How often each {quantity} came true{{}}": _reliability,
         "Where, and in which direction, the model errs": _witness,
     }
-    return _pictures(predictions, titles, what)
+    return _pictures(predictions, titles, quantity)
 
 
 def forecast_pictures(data: ForecastData) -> dict[str, str]:
@@ -69,20 +69,22 @@ def render_model_curves(models: dict[str, Any]) -> dict[str, str]:
     )
 
 
-def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, str]:
+def _pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
     """The picture of each title; those whose title has a place for a note may be of a part."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    drawn, note = _part(data), ""
-    if drawn is not data:
+    subset, note = _part(data), ""
+    if subset is not data:
         note = f" (of {_MOST_DRAWN} samples, chosen at random)"
     with rc_context(_colours_of_the_page()):
         return {
             title.format(note): draw(
-                drawn if "{}" in title else data, what, Figure(figsize=_SIZE, layout="constrained")
+                subset if "{}" in title else data,
+                quantity,
+                Figure(figsize=_SIZE, layout="constrained"),
             )
             for title, draw in titles.items()
         }
@@ -95,30 +97,36 @@ def _part(data: Any) -> Any:
     return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
 
 
-def _draw_model_curves(models: dict[str, Any], data: Any, what: str, figure: Any) -> str:
-    parts = [_part(one) for one in models.values()]
+def _draw_model_curves(models: dict[str, Any], data: Any, quantity: str, figure: Any) -> str:
+    subsets = [_part(model) for model in models.values()]
     names = _writable(list(models), "model")
     ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."
     if isinstance(data, ForecastData):
-        for name, one in zip(names, parts, strict=True):
+        for name, model in zip(names, subsets, strict=True):
             QuantileReliabilityDisplay.from_predictions(
-                one.value, one.forecast, sample_weight=one.weight, random_state=0, name=name, ax=ax
+                model.value,
+                model.forecast,
+                sample_weight=model.weight,
+                random_state=0,
+                name=name,
+                ax=ax,
             )
     else:
-        shown = [_shown(one) for one in parts]
-        probas = {name: one["y_proba"] for name, one in zip(names, shown, strict=True)}
-        options = shown[0] | {"y_proba": probas}
+        display_args = [_shown(model) for model in subsets]
+        probas = {name: model["y_proba"] for name, model in zip(names, display_args, strict=True)}
+        options = display_args[0] | {"y_proba": probas}
         ReliabilityDisplay.from_predictions(**options, random_state=0, ax=ax)
     return _svg(figure, "compared", words)
 
 
-def _histogram(data: ForecastData, what: str, figure: Any) -> str:
+def _histogram(data: ForecastData, quantity: str, figure: Any) -> str:
     display = PITHistogramDisplay.from_predictions(
         data.value, data.forecast, sample_weight=data.weight, random_state=0, ax=figure.subplots()
     )
     heights = ", ".join(f"{height:.2g}" for height in display.density)
     words = (
-        f"The {len(display.density)} bars, from {what}s that are lower than forecast to {what}s "
+        f"The {len(display.density)} bars, from {quantity}s that are lower than forecast to "
+        f"{quantity}s "
         f"that are higher, have the heights {heights}; those of a calibrated forecast are 1 "
         "but for chance."
     )
@@ -136,30 +144,30 @@ def _shown(predictions: Predictions) -> dict[str, Any]:
     }
 
 
-def _reliability(predictions: Predictions, what: str, figure: Any) -> str:
+def _reliability(predictions: Predictions, quantity: str, figure: Any) -> str:
     display = ReliabilityDisplay.from_predictions(
         **_shown(predictions), random_state=0, ax=figure.subplots()
     )
     (curve,) = display.curves
-    places = _quantiles(predictions if predictions.is_binary else predictions.confidence())
-    seen = np.interp(places, curve.predicted, curve.observed)
+    x = _quantiles(predictions if predictions.is_binary else predictions.confidence())
+    observed = np.interp(x, curve.predicted, curve.observed)
     pairs = [
-        f"{place:.3g} came true {100 * share:.3g} % of the time"
-        for place, share in zip(places, seen, strict=True)
+        f"{position:.3g} came true {100 * share:.3g} % of the time"
+        for position, share in zip(x, observed, strict=True)
     ]
     band = curve.band
-    fit = np.interp(band.places, curve.predicted, curve.observed)
-    outside = band.places[(fit < band.lower) | (fit > band.upper)]
+    fit = np.interp(band.positions, curve.predicted, curve.observed)
+    outside = band.positions[(fit < band.lower) | (fit > band.upper)]
     where = "The curve stays inside the band where that of a calibrated model lies"
     if len(outside):
         where = (
             "The curve leaves the band where that of a calibrated model lies at places between "
             f"{outside.min():.2g} and {outside.max():.2g}"
         )
-    return _svg(figure, "reliability", f"A {what} of {', of '.join(pairs)}. {where}.")
+    return _svg(figure, "reliability", f"A {quantity} of {', of '.join(pairs)}. {where}.")
 
 
-def _witness(predictions: Predictions, what: str, figure: Any) -> str:
+def _witness(predictions: Predictions, quantity: str, figure: Any) -> str:
     display = WitnessDisplay.from_predictions(**_shown(predictions), ax=figure.subplots())
     bottom, top = display.ax_.get_ylim()
     if top - bottom < _LEAST_RANGE:
@@ -168,11 +176,11 @@ def _witness(predictions: Predictions, what: str, figure: Any) -> str:
     (curve,) = display.curves
     points, values = curve.predicted, curve.witness
     high, low = int(np.argmax(values)), int(np.argmin(values))
-    part = np.minimum((points * _PARTS).astype(int), _PARTS - 1)
-    error = np.bincount(part, values * curve.residual, _PARTS)  # they sum to the error
+    cell = np.minimum((points * _PARTS).astype(int), _PARTS - 1)
+    error = np.bincount(cell, values * curve.residual, _PARTS)  # they sum to the error
     most = int(np.argmax(error))
     words = (
-        f"The witness is highest, {values[high]:.2g}, at a {what} of {points[high]:.3g}, and "
+        f"The witness is highest, {values[high]:.2g}, at a {quantity} of {points[high]:.3g}, and "
         f"lowest, {values[low]:.2g}, at {points[low]:.3g}: outcomes are more frequent than "
         "predicted where it is above 0, or higher than elsewhere, and less frequent where it is "
         f"below. Of the smooth calibration error of {curve.error:.3g}, {error[most]:.2g} is from "
@@ -185,12 +193,12 @@ def _names(predictions: Predictions) -> np.ndarray:
     return np.array(_writable(predictions.classes.tolist(), "class"), dtype=object)
 
 
-def _writable(known: list, kind: str) -> list[str]:
+def _writable(labels: list, kind: str) -> list[str]:
     """Names, of classes or of models, that every font can write; others by their number."""
-    numbered = [f"{kind} {k}" for k in range(len(known))]
+    numbered = [f"{kind} {k}" for k in range(len(labels))]
     names = [
         name if name.isascii() and name.isprintable() and len(name) <= 20 and "$" not in name else k
-        for name, k in zip(map(str, known), numbered, strict=True)
+        for name, k in zip(map(str, labels), numbered, strict=True)
     ]
     return names if len(set(names)) == len(names) else numbered
 

@@ -186,9 +186,9 @@ class CalibrationReport(_Printed):
         report : CalibrationReport
             The report.
         """
-        predicted, known = response_of(estimator, X, takes_classes=True)
+        predicted, data_args = response_of(estimator, X, takes_classes=True)
         options = {"name": type(estimator).__name__} | options
-        return calibration_report(y, predicted, **known, **options)
+        return calibration_report(y, predicted, **data_args, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers; "name", "date", "findings", "advice", "intervals" and the other attributes.
@@ -198,8 +198,17 @@ class CalibrationReport(_Printed):
         report : dict
             Of numbers, strings, lists and dictionaries only.
         """
-        parts = "name", "date", "intervals", "findings", "advice", "classes", "subgroups", "audit"
-        return _plain(self.numbers | {part: vars(self)[part] for part in parts})
+        attributes = (
+            "name",
+            "date",
+            "intervals",
+            "findings",
+            "advice",
+            "classes",
+            "subgroups",
+            "audit",
+        )
+        return _plain(self.numbers | {attribute: vars(self)[attribute] for attribute in attributes})
 
     def _body(self) -> str:
         return render_body(self)
@@ -261,7 +270,7 @@ class ComparisonReport(_Printed):
         report : dict
             Of numbers, strings, lists and dictionaries only.
         """
-        reports = {name: one.to_dict() for name, one in self.reports.items()}
+        reports = {name: single.to_dict() for name, single in self.reports.items()}
         return _plain({"reports": reports, "changes": self.changes, "date": self.date})
 
     def _body(self) -> str:
@@ -272,9 +281,9 @@ class ComparisonReport(_Printed):
 def _plain(value: Any, *, finite: bool = False) -> Any:
     """Containers anew, with Python's numbers in place of NumPy's; None for NaN if `finite`."""
     if isinstance(value, dict):
-        return {str(name): _plain(one, finite=finite) for name, one in value.items()}
+        return {str(name): _plain(entry, finite=finite) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one, finite=finite) for one in value]
+        return [_plain(entry, finite=finite) for entry in value]
     value = value.item() if isinstance(value, np.generic) else value
     value = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
     return None if finite and isinstance(value, float) and not np.isfinite(value) else value
@@ -465,7 +474,9 @@ def calibration_report(
     several = isinstance(y_proba, Mapping)
     if several:
         check_models(y_proba, "y_proba")
-    probas = {f"y_proba[{key!r}]": one for key, one in y_proba.items()} if several else {}
+    probas = (
+        {f"y_proba[{key!r}]": prediction for key, prediction in y_proba.items()} if several else {}
+    )
     checked = check_predicted(
         probas or {"y_proba": y_proba},
         y_true,
@@ -482,11 +493,11 @@ def calibration_report(
     reports: dict[Any, CalibrationReport] = {}
     for key, data in zip(y_proba if several else [name], checked["models"], strict=True):
         kind: type[Sections] = ForecastSections if data.kind == "forecasts" else ClassSections
-        sections[key] = one = kind(data, check_random_state(random_state))
-        audit = _audit_trail(one, n_rows, random_state, pos_label, subgroups)
+        sections[key] = prediction = kind(data, check_random_state(random_state))
+        audit = _audit_trail(prediction, n_rows, random_state, pos_label, subgroups)
         title = ", ".join(filter(None, [name, str(key)])) if several else name
         is_new = recalibrated and not (several and len(reports) == 0)
-        reports[key] = _report(one, subgroups, is_new, title, date, audit)
+        reports[key] = _report(prediction, subgroups, is_new, title, date, audit)
     return _comparison(sections, reports, name, date) if several else reports[name]
 
 
@@ -497,21 +508,23 @@ def _comparison(
     date: str | None,
 ) -> ComparisonReport:
     """The report on several models: that on each, and the differences of all from the first."""
-    (first, before), *others = sections.items()
-    numbers, changes = {key: one.numbers for key, one in reports.items()}, []
-    for key, after in others:
+    (first, before), *later = sections.items()
+    numbers, changes = {key: entry.numbers for key, entry in reports.items()}, []
+    for key, after in later:
         notify_progress(f"comparing {key} with {first}")
         ends = after.differences(before)
-        for measure in [one for one in numbers[first] if one in ends and one in numbers[key]]:
+        for measure in [
+            entry for entry in numbers[first] if entry in ends and entry in numbers[key]
+        ]:
             value, reference = numbers[key][measure], numbers[first][measure]
             row = {"model": key, "measure": measure, "reference": reference, "value": value}
             low, high = ends[measure]
             changes.append(row | {"difference": value - reference, "low": low, "high": high})
     listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
     head = head_of(numbers[first], f"{name or 'models'}, {listed}", date)
-    verdicts = {key: one.advice for key, one in reports.items()}
+    verdicts = {key: entry.advice for key, entry in reports.items()}
     text = format_comparison(head, verdicts, change_tables(numbers, changes))
-    draw = partial(render_model_curves, {key: one.data for key, one in sections.items()})
+    draw = partial(render_model_curves, {key: entry.data for key, entry in sections.items()})
     return ComparisonReport(reports, changes, text, draw, date)
 
 

@@ -129,25 +129,28 @@ class Sections(ABC):
 
         Those of scores need no more than the jackknife, as scores are means.
         """
-        found: Ends = {}
+        intervals: Ends = {}
         if inverse_effective_size(self.data) > LARGEST_SHARE:
-            return found
+            return intervals
         units = Units(self.data)
         for name in self.scores().keys() & numbers.keys():
             notify_progress(f"finding the interval of the {title_of(name)}")
             low, high = self._mean(name, units).limits([1.0]).interval(0.95)
-            found[name] = max(low, 0.0), max(high, 0.0)
+            intervals[name] = max(low, 0.0), max(high, 0.0)
         for measure in self.measures():
             if measure.n_values <= MOST_VALUES:
                 notify_progress(f"finding the interval of the {title_of(measure.name)}")
-                found[measure.name] = self._interval(measure)
-        return found
+                intervals[measure.name] = self._interval(measure)
+        return intervals
 
     def _mean(self, name: str, units: Units, *others: "Sections") -> Resamples:
-        models = self.data, *(one.data for one in others)
-        losses = np.column_stack([one.scores()[name] for one in (self, *others)])
+        models = self.data, *(section.data for section in others)
+        losses = np.column_stack([section.scores()[name] for section in (self, *others)])
         return resample(
-            lambda of: [one.weight @ type(self)(one, self.rng).scores()[name] for one in of.models],
+            lambda of: [
+                section.weight @ type(self)(section, self.rng).scores()[name]
+                for section in of.models
+            ],
             MeasuredModels((), {}, models),
             units,
             units.weight @ losses,
@@ -163,27 +166,27 @@ class Sections(ABC):
         Both are of the same outcomes, which are resampled together. NaN of too few samples, or of
         too many values.
         """
-        names = [*self.scores(), *(one.name for one in self.measures())]
-        found: Ends = dict.fromkeys(names, (np.nan, np.nan))
+        names = [*self.scores(), *(entry.name for entry in self.measures())]
+        intervals: Ends = dict.fromkeys(names, (np.nan, np.nan))
         if inverse_effective_size(self.data) > LARGEST_SHARE:
-            return found
+            return intervals
         units = Units(self.data)
         for name in self.scores():
-            found[name] = self._mean(name, units, other).limits([1.0, -1.0]).interval(0.95)
-        for one in self.measures():
-            if one.n_values <= MOST_VALUES:
+            intervals[name] = self._mean(name, units, other).limits([1.0, -1.0]).interval(0.95)
+        for entry in self.measures():
+            if entry.n_values <= MOST_VALUES:
                 # of all classes, as the models may predict different ones
-                pair = MeasuredModels((one.entry,) * 2, one.options, (self.data, other.data))
+                pair = MeasuredModels((entry.entry,) * 2, entry.options, (self.data, other.data))
                 result = comparison_of(
                     pair, method="auto", n_resamples=_N_RESAMPLES, random_state=self.rng
                 )
-                found[one.name] = result.low, result.high
-        return found
+                intervals[entry.name] = result.low, result.high
+        return intervals
 
     def _interval(self, measure: Measure) -> tuple[float, float]:
         measured = MeasuredModels((measure.entry,), measure.options, (measure.data,))
-        found = interval_of(measured, n_resamples=_N_RESAMPLES, random_state=self.rng)
-        return found.low, found.high
+        interval = interval_of(measured, n_resamples=_N_RESAMPLES, random_state=self.rng)
+        return interval.low, interval.high
 
     def subgroups(self, subgroups: Subgroups) -> tuple[Rows, float]:
         """The metric of each subgroup, its interval and p-value, and the p-value of all of them.
@@ -195,16 +198,18 @@ class Sections(ABC):
         entry = ALL_METRICS[metric]
         rows: Rows = []
         for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
-            part, low, high = data.take(members), np.nan, np.nan
-            if inverse_effective_size(part) <= LARGEST_SHARE:
-                low, high = self._interval(Measure(metric, entry, {}, part, part.n_samples))
-            estimate = float(entry.measure(part))
-            row = {"by": subgroups.title, "subgroup": title, "n_samples": part.n_samples}
+            subgroup_data, low, high = data.take(members), np.nan, np.nan
+            if inverse_effective_size(subgroup_data) <= LARGEST_SHARE:
+                low, high = self._interval(
+                    Measure(metric, entry, {}, subgroup_data, subgroup_data.n_samples)
+                )
+            estimate = float(entry.measure(subgroup_data))
+            row = {"by": subgroups.title, "subgroup": title, "n_samples": subgroup_data.n_samples}
             rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
         statistic, params, most, first = self.subgroup_test()
-        chosen = balanced_subsample(subgroups.code, most, self.rng, first)
+        tested_rows = balanced_subsample(subgroups.code, most, self.rng, first)
         test = SubgroupCalibrationTest(statistic, metric_params=params, random_state=self.rng)
-        test._fit(part_of(data, chosen), subgroups.take(chosen))
+        test._fit(part_of(data, tested_rows), subgroups.take(tested_rows))
         p_values, sizes = test.subgroup_p_values_.values(), test.subgroup_sizes_.values()
         for row, p_value, n_tested in zip(rows, p_values, sizes, strict=True):
             row |= {"p_value": p_value, "n_tested": n_tested}
@@ -229,10 +234,10 @@ class Sections(ABC):
         if not np.isfinite(gain).all():
             return None
         mean = float(data.weight @ gain)
-        parts = data.weight * (gain - mean)
+        group_gains = data.weight * (gain - mean)
         if data.groups is not None:
-            parts = np.bincount(data.groups, parts).astype(np.float64)
-        error = float(np.sqrt(np.sum(parts**2)))
+            group_gains = np.bincount(data.groups, group_gains).astype(np.float64)
+        error = float(np.sqrt(np.sum(group_gains**2)))
         return mean, mean - 1.96 * error, mean + 1.96 * error
 
     def _folds(self, data: Any) -> Any:
@@ -247,7 +252,7 @@ class Sections(ABC):
         self,
         numbers: Numbers,
         ends: Ends,
-        found: list[str],
+        findings: list[str],
         rows: Rows,
         classes: Rows,
         *,
@@ -267,25 +272,26 @@ class Sections(ABC):
             else:
                 limit = "Few samples cannot show more."
             return (
-                f"No evidence of miscalibration (p {format_p_value(p_value)}): a calibrated {self.model} "
+                f"No evidence of miscalibration (p {format_p_value(p_value)}): a calibrated "
+                f"{self.model} "
                 f"often deviates as much. {limit}{_advice_on_subgroups(rows) if rows else ''}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
             verdict += f" (p {format_p_value(p_value, len(test_p_values(numbers)))})"
-        what = "; ".join(found) or self.unknown
+        problem = "; ".join(findings) or self.unknown
         remedy = f"{self.remedy}{self._gain_in_words(numbers, ends)}"
         if recalibrated:
             remedy = "More data to recalibrate on would leave less."
         gains = ends.get("gain", (0.0,))[0] > 0
         if not self.is_refuted() and not gains and self.is_small(numbers, classes):
             n_tested = numbers.get("quantile_n_tested", numbers["n_tested"])
-            what += (
+            problem += (
                 f". That is little, and may not matter: {n_tested} samples can see a {self.error} "
                 f"of {numbers[error]:.2g}"
             )
             remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
-        return f"{verdict}{self.separator} {what}. {remedy}".rstrip()
+        return f"{verdict}{self.separator} {problem}. {remedy}".rstrip()
 
     def _gain_in_words(self, numbers: Numbers, ends: Ends) -> str:
         """A sentence on the gain, if it is known."""
@@ -301,13 +307,13 @@ class Sections(ABC):
 
 def _advice_on_subgroups(rows: Rows) -> str:
     """A sentence on miscalibrated subgroups where the test of all samples found nothing."""
-    wrong = [one["subgroup"] for one in rows if one["p_value"] < LEVEL]
+    wrong = [row["subgroup"] for row in rows if row["p_value"] < LEVEL]
     if not wrong:
         return ""
-    more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+    further = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
     return (
         f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
-        f"{'; '.join(wrong[:_MOST_NAMED])}{more}. SubgroupRecalibrator recalibrates "
+        f"{'; '.join(wrong[:_MOST_NAMED])}{further}. SubgroupRecalibrator recalibrates "
         "each of them. (Of calibrated models, up to 10 % have a p-value below 0.05 in one of these "
         "two tests.)"
     )
@@ -322,8 +328,12 @@ def inverse_effective_size(data: Any) -> float:
 
 def part_of(data: Any, rows: np.ndarray) -> Any:
     """Some of the samples, and codes for the groups that they are in."""
-    part = data.take(rows)
-    return part if part.groups is None else replace(part, groups=codes_by_appearance(part.groups))
+    subset = data.take(rows)
+    return (
+        subset
+        if subset.groups is None
+        else replace(subset, groups=codes_by_appearance(subset.groups))
+    )
 
 
 def joint_p_value(numbers: Numbers) -> float:
@@ -359,5 +369,5 @@ def balanced_subsample(
     last = np.zeros(n, dtype=bool) if first is None else ~first[order]
     order = order[np.lexsort((last, code[order]))]
     sizes = np.bincount(code)
-    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the subgroup
-    return order[np.argsort(place, kind="stable")][: max(most, n_subgroups)]
+    position = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the subgroup
+    return order[np.argsort(position, kind="stable")][: max(most, n_subgroups)]

@@ -148,10 +148,10 @@ def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[Ta
 
 def head_of(numbers: dict[str, Any], name: str | None, date: str | None) -> list[str]:
     """The first lines: the model, the number of predictions and classes, and the date, if given."""
-    what = f"{numbers['n_samples']} forecasts"
+    size_text = f"{numbers['n_samples']} forecasts"
     if "n_classes" in numbers:
-        what = f"{numbers['n_samples']} predictions, {numbers['n_classes']} classes"
-    return [f"Calibration of {f'{name}: ' if name else ''}{what}", *([date] if date else [])]
+        size_text = f"{numbers['n_samples']} predictions, {numbers['n_classes']} classes"
+    return [f"Calibration of {f'{name}: ' if name else ''}{size_text}", *([date] if date else [])]
 
 
 def format_report(
@@ -163,9 +163,13 @@ def format_report(
     classes: list[dict[str, Any]],
 ) -> str:
     lines = [*head, "", textwrap.fill(advice, width=76), ""]
-    for title, value, *more in measure_lines(numbers, intervals):
-        shown = [f"{title:<48}{value}", more[0], f"({more[1]})" if more[1] else ""]
-        lines.append("   ".join(filter(None, shown)))
+    for title, value, *interval_and_note in measure_lines(numbers, intervals):
+        cells = [
+            f"{title:<48}{value}",
+            interval_and_note[0],
+            f"({interval_and_note[1]})" if interval_and_note[1] else "",
+        ]
+        lines.append("   ".join(filter(None, cells)))
     if intervals:
         lines.append("(a range after a number is its 95 % confidence interval)")
     if classes:
@@ -177,10 +181,12 @@ def format_report(
 
 def change_tables(numbers: dict[str, dict[str, Any]], changes: list[dict[str, Any]]) -> list[Table]:
     """For each other model its numbers, and how they differ from those of the first."""
-    first, *others = numbers
+    first, *later = numbers
     return [
-        _change_table(numbers, first, name, [one for one in changes if one["model"] == name])
-        for name in others
+        _change_table(
+            numbers, first, name, [change for change in changes if change["model"] == name]
+        )
+        for name in later
     ]
 
 
@@ -189,19 +195,22 @@ def _change_table(
 ) -> Table:
     before, after = numbers[first], numbers[name]
     rows = []
-    for one in changes:
-        key = one["measure"]
+    for change in changes:
+        key = change["measure"]
         values = [
-            _format_number(key, value, before).strip() for value in (one["reference"], one["value"])
+            _format_number(key, value, before).strip()
+            for value in (change["reference"], change["value"])
         ]
-        shown = (
-            _format_number(key, one[end], before, "+z").strip()
+        cells = (
+            _format_number(key, change[end], before, "+z").strip()
             for end in ("difference", "low", "high")
         )
-        difference, low, high = shown
-        ends = f"{low} to {high}" if one["low"] == one["low"] else ""
+        difference, low, high = cells
+        ends = f"{low} to {high}" if change["low"] == change["low"] else ""
         rows.append([str(title_of(key)), *values, difference, ends])
-    p_values = [_format_number("p_value", one["p_value"], one).strip() for one in (before, after)]
+    p_values = [
+        _format_number("p_value", change["p_value"], change).strip() for change in (before, after)
+    ]
     rows.append([_TITLES["p_value"], *p_values, "", ""])
     return Table(["measure", str(first), str(name), "difference", "95 % interval"], rows)
 
@@ -211,8 +220,8 @@ def class_table(classes: list[dict[str, Any]]) -> Table:
     title = f"worst of {n} classes" if n > _N_WORST else "class, the worst first"
     keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
     rows = [
-        [printable(str(one["class"])), *(f"{one[key]:.4f}" for key in keys)]
-        for one in classes[:_N_WORST]
+        [printable(str(row["class"])), *(f"{row[key]:.4f}" for key in keys)]
+        for row in classes[:_N_WORST]
     ]
     return Table([title, *(key.replace("_", " ") for key in keys)], rows)
 
@@ -224,19 +233,19 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
     note = ""
     if n > _MOST_SUBGROUPS:
         title = f"{title} ({_MOST_SUBGROUPS} of {n})"
-        subgroups = sorted(subgroups, key=lambda one: (one["p_value"], -one["estimate"]))
-    if any(one["n_tested"] != one["n_samples"] for one in subgroups):
-        most = max(one["n_tested"] for one in subgroups)
+        subgroups = sorted(subgroups, key=lambda row: (row["p_value"], -row["estimate"]))
+    if any(row["n_tested"] != row["n_samples"] for row in subgroups):
+        most = max(row["n_tested"] for row in subgroups)
         note = f"(their p-values are of at most {most} samples of each, chosen at random)"
     rows = [
         [
-            one["subgroup"],
-            str(one["n_samples"]),
-            f"{one['estimate']:.4f}",
-            f"{one['low']:.4f} to {one['high']:.4f}" if one["low"] == one["low"] else "too few",
-            format_p_value(one["p_value"]).removeprefix("= "),
+            row["subgroup"],
+            str(row["n_samples"]),
+            f"{row['estimate']:.4f}",
+            f"{row['low']:.4f} to {row['high']:.4f}" if row["low"] == row["low"] else "too few",
+            format_p_value(row["p_value"]).removeprefix("= "),
         ]
-        for one in subgroups[:_MOST_SUBGROUPS]
+        for row in subgroups[:_MOST_SUBGROUPS]
     ]
     measure = first["measure"].replace("_", " ")
     return Table([title, "samples", measure, "95 % interval", "p-value (adjusted)"], rows, note)

@@ -61,13 +61,13 @@ def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers)
         return {}
     notify_progress("finding the intervals of calibration intercept and slope")
     limits = jackknife_limits(data, Units(data), rng, None, _with_logarithm)
-    ends = dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
+    ends = dict(zip(_SMOOTH, (limit.interval(0.95) for limit in limits), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
     ends["observed_expected_ratio"] = low, high
     low, high = np.clip(ends["area_under_roc_curve"], 0.0, 1.0).tolist()
     ends["area_under_roc_curve"] = low, high
-    known = {name: one for name, one in ends.items() if name in numbers}
-    return {name: (low, high) for name, (low, high) in known.items() if high - low > _ROUNDING}
+    shown_ends = {name: limit for name, limit in ends.items() if name in numbers}
+    return {name: (low, high) for name, (low, high) in shown_ends.items() if high - low > _ROUNDING}
 
 
 def smooth_differences(data: Predictions, other: Predictions, rng: np.random.RandomState) -> Ends:
@@ -76,12 +76,12 @@ def smooth_differences(data: Predictions, other: Predictions, rng: np.random.Ran
         return {}
     pair = MeasuredModels((), {}, (data, other))
     limits = jackknife_limits(pair, Units(data), rng, None, _difference)
-    return dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
+    return dict(zip(_SMOOTH, (limit.interval(0.95) for limit in limits), strict=True))
 
 
 def _difference(pair: Any) -> list[float]:
     values = zip(*map(smooth_measures, pair.models), strict=True)
-    return [one - other for one, other in values]
+    return [value - other for value, other in values]
 
 
 def _has_intervals(data: Predictions) -> bool:

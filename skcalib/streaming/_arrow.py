@@ -24,37 +24,39 @@ def to_table(state: Any) -> Any:
         raise ImportError(
             'to_arrow() needs pyarrow; it is not installed. Run pip install "skcalib[arrow]".'
         ) from error
-    kept, parts = [], []
-    for label, one in ((None, state), *state.subgroups.items()):
-        subgroup = None if one is state else _text(label)
-        kept.append(_kept(one) | {"subgroup": subgroup})
-        tallies = one._tallies or {"binary": one._tally}
-        parts += [_rows_of(subgroup, name, tally) for name, tally in tallies.items()]
-    table = pyarrow.concat_tables(parts).combine_chunks()
-    text = _text({"version": _VERSION, "columns": state._columns, "states": kept}).encode()
+    metadata, tables = [], []
+    for label, subgroup_state in ((None, state), *state.subgroups.items()):
+        subgroup = None if subgroup_state is state else _text(label)
+        metadata.append(_kept(subgroup_state) | {"subgroup": subgroup})
+        tallies = subgroup_state._tallies or {"binary": subgroup_state._tally}
+        tables += [_rows_of(subgroup, name, tally) for name, tally in tallies.items()]
+    table = pyarrow.concat_tables(tables).combine_chunks()
+    text = _text({"version": _VERSION, "columns": state._columns, "states": metadata}).encode()
     return table.replace_schema_metadata({_KEY: text, _DIGEST: _digest(table, text)})
 
 
 def from_table(cls: type, table: Any) -> Any:
     """The state that a table holds."""
-    names, kept = _read_table(table)
+    names, metadata = _read_table(table)
     columns = [table[name].to_numpy() for name in _NUMBERS]
     states, stop = {}, 0
-    for one in kept:
-        state = states[one["subgroup"]] = cls(one["labels"], **one["options"])
-        if one["classes"] is not None:
-            state._initialize(np.array(one["classes"], dtype=one["type"]))
-        state.n_samples, state.total_weight, *state._weights = one["numbers"]
-        for name, known in one["tallies"].items():
-            tally, start, stop = state._tallies[name], stop, stop + known["n_rows"]
+    for entry in metadata:
+        state = states[entry["subgroup"]] = cls(entry["labels"], **entry["options"])
+        if entry["classes"] is not None:
+            state._initialize(np.array(entry["classes"], dtype=entry["type"]))
+        state.n_samples, state.total_weight, *state._weights = entry["numbers"]
+        for name, tally_entry in entry["tallies"].items():
+            tally, start, stop = state._tallies[name], stop, stop + tally_entry["n_rows"]
             problem, proba, event, count, *weight = (values[start:stop] for values in columns)
             cell = np.searchsorted(tally.points[:-1], proba)
             key = 2 * (len(tally.points) * problem + cell) + event
-            tally.sums = Sums(key, count, np.stack(weight) if known["is_weighted"] else None)
-            tally.moves, tally.largest_moves, tally.is_off_grid = map(np.array, known["moves"])
-        if one["sums"]:
-            state._sums.gap, state._sums.total = map(np.array, one["sums"]["arrays"])
-            state._sums.moved = one["sums"]["moved"]
+            tally.sums = Sums(key, count, np.stack(weight) if tally_entry["is_weighted"] else None)
+            tally.moves, tally.largest_moves, tally.is_off_grid = map(
+                np.array, tally_entry["moves"]
+            )
+        if entry["sums"]:
+            state._sums.gap, state._sums.total = map(np.array, entry["sums"]["arrays"])
+            state._sums.is_rounded = entry["sums"]["is_rounded"]
     whole = states.pop(None)
     whole._columns = _label(names)
     whole.subgroups = {_label(json.loads(text)): state for text, state in states.items()}
@@ -90,7 +92,7 @@ def _kept(state: Any) -> dict[str, Any]:
             }
             for name, tally in state._tallies.items()
         },
-        "sums": sums and {"arrays": [sums.gap, sums.total], "moved": sums.moved},
+        "sums": sums and {"arrays": [sums.gap, sums.total], "is_rounded": sums.is_rounded},
     }
 
 
@@ -108,18 +110,19 @@ def _read_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
     text = metadata.get(_KEY, b"")
     if not text:
-        found = f"{type(table).__name__} without the metadata of its schema"
+        description = f"{type(table).__name__} without the metadata of its schema"
     elif not set(_COLUMNS) <= set(table.column_names):
-        found = f"the columns {table.column_names}"
+        description = f"the columns {table.column_names}"
     elif _digest(table, text) != metadata.get(_DIGEST):
-        found = f"{table.num_rows} row(s) with another digest than that in the metadata"
+        description = f"{table.num_rows} row(s) with another digest than that in the metadata"
     else:
-        kept = json.loads(text)
-        if kept["version"] == _VERSION:
-            return kept["columns"], kept["states"]
-        found = f"version {kept['version']} of it, which another version of skcalib reads"
+        saved = json.loads(text)
+        if saved["version"] == _VERSION:
+            return saved["columns"], saved["states"]
+        description = f"version {saved['version']} of it, which another version of skcalib reads"
     raise ValueError(
-        f"table must be what CalibrationState.to_arrow made, unchanged; found {found}. Read the "
+        f"table must be what CalibrationState.to_arrow made, unchanged; found {description}. Read "
+        "the "
         "whole file, and of one state: merge states that were read, not their tables. Counts of "
         "your own enter by from_counts."
     )

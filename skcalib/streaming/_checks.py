@@ -19,8 +19,10 @@ _LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e130, 1e-130
 def are_empty(*values: Any) -> bool:
     """Whether a batch holds nothing."""
     return all(
-        one.shape[:1] == (0,) if hasattr(one, "shape") else hasattr(one, "__len__") and not len(one)
-        for one in values
+        values_of_argument.shape[:1] == (0,)
+        if hasattr(values_of_argument, "shape")
+        else hasattr(values_of_argument, "__len__") and not len(values_of_argument)
+        for values_of_argument in values
     )
 
 
@@ -45,10 +47,10 @@ def check_weights_can_be_squared(weight: np.ndarray, name: str) -> None:
     """Refuse weights whose squares, of which a state keeps sums, overflow or underflow."""
     smallest, largest = weight.min(), weight.max()
     if not _SMALLEST_WEIGHT <= smallest <= largest <= _LARGEST_WEIGHT:
-        found = largest if largest > _LARGEST_WEIGHT else smallest
+        outlier = largest if largest > _LARGEST_WEIGHT else smallest
         raise ValueError(
             f"{name} must lie between {_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g} for a "
-            f"CalibrationState, which sums squares of weights; found {found:.3g}. Divide all "
+            f"CalibrationState, which sums squares of weights; found {outlier:.3g}. Divide all "
             "weights by one number, and leave out rows of weight 0."
         )
 
@@ -58,14 +60,16 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
     if weight is None and squared_weight is None:
         return None
     if weight is None or squared_weight is None:
-        missing, given = ("weight", "squared_weight")[:: 1 if weight is None else -1]
+        missing, present = ("weight", "squared_weight")[:: 1 if weight is None else -1]
         raise ValueError(
-            f"weight and squared_weight must be given together; found {given} without {missing}. "
+            f"weight and squared_weight must be given together; found {present} without {missing}. "
             "In SQL they are sum(w) and sum(w * w)."
         )
     rules: dict[str, Any] = {"ndim": 1, "length": len(counts), "rows": "one sum for each row"}
     both = {"weight": weight, "squared_weight": squared_weight}
-    sums = np.stack([check_numbers(one, name, finite=False, **rules) for name, one in both.items()])
+    sums = np.stack(
+        [check_numbers(array, name, finite=False, **rules) for name, array in both.items()]
+    )
     weight, square = sums[:, counts > 0]
     check_weights_can_be_squared(weight, "weight")
     least, most = weight**2 / counts[counts > 0], weight**2
@@ -109,7 +113,8 @@ def _check_subgroups(state: Any, columns: tuple, labels: Iterable[Any]) -> None:
     if state._columns not in ((), columns):
         raise ValueError(
             "by must have the same columns, in the same order, in all updates and in states that "
-            f"are merged; found {format_values(state._columns)} and {format_values(columns)}. Pass a dictionary "
+            f"are merged; found {format_values(state._columns)} and {format_values(columns)}. Pass "
+            "a dictionary "
             "of columns by name, or keep a state for each."
         )
     check_distinct_keys([*state.subgroups, *labels])
@@ -127,11 +132,14 @@ def check_mergeable(state: Any, other: Any) -> None:
                 f"States that are merged must have the same {name}; found {value!r} and "
                 f"{other._options[name]!r}. Make both with the same arguments."
             )
-    first, second = (one._labels if one.classes is None else one.classes for one in (state, other))
+    first, second = (
+        state_._labels if state_.classes is None else state_.classes for state_ in (state, other)
+    )
     if first is not None and second is not None and not np.array_equal(first, second):
         raise ValueError(
             "States that are merged must have the same classes; found "
-            f"{format_values(np.asarray(first))} and {format_values(np.asarray(second))}. Pass labels to both."
+            f"{format_values(np.asarray(first))} and {format_values(np.asarray(second))}. Pass "
+            "labels to both."
         )
     have_samples = state.n_samples > 0 and other.n_samples > 0
     if have_samples and bool(state.subgroups) != bool(other.subgroups):
@@ -148,12 +156,13 @@ def check_mergeable(state: Any, other: Any) -> None:
         )
 
 
-def check_equal_weights(state: Any, what: str) -> None:
+def check_equal_weights(state: Any, measure: str) -> None:
     """Refuse unequal weights: a state keeps sums, not the weight of each sample."""
     least, largest = state._weights
     if largest > least * (1 + EQUAL):
         raise ValueError(
-            f"{what} need equal weights in all updates, as single weights are not kept; found some "
+            f"{measure} need equal weights in all updates, as single weights are not kept; found "
+            "some "
             f"of {least:.10g} or less and some of {largest:.10g} or more. Update a state without "
             "weights, or keep a part of the samples themselves."
         )

@@ -61,13 +61,13 @@ class _Reduced(Predictions):
         return self.state.confidence()._rows()
 
     def iter_top_label(self) -> Iterator[tuple[float, Predictions | None]]:
-        for part in self.state.iter_top_label().values():
-            share = part.total_weight / self.state.total_weight
-            yield share, part._rows() if part.n_samples else None
+        for problem in self.state.iter_top_label().values():
+            share = problem.total_weight / self.state.total_weight
+            yield share, problem._rows() if problem.n_samples else None
 
     def iter_one_vs_rest(self) -> Iterator[tuple[float, Predictions]]:
-        for part in self.state.iter_one_vs_rest().values():
-            rows = part._rows()
+        for problem in self.state.iter_one_vs_rest().values():
+            rows = problem._rows()
             yield float(rows.weight @ rows.label), rows
 
 
@@ -97,7 +97,8 @@ def _entry_of(metric: str | Callable) -> Metric | None:
     entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
     if (entry is None and not callable(metric)) or (entry and not entry.supports_counts):
         raise ValueError(
-            f"metric must be one of {SUPPORTED_METRICS}, or a function of your own that takes labels, "
+            f"metric must be one of {SUPPORTED_METRICS}, or a function of your own that takes "
+            "labels, "
             f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
             "themselves: compute them of a part of the rows."
         )
@@ -174,19 +175,23 @@ def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Eva
             f"multi_class='canonical' needs the samples themselves for {name}; found "
             "a CalibrationState. Choose another multi_class."
         )
-    own = state._options | {"method": "fourier", "class_kernel": None, "block_size": None}
-    del own["decimals"]
-    others = params.keys() - {"estimator", "multi_class", "average"}
-    is_own = all(name in own and np.array_equal(own[name], params[name]) for name in others)
+    state_options = state._options | {"method": "fourier", "class_kernel": None, "block_size": None}
+    del state_options["decimals"]
+    asked = params.keys() - {"estimator", "multi_class", "average"}
+    is_own = all(
+        name in state_options and np.array_equal(state_options[name], params[name])
+        for name in asked
+    )
     if state._sums is None or not is_own:
         raise ValueError(
             "The kernel error of all classes together is that of the random features whose sums "
-            f"the state keeps, with {own}; found {params}. Leave the arguments but estimator out "
+            f"the state keeps, with {state_options}; found {params}. Leave the arguments but "
+            "estimator out "
             "(and make the state with the kernel and bandwidth that you want, and n_components > "
             "0), or pass multi_class='confidence' or 'classwise'."
         )
     estimator = "biased" if is_root else params.get("estimator", "unbiased")
     check_enough_for_estimator(state.confidence()._rows(), estimator)
     value = state._sums.squared_error(estimator)
-    bound = np.inf if state._sums.moved else 0.0
+    bound = np.inf if state._sums.is_rounded else 0.0
     return Evaluation(float(np.sqrt(value)) if is_root else value, bound)

@@ -186,12 +186,12 @@ class CalibrationState:
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy of the attributes at one moment, without the lock, which has no pickle."""
-        kept = vars(self).copy()
-        del kept["_lock"]
-        return kept
+        attributes = vars(self).copy()
+        del attributes["_lock"]
+        return attributes
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept, _lock=Lock())
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        vars(self).update(attributes, _lock=Lock())
 
     def update(
         self,
@@ -399,8 +399,8 @@ class CalibrationState:
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
         seed = check_random_state(random_state).randint(2**31 - 1)
-        drawn = draw_from_counts(samples, n, np.random.default_rng(seed))
-        return rows.classes[rows.label[drawn]], rows.proba[drawn]
+        index = draw_from_counts(samples, n, np.random.default_rng(seed))
+        return rows.classes[rows.label[index]], rows.proba[index]
 
     @property
     def is_binary(self) -> bool:
@@ -506,8 +506,8 @@ class CalibrationState:
     # Adding samples
 
     def _checked(self, y_true: Any, y_proba: Any, sample_weight: Any) -> Predictions:
-        known = self._labels if self.classes is None else self.classes
-        return check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=known)
+        classes = self._labels if self.classes is None else self.classes
+        return check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=classes)
 
     def _new(self) -> Self:
         """An empty state with the same arguments."""
@@ -517,7 +517,7 @@ class CalibrationState:
         """A copy that can take more samples while this state stays as it is."""
         state = copy(self)
         state.subgroups = self.subgroups.copy()
-        state._tallies = {name: with_own_arrays(one) for name, one in self._tallies.items()}
+        state._tallies = {name: with_own_arrays(tally) for name, tally in self._tallies.items()}
         state._sums = self._sums and with_own_arrays(self._sums)
         return state
 
@@ -538,9 +538,9 @@ class CalibrationState:
         self._add(predictions, rows)
         if subgroups is not None:
             self._columns = subgroups.names
-            for label, own in zip(subgroups.labels, subgroups.rows(), strict=True):
+            for label, subgroup_rows in zip(subgroups.labels, subgroups.rows(), strict=True):
                 state = self.subgroups[label] = self._subgroup(label)
-                state._add(predictions.take(own), rows.take(own))
+                state._add(predictions.take(subgroup_rows), rows.take(subgroup_rows))
         return self
 
     def _add(self, predictions: Predictions, rows: RowWeights) -> None:
@@ -550,11 +550,11 @@ class CalibrationState:
         at_once = max(1, 2**20 * n // n_numbers)  # rows of a million probabilities
         for start in range(0, n, at_once):
             block = slice(start, start + at_once)
-            own = predictions.proba[block], predictions.label[block], rows.take(block)
+            block_args = predictions.proba[block], predictions.label[block], rows.take(block)
             if self.is_binary:
-                self._tallies["binary"].add(0, *own)
+                self._tallies["binary"].add(0, *block_args)
             else:
-                add_classes(self._tallies, self._sums, *own)
+                add_classes(self._tallies, self._sums, *block_args)
         self.n_samples += n if rows.count is None else int(rows.count.sum())
         self.total_weight += float(np.broadcast_to(rows.mass, n).sum())
         self._widen(*rows.weights)
@@ -595,5 +595,5 @@ class CalibrationState:
 
     def _parts(self, name: str) -> "dict[Any, CalibrationState]":
         check_multiclass(self)
-        part = self._tallies[name].part
-        return {label: self._part(part(k)) for k, label in enumerate(self.classes.tolist())}
+        take_class = self._tallies[name].part
+        return {label: self._part(take_class(k)) for k, label in enumerate(self.classes.tolist())}

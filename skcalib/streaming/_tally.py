@@ -38,7 +38,7 @@ class RowWeights:
 
     count: np.ndarray | None = None  # (n,), None if each is one sample
     weight: np.ndarray | None = None  # sums of weights and squared weights (2, n), None if all 1
-    moved: float | np.ndarray = 0.0  # how far the predictions may have been moved before
+    rounding: float | np.ndarray = 0.0  # how far the predictions may have been moved before
 
     @property
     def mass(self) -> np.ndarray | float:
@@ -67,7 +67,7 @@ class RowWeights:
         return RowWeights(
             None if self.count is None else self.count[rows],
             None if self.weight is None else self.weight[:, rows],
-            self.moved if np.ndim(self.moved) == 0 else self.moved[rows],  # type: ignore[index]
+            self.rounding if np.ndim(self.rounding) == 0 else self.rounding[rows],  # type: ignore[index]
         )
 
 
@@ -125,8 +125,8 @@ class Tally:
         """Add samples (n,) of the problems (n,), or of one."""
         cell = nearest_on_grid(proba, self.decimals)
         move = np.abs(self.points[cell] - proba)
-        if np.any(rows.moved):
-            move += rows.moved
+        if np.any(rows.rounding):
+            move += rows.rounding
         is_off_grid = move > _SINGLE * proba
         key, n_keys = 2 * cell + event, 2 * len(self.points)
         if isinstance(problem, int):  # fewer keys are possible, which counts faster
@@ -158,8 +158,10 @@ class Tally:
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums
         rows = slice(*np.searchsorted(key, [k * n_keys, (k + 1) * n_keys]))
-        own = None if weight is None else weight[:, rows]
-        return self._single(Sums(key[rows] - k * n_keys, samples[rows], own), slice(k, k + 1))
+        class_weight = None if weight is None else weight[:, rows]
+        return self._single(
+            Sums(key[rows] - k * n_keys, samples[rows], class_weight), slice(k, k + 1)
+        )
 
     def merge_problems(self) -> "Tally":
         """All problems as one."""
@@ -167,13 +169,13 @@ class Tally:
         key, samples, weight = self.sums
         return self._single(sums_of(key % n_keys, n_keys, RowWeights(samples, weight)), slice(None))
 
-    def _single(self, sums: Sums, parts: slice) -> "Tally":
+    def _single(self, sums: Sums, problem_slice: slice) -> "Tally":
         """A single problem with these sums, and what is known of some of the problems."""
         tally = Tally(1, self.decimals)
         tally.sums = sums
-        tally.moves[0] = self.moves[parts].sum()
-        tally.largest_moves[0] = self.largest_moves[parts].max()
-        tally.is_off_grid[0] = self.is_off_grid[parts].any()
+        tally.moves[0] = self.moves[problem_slice].sum()
+        tally.largest_moves[0] = self.largest_moves[problem_slice].max()
+        tally.is_off_grid[0] = self.is_off_grid[problem_slice].any()
         return tally
 
     def predictions(self, classes: np.ndarray) -> Predictions:
@@ -211,11 +213,11 @@ class Tally:
         )
 
 
-def with_own_arrays(kept: Kept) -> Kept:
+def with_own_arrays(original: Kept) -> Kept:
     """A copy that can take more samples while the original stays as it is."""
-    own = copy(kept)
-    vars(own).update((name, copy(value)) for name, value in vars(kept).items())
-    return own
+    duplicate = copy(original)
+    vars(duplicate).update((name, copy(value)) for name, value in vars(original).items())
+    return duplicate
 
 
 def sums_of(key: np.ndarray, n_keys: int, rows: RowWeights) -> Sums:
@@ -227,7 +229,9 @@ def sums_of(key: np.ndarray, n_keys: int, rows: RowWeights) -> Sums:
     occurs = np.flatnonzero(samples)
     weight = rows.weight
     if weight is not None:
-        weight = np.stack([np.bincount(key, part, n_keys)[occurs] for part in weight])
+        weight = np.stack(
+            [np.bincount(key, class_weight, n_keys)[occurs] for class_weight in weight]
+        )
     return Sums(occurs, samples[occurs], weight)
 
 
@@ -256,7 +260,7 @@ class FourierSums:
         )
         self.gap = np.zeros((n_classes, 2 * n_components))
         self.total = np.zeros(3)  # Σ w, Σ w² and Σ w² ‖e_y − p‖²
-        self.moved = False  # whether any predictions were rounded before
+        self.is_rounded = False  # whether any predictions were rounded before
 
     def add(self, proba: np.ndarray, label: np.ndarray, rows: RowWeights) -> None:
         """Add rows of probabilities (n, K), and labels (n,)."""
@@ -269,20 +273,20 @@ class FourierSums:
             residual *= mass[block, None]
             self.gap += residual.T @ fourier_features(proba[block], self.frequencies)
         self.total[:2] += mass.sum(), square.sum()
-        self.moved |= bool(np.any(rows.moved))
+        self.is_rounded |= bool(np.any(rows.rounding))
 
     def merge(self, other: "FourierSums") -> None:
         self.gap += other.gap
         self.total += other.total
-        self.moved |= other.moved
+        self.is_rounded |= other.is_rounded
 
     def squared_error(self, estimator: str) -> float:
         """The "biased" or "unbiased" estimate."""
         biased = float(np.sum(self.gap**2))
-        weight, square, own = self.total.tolist()
+        weight, square, diagonal = self.total.tolist()
         if estimator == "biased":
             return biased / weight**2
-        return (biased - own) / (weight**2 - square)
+        return (biased - diagonal) / (weight**2 - square)
 
 
 def add_classes(
@@ -305,11 +309,11 @@ def add_classes(
 
 def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: RowWeights) -> RowWeights:
     """The rows, with an infinite move where rounding may have changed the predicted class."""
-    if np.all(rows.moved == 0):
+    if np.all(rows.rounding == 0):
         return rows
     second = np.partition(proba, -2, axis=1)[:, -2]
-    is_unsure = confidence - second <= 2 * rows.moved + _ROUNDING
-    return replace(rows, moved=np.where(is_unsure, np.inf, rows.moved))
+    is_unsure = confidence - second <= 2 * rows.rounding + _ROUNDING
+    return replace(rows, rounding=np.where(is_unsure, np.inf, rows.rounding))
 
 
 # Digits behind the point of the finest steps: 1 − 1e-15 is the last such number below 1 that
@@ -329,13 +333,13 @@ def grid(decimals: int) -> np.ndarray:
     numbers. 0 and 1 stand alone.
     """
     finest = 10**_MOST_DECIMALS
-    parts = [np.array([0], dtype=np.int64)]
-    for places in range(_MOST_DECIMALS, decimals, -1):  # 10^-(places − decimals + 2) and above
-        lowest, step = 10 ** (decimals - _COARSE), 10 ** (_MOST_DECIMALS - places)
-        parts.append(step * np.arange(lowest, 10 * lowest, dtype=np.int64))
+    edges = [np.array([0], dtype=np.int64)]
+    for n_decimals in range(_MOST_DECIMALS, decimals, -1):  # 10^-(places − decimals + 2) and above
+        lowest, step = 10 ** (decimals - _COARSE), 10 ** (_MOST_DECIMALS - n_decimals)
+        edges.append(step * np.arange(lowest, 10 * lowest, dtype=np.int64))
     step = 10 ** (_MOST_DECIMALS - decimals)
-    parts.append(step * np.arange(10 ** (decimals - _COARSE), 10**decimals // 2, dtype=np.int64))
-    left = np.concatenate(parts)
+    edges.append(step * np.arange(10 ** (decimals - _COARSE), 10**decimals // 2, dtype=np.int64))
+    left = np.concatenate(edges)
     points = np.concatenate([left, [finest // 2], finest - left[::-1]]) / finest
     points.flags.writeable = False
     return points

@@ -90,8 +90,10 @@ class ClinicalCalibration:
         lines = [f"{'':24} {'estimate':>9} {'low':>9} {'high':>9} {'calibrated':>11}"]
         for field in fields(self):
             title, ideal = _ROWS[field.name]
-            one = getattr(self, field.name)
-            ends = " ".join(f"{value:9.3f}" for value in (one.estimate, one.low, one.high))
+            interval = getattr(self, field.name)
+            ends = " ".join(
+                f"{value:9.3f}" for value in (interval.estimate, interval.low, interval.high)
+            )
             lines.append(f"{title:24} {ends} {ideal:11}")
         return "\n".join(lines)
 
@@ -230,8 +232,8 @@ def clinical_calibration(
         models=[predictions],
         is_error=True,
     )
-    limits += [resamples.limits(one) for one in np.eye(len(values)).tolist()]
-    rows = [(one.estimate, *one.interval(confidence_level)) for one in limits]
+    limits += [resamples.limits(limit) for limit in np.eye(len(values)).tolist()]
+    rows = [(limit.estimate, *limit.interval(confidence_level)) for limit in limits]
     rows[1] = np.exp(rows[1]).tolist()
     rows[4:] = np.clip(rows[4:], 0.0, 1.0).tolist()
     return ClinicalCalibration(
@@ -248,8 +250,8 @@ def differentiable_measures(predictions: Predictions) -> list[float]:
     """The measures without absolute values, the ratio as its logarithm."""
     with np.errstate(divide="ignore"):  # no events
         log_ratio = float(np.log(_observed_expected_ratio(predictions)))
-    others = (_calibration_in_the_large, _calibration_intercept, _calibration_slope)
-    in_the_large, *line = (measure(predictions) for measure in others)
+    functions = (_calibration_in_the_large, _calibration_intercept, _calibration_slope)
+    in_the_large, *line = (measure(predictions) for measure in functions)
     return [in_the_large, log_ratio, *line]
 
 
@@ -267,8 +269,8 @@ def jackknife_limits(
     is_finite = np.isfinite(values).all(axis=0)
     deviation[is_finite] = jackknife_deviation(values[:, is_finite])
     return [
-        Limits(estimate, float(one), degrees, np.empty(0))
-        for estimate, one in zip(measures(data), deviation, strict=True)
+        Limits(estimate, float(std), degrees, np.empty(0))
+        for estimate, std in zip(measures(data), deviation, strict=True)
     ]
 
 

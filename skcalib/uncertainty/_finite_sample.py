@@ -273,19 +273,19 @@ def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, An
             f"metric must be one with a known radius: {sorted(_RADIUS_OPTIONS)}; found {metric!r}. "
             "Choose one of them, or an interval by resampling."
         )
-    defaults, known = METRICS[metric].options, _OF_CLASSES | _RADIUS_OPTIONS[metric]
-    own = {one: metric_params[one] for one in metric_params.keys() - {"labels", "pos_label"}}
-    changed = {name for name, value in own.items() if value is not defaults.get(name, own)}
-    if changed - known.keys():
+    defaults, allowed = METRICS[metric].options, _OF_CLASSES | _RADIUS_OPTIONS[metric]
+    options = {key: metric_params[key] for key in metric_params.keys() - {"labels", "pos_label"}}
+    changed = {name for name, value in options.items() if value is not defaults.get(name, options)}
+    if changed - allowed.keys():
         raise ValueError(
-            f"metric_params must be among {sorted(known)}, with which {metric} has a known "
-            f"radius; found {sorted(changed - known.keys())}. Leave them out, or choose an "
+            f"metric_params must be among {sorted(allowed)}, with which {metric} has a known "
+            f"radius; found {sorted(changed - allowed.keys())}. Leave them out, or choose an "
             "interval by resampling."
         )
-    params = METRICS[metric].validate_options(own)
+    params = METRICS[metric].validate_options(options)
     if params.get("method") == "surrogate":
-        known["multi_class"] = ["confidence"]
-    for name, values in known.items():
+        allowed["multi_class"] = ["confidence"]
+    for name, values in allowed.items():
         if values is not None and params[name] not in values:
             raise ValueError(
                 f"{name} must be {' or '.join(map(repr, values))} for the radius of {metric}; "

@@ -476,19 +476,19 @@ def confidence_interval(
     whole = interval(measured)  # so what fails in a subgroup is due to its samples
     if subgroups is None:
         return whole
-    found, notes = [], []
+    intervals, notes = [], []
     for rows in subgroups.rows():
         estimate, low, high, note = np.nan, np.nan, np.nan, ""
         try:
-            part = measured.take(rows)
-            estimate = float(check_finite_values([part.values()])[0, 0])
-            one = interval(part)
-            low, high = one.low, one.high
+            subgroup_models = measured.take(rows)
+            estimate = float(check_finite_values([subgroup_models.values()])[0, 0])
+            subgroup_interval = interval(subgroup_models)
+            low, high = subgroup_interval.low, subgroup_interval.high
         except ValueError as error:
             note = str(error).partition(". ")[0]  # without the remedy
-        found.append((estimate, low, high))
+        intervals.append((estimate, low, high))
         notes.append(note)
-    estimates, lows, highs = np.array(found).T
+    estimates, lows, highs = np.array(intervals).T
     return SubgroupIntervals(
         subgroups.names,
         subgroups.labels,

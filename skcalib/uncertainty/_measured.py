@@ -72,12 +72,12 @@ class MeasuredModels:
         weighted: bool,
     ) -> "MeasuredModels":
         """The measured models, if the metric takes such data and all that is given."""
-        found = [
+        entries = [
             resolve_metric(metric, metric_params, as_matrix=m, weighted=weighted) for m in as_matrix
         ]
-        first, options = found[0]
+        first, options = entries[0]
         check_metric_fits(first, models[0], "metric")
-        return cls(tuple(entry for entry, _ in found), options, tuple(models))
+        return cls(tuple(entry for entry, _ in entries), options, tuple(models))
 
     def take(self, rows: np.ndarray | slice) -> "MeasuredModels":
         """This metric and its models, with only some of the samples."""
@@ -140,13 +140,13 @@ class MeasuredModels:
         Arguments of scikit-learn's functions may change what they are means of: then the mean of
         the losses differs from the value.
         """
-        known = []
+        columns = []
         for metric, data, value in zip(self.metrics, self.models, values, strict=True):
             for losses in self._candidates(metric, data):
                 if np.isclose(data.weight @ losses, value, rtol=_SHARE, atol=0):
-                    known.append(losses)
+                    columns.append(losses)
                     break
-        return np.column_stack(known) if len(known) == len(values) else None
+        return np.column_stack(columns) if len(columns) == len(values) else None
 
     def _candidates(self, metric: Metric, data: Data) -> list[np.ndarray]:
         """Losses (n,) of which the metric may be the mean."""
@@ -180,7 +180,10 @@ def has_several_columns(y_proba: Any) -> bool:
 
 def check_same_kind(probas: dict[str, Any]) -> None:
     """Refuse to compare forecasts with probabilities."""
-    kinds = ["a forecast" if is_forecast(one) else "probabilities" for one in probas.values()]
+    kinds = [
+        "a forecast" if is_forecast(prediction) else "probabilities"
+        for prediction in probas.values()
+    ]
     if len(set(kinds)) > 1:
         raise ValueError(
             f"{' and '.join(probas)} must be of the same kind; found {' and '.join(kinds)}. "

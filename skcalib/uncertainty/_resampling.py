@@ -42,7 +42,8 @@ _BATCHES = 64
 _FEWEST = 10
 
 # If fewer predictions are wrong, or right, the samples do not show how their number varies. Labels
-# are then moved (`rare_event_labels`), until so few would be seen with one of these probabilities only.
+# are then moved (`rare_event_labels`), until so few would be seen with one of these probabilities
+# only.
 _MIN_EVENTS = 25
 _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 
@@ -66,7 +67,7 @@ class Limits:
     degrees: float  # of freedom of Student's t
     pivots: np.ndarray  # (B,), the true values at which the subsamples deviate like the estimate
     # tails (S,), which fall, and the values with labels that are moved so far
-    moved: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+    moved_values: Sequence[tuple[np.ndarray, np.ndarray]] = ()
     chance: float = 0.0  # the p-value of the hypothesis that an error is 0; 0 where none is needed
 
     def interval(
@@ -81,7 +82,7 @@ class Limits:
             # for these order statistics, (1 + #{more extreme}) / (1 + B) equals the tail
             quantiles = np.quantile(self.pivots, [tail, 1 - tail], method="weibull")
             low, high = min(low, quantiles[0]), max(high, quantiles[1])
-        for tails, values in self.moved:
+        for tails, values in self.moved_values:
             reached = [*values[tails >= tail], np.interp(-tail, -tails, values)]
             low, high = min(low, *reached), max(high, *reached)
         if self.chance > tail:
@@ -94,17 +95,19 @@ class Limits:
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """The p-value of the hypothesis that the true value is `null`."""
         if alternative == "two-sided":
-            return min(1.0, 2 * min(self.p_value(null, one) for one in ("less", "greater")))
+            return min(1.0, 2 * min(self.p_value(null, side) for side in ("less", "greater")))
         sign = 1 if alternative == "greater" else -1
         deviation = max(self.deviation, np.finfo(np.float64).tiny)
         with np.errstate(over="ignore"):
             score = sign * (self.estimate - null) / deviation
-        found = [float(stats.t.sf(score, self.degrees))]
+        p_values = [float(stats.t.sf(score, self.degrees))]
         if len(self.pivots):
             n_more_extreme = int(np.sum(sign * self.pivots <= sign * null))
-            found.append((1 + n_more_extreme) / (1 + len(self.pivots)))
-        found += [_first_tail(tails, sign * (values - null)) for tails, values in self.moved]
-        return max(found)
+            p_values.append((1 + n_more_extreme) / (1 + len(self.pivots)))
+        p_values += [
+            _first_tail(tails, sign * (values - null)) for tails, values in self.moved_values
+        ]
+        return max(p_values)
 
 
 def _first_tail(tails, distance):
@@ -124,7 +127,9 @@ class Resamples:
     shrinkage: np.ndarray  # (B,), by what factor a deviation shrinks from a subsample to all
     jackknife: np.ndarray  # (G, C)
     degrees: float
-    moved: list[tuple[np.ndarray, np.ndarray]]  # tails (S,) and values (S, C), for moved labels
+    moved_values: list[
+        tuple[np.ndarray, np.ndarray]
+    ]  # tails (S,) and values (S, C), for moved labels
     chance: np.ndarray  # (C,)
 
     def limits(self, contrast: list[float]) -> Limits:
@@ -132,9 +137,9 @@ class Resamples:
         estimate = float(self.values @ contrast)
         pivots = (estimate - self.shrinkage * (self.subsamples @ contrast)) / (1 - self.shrinkage)
         deviation = float(jackknife_deviation(self.jackknife @ contrast))
-        moved = [(tails, values @ contrast) for tails, values in self.moved]
+        moved_values = [(tails, values @ contrast) for tails, values in self.moved_values]
         chance = float(self.chance @ contrast)
-        return Limits(estimate, deviation, self.degrees, pivots, moved, chance)
+        return Limits(estimate, deviation, self.degrees, pivots, moved_values, chance)
 
 
 def jackknife_deviation(jackknife: np.ndarray) -> np.ndarray:
@@ -151,8 +156,8 @@ class Units:
         self.of_sample = np.arange(n) if self.groups is None else codes_by_appearance(self.groups)
         self.number = int(self.of_sample.max()) + 1
         self.effective_size = self.effective_size_of(slice(None))
-        drawn = _SUBSAMPLE * self.number / np.sqrt(self.effective_size)
-        self.n_drawn = min(int(np.ceil(drawn - _ROUNDING)), self.number // 2)
+        size = _SUBSAMPLE * self.number / np.sqrt(self.effective_size)
+        self.n_drawn = min(int(np.ceil(size - _ROUNDING)), self.number // 2)
         check_enough_to_resample(self, name)
 
     def effective_size_of(self, rows: np.ndarray | slice) -> float:
@@ -164,11 +169,11 @@ class Units:
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """The samples of random units."""
-        drawn = rng.choice(self.number, self.n_drawn, replace=False)
+        units = rng.choice(self.number, self.n_drawn, replace=False)
         if self.number == len(self.of_sample):
-            return drawn
+            return units
         is_drawn = np.zeros(self.number, dtype=bool)
-        is_drawn[drawn] = True
+        is_drawn[units] = True
         return np.flatnonzero(is_drawn[self.of_sample])
 
     def leave_one_out_means(
@@ -176,7 +181,7 @@ class Units:
     ) -> tuple[np.ndarray, float]:
         """The means (U, C) of losses (n, C) without each unit, and the degrees of freedom."""
         share = np.bincount(self.of_sample, self.weight)
-        total = [np.bincount(self.of_sample, self.weight * one) for one in losses.T]
+        total = [np.bincount(self.of_sample, self.weight * loss) for loss in losses.T]
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
     def leave_block_out_means(
@@ -184,11 +189,12 @@ class Units:
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _PARTS)
-        part = (rng.permutation(self.number) % n_parts)[self.of_sample]
+        block_of_sample = (rng.permutation(self.number) % n_parts)[self.of_sample]
         values = Parallel(n_jobs=n_jobs)(
-            delayed(measure)(data.take(np.flatnonzero(part != k))) for k in range(n_parts)
+            delayed(measure)(data.take(np.flatnonzero(block_of_sample != k)))
+            for k in range(n_parts)
         )
-        return values, _degrees(np.bincount(part, self.weight))
+        return values, _degrees(np.bincount(block_of_sample, self.weight))
 
     def subsamples(self, measure: Measure, data: Any, size: int, seed: int) -> list[list[float]]:
         """The values (C,) of random units, and behind them their effective number."""
@@ -232,18 +238,26 @@ def resample(
     if n_resamples:
         batches = make_batches(n_resamples, 1, _BATCHES, rng)
         evaluate, size = partial(units.subsamples, measure, data), _BYTES * (len(values) + 1)
-        drawn = evaluate_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
-        subsamples = check_finite_values([row for batch in drawn for row in batch])
+        batch_values = evaluate_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
+        subsamples = check_finite_values([row for batch in batch_values for row in batch])
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
-    moved = []
-    for labels, tails in (one for model in models for one in rare_event_labels(model, units)):
+    moved_values = []
+    for labels, tails in (
+        labels_and_tails for model in models for labels_and_tails in rare_event_labels(model, units)
+    ):
         steps = check_finite_values([values, *(measure(data.with_outcome(row)) for row in labels)])
-        moved.append((np.append(1.0, tails), steps))
+        moved_values.append((np.append(1.0, tails), steps))
     chance = np.zeros(len(values))
-    if moved and is_error:
+    if moved_values and is_error:
         chance = _calibration_p_values(measure, data, values, models[0], n_resamples, rng)
     return Resamples(
-        values, subsamples[:, :-1], shrinkage, check_finite_values(without), degrees, moved, chance
+        values,
+        subsamples[:, :-1],
+        shrinkage,
+        check_finite_values(without),
+        degrees,
+        moved_values,
+        chance,
     )
 
 
@@ -258,8 +272,8 @@ def _calibration_p_values(measure, data, values, model, n_resamples, rng):
     generator, n_larger = np.random.default_rng(rng.randint(2**31 - 1)), np.zeros(len(values))
     start = perf_counter()
     for n_drawn in range(1, n_resamples + 1):
-        drawn = measure(data.with_outcome(model.simulate_outcomes(generator, 1)[0]))
-        n_larger += np.array(drawn) >= values * (1 - TIE)
+        null_values = measure(data.with_outcome(model.simulate_outcomes(generator, 1)[0]))
+        n_larger += np.array(null_values) >= values * (1 - TIE)
         if (n_larger >= _LARGER).all():
             return n_larger / n_drawn
         if n_drawn == _TIMED:
@@ -288,35 +302,38 @@ def rare_event_labels(
     predicted = np.argmax(proba, axis=1)
     is_right = data.label == predicted
     if all(
-        one.any() and units.effective_size_of(one) >= _MIN_EVENTS for one in (is_right, ~is_right)
+        mask.any() and units.effective_size_of(mask) >= _MIN_EVENTS
+        for mask in (is_right, ~is_right)
     ):
         return []
-    others = np.where(np.arange(proba.shape[1]) == predicted[:, None], -1, proba)
-    labels = (np.argmax(others, axis=1), ~is_right), (predicted, is_right)
-    found = []
-    for part in [predicted == k for k in np.unique(predicted)] if data.is_binary else [rows >= 0]:
+    other_proba = np.where(np.arange(proba.shape[1]) == predicted[:, None], -1, proba)
+    labels = (np.argmax(other_proba, axis=1), ~is_right), (predicted, is_right)
+    label_vectors = []
+    for in_class in (
+        [predicted == k for k in np.unique(predicted)] if data.is_binary else [rows >= 0]
+    ):
         for label, is_seen in labels:
-            seen, rest = np.flatnonzero(part & is_seen), np.flatnonzero(part & ~is_seen)
-            if len(rest):
-                found.append(_moves(data, units, seen, rest, label, proba[rows, label]))
-    return found
+            rare, frequent = np.flatnonzero(in_class & is_seen), np.flatnonzero(in_class & ~is_seen)
+            if len(frequent):
+                label_vectors.append(_moves(data, units, rare, frequent, label, proba[rows, label]))
+    return label_vectors
 
 
-def _moves(data, units, seen, rest, label, proba):
+def _moves(data, units, rare, frequent, label, proba):
     """More and more of the rest get this label, where its probability is high."""
-    weight = data.weight / (data.weight[seen].sum() + data.weight[rest].sum())
-    count = units.effective_size_of(seen) if len(seen) else 0.0
-    share = weight[seen].sum()
-    size = count / share if count else units.effective_size_of(rest)
+    weight = data.weight / (data.weight[rare].sum() + data.weight[frequent].sum())
+    count = units.effective_size_of(rare) if len(rare) else 0.0
+    share = weight[rare].sum()
+    size = count / share if count else units.effective_size_of(frequent)
     law = stats.beta(count + 1, max(size - count, _ROUNDING))  # of the frequencies not rejected
-    numbers = np.ceil((law.isf(_TAILS) - share) / weight[rest].mean() - _ROUNDING)
-    numbers = np.unique(np.clip(numbers, 1, len(rest)).astype(int))
+    numbers = np.ceil((law.isf(_TAILS) - share) / weight[frequent].mean() - _ROUNDING)
+    numbers = np.unique(np.clip(numbers, 1, len(frequent)).astype(int))
     labels = np.tile(data.label, (len(numbers), 1))
-    rest = rest[np.argsort(-proba[rest], kind="stable")]
+    frequent = frequent[np.argsort(-proba[frequent], kind="stable")]
     for row, number in zip(labels, numbers.tolist(), strict=True):
-        passed = np.cumsum(_shares_out_of(number, proba[rest]))
-        chosen = rest[np.searchsorted(passed, np.arange(number) + 0.5)]
-        row[chosen] = label[chosen]
+        passed = np.cumsum(_shares_out_of(number, proba[frequent]))
+        changed = frequent[np.searchsorted(passed, np.arange(number) + 0.5)]
+        row[changed] = label[changed]
     reached = share + (labels != data.label) @ weight
     return labels, np.minimum.accumulate(law.sf(reached))
 

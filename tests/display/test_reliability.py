@@ -119,15 +119,17 @@ def test_bands_hold_what_they_should(method, kind, undrawn):
         band = curve.band
         known = np.isfinite(band.lower)
         if kind == "confidence":
-            frequency = 0.2 + 0.6 * band.places
+            frequency = 0.2 + 0.6 * band.positions
             if method == "binned":  # the mean frequency in the bin
                 means = np.repeat(0.2 + 0.6 * curve.predicted, 3)
                 frequency = means
         elif method == "binned":
             frequency = np.repeat(curve.observed, 3)
         else:
-            frequency = np.interp(band.places, curve.predicted, curve.observed)
-        inner = known & (band.places > 0.1) & (band.places < 0.9)  # smoothing flattens the ends
+            frequency = np.interp(band.positions, curve.predicted, curve.observed)
+        inner = (
+            known & (band.positions > 0.1) & (band.positions < 0.9)
+        )  # smoothing flattens the ends
         inside.append(
             np.mean(
                 (band.lower <= frequency + 1e-9)[inner] & (frequency <= band.upper + 1e-9)[inner]

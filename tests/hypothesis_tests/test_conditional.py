@@ -415,7 +415,7 @@ def test_batched_fits_that_are_given_up_are_fitted_alone(monkeypatch):
     labels = (rng.random((20, 30)) < expit(x)).astype(np.int32)
     weight = np.full(30, 1 / 30)
     expected = likelihood_gains(x, labels, weight)
-    monkeypatch.setattr("skcalib._numerics.logistic_batch._LONGEST_STEP", 0.0)
+    monkeypatch.setattr("skcalib._numerics.logistic_batch.MAX_NEWTON_STEP", 0.0)
     np.testing.assert_allclose(likelihood_gains(x, labels, weight), expected, rtol=1e-9, atol=1e-12)
 
 

@@ -156,7 +156,7 @@ def test_differences_of_many_points_are_not_held(kernel, monkeypatch):
         )
 
     value, (gradient,) = gradients()
-    monkeypatch.setattr(array_api, "_AT_ONCE", 1)
+    monkeypatch.setattr(array_api, "_MAX_JAX_BLOCK_SIZE", 1)
     row_by_row, (other,) = gradients()
     assert row_by_row == pytest.approx(value, abs=1e-6)
     np.testing.assert_allclose(other, gradient, atol=1e-6)

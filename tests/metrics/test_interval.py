@@ -80,8 +80,8 @@ def test_default_precision_depends_on_the_number_of_distinct_predictions(monkeyp
     rng = np.random.default_rng(0)
     proba, outcome = rng.random(400), rng.integers(0, 2, size=400)
     exact = interval_calibration_error(outcome, proba)
-    monkeypatch.setattr(interval, "_MOST_CUTS", 399)
-    monkeypatch.setattr(interval, "_PRECISION_BEYOND", 0.05)
+    monkeypatch.setattr(interval, "_MAX_CUTS", 399)
+    monkeypatch.setattr(interval, "_DEFAULT_PRECISION", 0.05)
     coarse = interval_calibration_error(outcome, proba)
     assert coarse == interval_calibration_error(outcome, proba, precision=0.05) > exact
     assert interval_calibration_error(outcome, proba, precision=0) == exact
@@ -116,7 +116,7 @@ def shifted_errors_by_quadrature(proba, mass, width):
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("width", "stretch"), [(1.0, 2**15), (0.25, 3), (2**-5, 1)])
 def test_mean_over_shifts_equals_quadrature(seed, width, stretch, monkeypatch):
-    monkeypatch.setattr(interval, "_STRETCH", stretch)
+    monkeypatch.setattr(interval, "_STRETCH_SIZE", stretch)
     proba, outcome, weight = small_case(seed)
     mass = normalised(weight, len(proba)) * (outcome - proba)
     order = np.argsort(proba)

@@ -411,7 +411,7 @@ def test_a_larger_sample_uses_cells_that_hold_several_outcomes(monkeypatch):
     y, forecast, weight = normal_case(4, n=40)
     options = {"sample_weight": weight, "score": "crps"}
     fine = values_of(score_decomposition(y, forecast, **options))
-    monkeypatch.setattr("skcalib._numerics.crps._MOST_EDGES", 10)
+    monkeypatch.setattr("skcalib._numerics.crps._MAX_EDGES", 10)
     coarse = values_of(score_decomposition(y, forecast, **options))
     np.testing.assert_allclose(coarse, fine, atol=3e-4 * fine[3])
     np.testing.assert_array_equal(coarse[2:], fine[2:])
@@ -442,7 +442,7 @@ def test_the_error_of_few_cells_is_taken_off(monkeypatch):
     mean, std = rng.normal(size=500), np.exp(0.5 * rng.normal(size=500))
     y = mean + std * rng.normal(size=500)
     fine = score_decomposition(y, (mean, std), score="crps")
-    monkeypatch.setattr("skcalib._numerics.crps._MOST_EDGES", 10)
+    monkeypatch.setattr("skcalib._numerics.crps._MAX_EDGES", 10)
     monkeypatch.setattr("skcalib.metrics._proper._CELLS", (64,))
     coarse = score_decomposition(y, (mean, std), score="crps")
     # the error itself is 1e-3 of the score

@@ -108,7 +108,7 @@ def test_the_distance_of_known_inputs_is_the_integer_program(seeds):
     "seeds", [range(8), pytest.param(range(8, 200), marks=pytest.mark.slow)], ids=str
 )
 def test_the_search_brackets_the_best_of_all_partitions(seeds, monkeypatch):
-    monkeypatch.setattr(upper_distance, "_MOST_COMPARED", 0)
+    monkeypatch.setattr(upper_distance, "_MAX_COMPARED_LEVELS", 0)
     ratios = []
     for seed in seeds:
         case = levels_case(seed, 5 + seed % (5 if seed >= 8 else 2))

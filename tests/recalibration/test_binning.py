@@ -133,8 +133,8 @@ def test_certificates_of_several_classes_are_those_of_each():
 def test_beyond_the_number_of_cuts_the_metric_is_the_same(monkeypatch):
     from skcalib._numerics import interval
 
-    monkeypatch.setattr(interval, "_MOST_CUTS", 100)
-    monkeypatch.setattr(interval, "_PRECISION_BEYOND", 0.05)
+    monkeypatch.setattr(interval, "_MAX_CUTS", 100)
+    monkeypatch.setattr(interval, "_DEFAULT_PRECISION", 0.05)
     label, proba = random_problem(np.random.default_rng(0), 400)
     certificate = IntervalBinningRecalibrator(pseudo_count=0).fit(proba, label).certificate_
     assert certificate.distance_bound == interval_calibration_error(label, proba)

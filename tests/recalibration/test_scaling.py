@@ -541,7 +541,7 @@ def test_one_sample_is_no_work(maker, name, penalty, monkeypatch):
 
 def test_steps_that_run_out_are_told(monkeypatch):
     label, proba, _ = weighted_problem(0)
-    monkeypatch.setattr("skcalib._numerics.scaling._MOST_STEPS", 1)
+    monkeypatch.setattr("skcalib._numerics.scaling._MAX_SCALING_STEPS", 1)
     for maker in (VectorScalingRecalibrator, *PENALTIES):
         with pytest.warns(ConvergenceWarning, match="has not reached its optimum") as record:
             maker().fit(proba, label)
