@@ -23,15 +23,18 @@ from scipy.spatial.distance import cdist
 
 Array = Any  # of NumPy, torch or JAX
 
+# Keeps quotients and logarithms finite, where it is added to a number that may be 0.
+MIN_DENOMINATOR = 1e-100
+
 # Normal distributions and kernels are constant beyond this many standard deviations.
-_FARTHEST = 1e8
+_MAX_RATIO = 1e8
 
 # JAX takes the differences of points together if they are fewer.
-_AT_ONCE = 2**21
+_MAX_JAX_BLOCK_SIZE = 2**21
 
 # From here on this many terms of the asymptotic series of erfcx are enough. Before, exp(x²) and
 # erfc are finite in single precision.
-_LARGE, _TERMS = 8.0, 16
+_SERIES_START, _N_SERIES_TERMS = 8.0, 16
 
 
 def array_namespace(*arrays: Any) -> Any:
@@ -59,13 +62,13 @@ def erfcx(x: Array) -> Array:
     xp = array_namespace(x)
     if not is_jax_namespace(xp):
         return special_functions(xp).erfcx(x)
-    small, large = xp.clip(x, None, _LARGE), xp.clip(x, _LARGE, None)
+    small, large = xp.clip(x, None, _SERIES_START), xp.clip(x, _SERIES_START, None)
     half = 1 / (2 * large**2)
     series = xp.ones_like(x)
-    for term in range(2 * _TERMS - 1, 0, -2):  # 1 − q + 3 q² − 15 q³ + … with q = 1/(2x²)
+    for term in range(2 * _N_SERIES_TERMS - 1, 0, -2):  # 1 − q + 3 q² − 15 q³ + … with q = 1/(2x²)
         series = 1 - term * half * series
     near = xp.exp(small**2) * special_functions(xp).erfc(small)
-    return xp.where(x < _LARGE, near, series / (math.sqrt(math.pi) * large))
+    return xp.where(x < _SERIES_START, near, series / (math.sqrt(math.pi) * large))
 
 
 def bounded_ratio(shift: Array, spread: Array) -> Array:
@@ -75,10 +78,10 @@ def bounded_ratio(shift: Array, spread: Array) -> Array:
     """
     xp = array_namespace(shift, spread)
     shift, spread = xp.broadcast_arrays(shift, spread)
-    is_far = xp.abs(shift) >= _FARTHEST * spread
+    is_far = xp.abs(shift) >= _MAX_RATIO * spread
     divide = _jax_divide() if is_jax_namespace(xp) else xp.divide
     ratio = divide(xp.where(is_far, 0.0, shift), xp.where(is_far, 1.0, spread))
-    return xp.where(is_far, _FARTHEST * xp.sign(shift), ratio)
+    return xp.where(is_far, _MAX_RATIO * xp.sign(shift), ratio)
 
 
 @cache
@@ -155,7 +158,7 @@ def distances(s: Array, t: Array, metric: str) -> Array:
 def _jax_distances(s: Array, t: Array, metric: str) -> Array:
     import jax
 
-    def from_one(point: Array) -> Array:
+    def distances_from(point: Array) -> Array:
         gap = point - t
         if metric == "cityblock":
             return jax.numpy.sum(jax.numpy.abs(gap), axis=-1)
@@ -164,9 +167,11 @@ def _jax_distances(s: Array, t: Array, metric: str) -> Array:
         root = jax.numpy.sqrt(jax.numpy.where(is_apart, square, 1.0))
         return jax.numpy.where(is_apart, root, 0.0)
 
-    if s.shape[0] * t.size <= _AT_ONCE:
-        return jax.vmap(from_one)(s)
-    return jax.lax.map(jax.checkpoint(from_one), s)  # holds no differences for the derivatives
+    if s.shape[0] * t.size <= _MAX_JAX_BLOCK_SIZE:
+        return jax.vmap(distances_from)(s)
+    return jax.lax.map(
+        jax.checkpoint(distances_from), s
+    )  # holds no differences for the derivatives
 
 
 def stop_gradient(array: Array) -> Array:
@@ -183,25 +188,25 @@ def stop_gradient(array: Array) -> Array:
 
 def arange_like(array: Array, n: int) -> Array:
     """0, …, n − 1 on the device of an array."""
-    return array_namespace(array).arange(n, **_place(array))
+    return array_namespace(array).arange(n, **_device_option(array))
 
 
 def asarray_like(array: Array, values: Any) -> Array:
     """Numbers in the type and on the device of an array."""
-    return array_namespace(array).asarray(values, dtype=array.dtype, **_place(array))
+    return array_namespace(array).asarray(values, dtype=array.dtype, **_device_option(array))
 
 
 def empty_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     """Numbers to be written, on the device of an array."""
-    return array_namespace(array).empty(shape, dtype=dtype, **_place(array))
+    return array_namespace(array).empty(shape, dtype=dtype, **_device_option(array))
 
 
 def zeros_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     """Zeros on the device of an array."""
-    return array_namespace(array).zeros(shape, dtype=dtype, **_place(array))
+    return array_namespace(array).zeros(shape, dtype=dtype, **_device_option(array))
 
 
-def _place(array: Array) -> dict:
+def _device_option(array: Array) -> dict:
     """Where an array is, as an argument; traced arrays of JAX are nowhere yet."""
     return {} if is_jax_namespace(array_namespace(array)) else {"device": device(array)}
 
@@ -236,13 +241,13 @@ def take_rows(array: Array, rows: Array) -> Array:
         return array[rows]
     xp = array_namespace(array)
     if isinstance(rows, np.ndarray):
-        rows = xp.asarray(np.flatnonzero(rows), **_place(array))
+        rows = xp.asarray(np.flatnonzero(rows), **_device_option(array))
     return xp.take(array, rows, axis=0)
 
 
 def identity_like(array: Array, n: int) -> Array:
     """The identity matrix in the type and on the device of an array."""
-    return array_namespace(array).eye(n, dtype=array.dtype, **_place(array))
+    return array_namespace(array).eye(n, dtype=array.dtype, **_device_option(array))
 
 
 def apply_out(name: str, array: Array, out: Array) -> Array:

@@ -18,15 +18,18 @@ _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2_PI = math.sqrt(2 * math.pi)
 
 # Beyond this many standard deviations the normal density and its tail are 0 in double precision.
-_VANISHED = 40.0
+_DENSITY_REACH = 40.0
+
+# Beyond this many standard deviations a normal distribution function is 0 or 1.
+_CDF_REACH = 9.0
 
 # Up to this many distinct outcomes, or steps of forecasts, all of them are edges of cells.
-_MOST_EDGES = 2048
+_MAX_EDGES = 2048
 
 # Probabilities that are the same differ by less than this share of themselves, and its square,
 # depending on the order of summation. Outcomes far outside of forecasts have tiny probabilities,
 # which differ by much less, and matter.
-_ROUNDING = 1e-6
+_PROBABILITY_RTOL = 1e-6
 
 # Nodes of the quadrature on each piece between kinks.
 _NODES_PER_PIECE = 32
@@ -40,7 +43,7 @@ def gauss_legendre(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 def normal_density(z: Array) -> Array:
     xp = array_namespace(z)
-    z = xp.clip(z, -_VANISHED, _VANISHED)  # squares of huge numbers would overflow
+    z = xp.clip(z, -_DENSITY_REACH, _DENSITY_REACH)  # squares of huge numbers would overflow
     return xp.exp(-(z**2) / 2) / _SQRT_2_PI
 
 
@@ -152,10 +155,6 @@ def crps_nodes(
     return 2 * np.einsum("nm,nm->n", weight, pinball(gap, level))
 
 
-# Beyond this many standard deviations a normal distribution function is 0 or 1.
-_FARTHEST = 9.0
-
-
 def crps_gaussian_between(
     y: np.ndarray, mean: np.ndarray, std: np.ndarray, low: float, high: float
 ) -> np.ndarray:
@@ -170,7 +169,7 @@ def crps_gaussian_between(
 
 def _squared_cdf_integral(z: np.ndarray) -> np.ndarray:
     """∫ Φ(x)² dx over x from −∞ to z: z Φ(z)² + 2 φ(z) Φ(z) − Φ(√2 z)/√π, and 0 for z = −∞."""
-    z = np.maximum(z, -_VANISHED)
+    z = np.maximum(z, -_DENSITY_REACH)
     below = ndtr(z)
     return z * below**2 + 2 * normal_density(z) * below - ndtr(np.sqrt(2) * z) / _SQRT_PI
 
@@ -183,7 +182,7 @@ def crps_mixture_between(
     Gauss–Legendre quadrature with 16 nodes on pieces of at most 2 standard deviations of any
     component that varies there: right to 1e-12. Cost O(n c²).
     """
-    steps = np.linspace(-_FARTHEST, _FARTHEST, 10)
+    steps = np.linspace(-_CDF_REACH, _CDF_REACH, 10)
     ends = (mean[:, :, None] + std[:, :, None] * steps).reshape(len(mean), -1)
     ends = np.sort(np.clip(np.column_stack([ends, y]), low, high), axis=1)  # (n, 10 c + 1)
     node, node_weight = gauss_legendre(16)
@@ -191,10 +190,10 @@ def crps_mixture_between(
     for first, last in itertools.pairwise(ends.T):
         t = first[:, None] + (last - first)[:, None] * node  # (n, 16)
         sign = np.where(first >= y, -1.0, 1.0)  # to the right of y it is the survival function
-        part = np.zeros_like(t)
+        cdf = np.zeros_like(t)
         for m, s, w in zip(mean.T, std.T, weight.T, strict=True):
-            part += w[:, None] * ndtr((sign / s)[:, None] * (t - m[:, None]))
-        score += (last - first) * (part**2 @ node_weight)
+            cdf += w[:, None] * ndtr((sign / s)[:, None] * (t - m[:, None]))
+        score += (last - first) * (cdf**2 @ node_weight)
     return score
 
 
@@ -231,13 +230,13 @@ def threshold_cells(
     even = (points - points[0]) / (points[-1] - points[0])
     edges = np.interp(np.linspace(0, 1, n_cells + 1), (share + even) / 2, points)
     steps = np.unique(steps[(steps > points[0]) & (steps < points[-1])])
-    jumps = [values for values in (points, steps) if len(values) <= _MOST_EDGES]
+    jumps = [values for values in (points, steps) if len(values) <= _MAX_EDGES]
     edges = np.unique(np.concatenate([edges, *jumps]))
     return edges[:-1] + np.diff(edges) / 2, np.diff(edges)
 
 
 def isotonic_brier_score(
-    proba: np.ndarray, rest: np.ndarray, event: np.ndarray, weight: np.ndarray
+    proba: np.ndarray, complement: np.ndarray, event: np.ndarray, weight: np.ndarray
 ) -> float:
     """The least weighted Brier score of all nondecreasing functions of the probability (n,).
 
@@ -245,17 +244,17 @@ def isotonic_brier_score(
     may have made differ are tied. In a block of equal values v of the isotonic fit, v is the mean
     of the events, so that the score is that of v(1 − v).
     """
-    order = np.lexsort((-rest, np.minimum(proba, 0.5)))
-    is_new = _steps_up(proba[order]) | _steps_up(rest[order[::-1]])[::-1]
+    order = np.lexsort((-complement, np.minimum(proba, 0.5)))
+    is_new = _is_above_previous(proba[order]) | _is_above_previous(complement[order[::-1]])[::-1]
     start = np.flatnonzero(np.append(True, is_new))
     mass = np.add.reduceat(np.stack([weight, weight * event])[:, order], start, axis=1)
     value = np.clip(isotonic_regression(mass[1] / mass[0], weights=mass[0]).x, 0.0, 1.0)
     return float(mass[0] @ (value * (1 - value)))
 
 
-def _steps_up(ordered: np.ndarray) -> np.ndarray:
+def _is_above_previous(ordered: np.ndarray) -> np.ndarray:
     """Where sorted probabilities (n,) increase by more than rounding, (n − 1,)."""
-    return np.diff(ordered) > _ROUNDING * np.minimum(ordered[1:], _ROUNDING)
+    return np.diff(ordered) > _PROBABILITY_RTOL * np.minimum(ordered[1:], _PROBABILITY_RTOL)
 
 
 def mean_half_distance(points: np.ndarray, mass: np.ndarray) -> float:

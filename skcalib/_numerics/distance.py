@@ -22,21 +22,21 @@ from .sorting import first_of_ties
 
 # The first nodes cut [0, 1] into this many intervals or, if that is coarser, follow the grid.
 # Between nodes at a distance d the constraint is violated by at most d²/2.
-_INTERVALS = 256
+_N_INTERVALS = 256
 
 # Close nodes make the Newton equations stiff. If rounding makes their matrix indefinite, its
 # diagonal is multiplied by 1 plus one of these numbers, the first that makes the matrix definite.
 _REGULARISATION = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
 # The interior point method ends when its duality gap is below this fraction of the tolerance.
-_GAP = 1e-3
+_DUALITY_GAP = 1e-3
 
-_MOST_STEPS = 200
+_MAX_INTERIOR_STEPS = 200
 
-_MOST_ROUNDS = 10
+_MAX_GRID_ROUNDS = 10
 
 # A step goes this fraction of the way to the boundary.
-_CAUTION = 0.995
+_STEP_FRACTION = 0.995
 
 
 class CertifiedTransport(NamedTuple):
@@ -72,16 +72,16 @@ def transport_bounds(points: np.ndarray, weight: np.ndarray, tol: float) -> Cert
     lower, upper = 0.0, np.inf
     ends = np.array([0.0, 1.0])
     dual, primal = (ends, np.zeros((2, 2))), (ends, total)
-    grid, extra = 2.0 ** np.floor(np.log2(tol / 4)), np.linspace(0, 1, _INTERVALS + 1)
-    for _ in range(_MOST_ROUNDS):
+    grid, extra = 2.0 ** np.floor(np.log2(tol / 4)), np.linspace(0, 1, _N_INTERVALS + 1)
+    for _ in range(_MAX_GRID_ROUNDS):
         rounded = np.round(points / grid)
         rounded = np.union1d(rounded[first_of_ties(rounded)], np.round(extra / grid))
         nodes = rounded * grid
         split = _split_between_nodes(points, weight, nodes)
-        f, target, is_solved = _solve(nodes, split, _GAP * tol)
+        f, target, is_solved = _solve_program(nodes, split, _DUALITY_GAP * tol)
         bound, violated = _dual_bound(nodes, split, f, tol / 8)
         if bound > lower:
-            lower, dual = bound, (nodes, _feasible(nodes, f))
+            lower, dual = bound, (nodes, _make_feasible(nodes, f))
         cost = _primal_bound(points, weight, nodes, target)
         if cost < upper:
             upper, primal = cost, (nodes, _calibrate_nodes(nodes, target, total).sum(axis=0))
@@ -120,11 +120,11 @@ def _merge_nodes(
 def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """Weight (2, k) at the nodes with the same integrals of functions linear between nodes."""
     left = np.minimum(np.searchsorted(nodes, points, side="right") - 1, len(nodes) - 2)
-    part = (points - nodes[left]) / (nodes[left + 1] - nodes[left])
+    share_right = (points - nodes[left]) / (nodes[left + 1] - nodes[left])
     return np.stack(
         [
-            np.bincount(left, w * (1 - part), len(nodes))
-            + np.bincount(left + 1, w * part, len(nodes))
+            np.bincount(left, w * (1 - share_right), len(nodes))
+            + np.bincount(left + 1, w * share_right, len(nodes))
             for w in weight
         ]
     )
@@ -139,7 +139,7 @@ def _dual_bound(
     return value, top[peak > tolerance]
 
 
-def _feasible(nodes: np.ndarray, f: np.ndarray) -> np.ndarray:
+def _make_feasible(nodes: np.ndarray, f: np.ndarray) -> np.ndarray:
     """The feasible pair of functions (2, k) that `_dual_bound` makes of f (k, 2)."""
     f, violation, _, _ = _violation(nodes, f)
     return (f - violation).T
@@ -194,7 +194,9 @@ def _calibrate_nodes(nodes: np.ndarray, target: np.ndarray, total: np.ndarray) -
     return offered
 
 
-def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray, bool]:
+def _solve_program(
+    nodes: np.ndarray, split: np.ndarray, gap: float
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """f (k, 2) and μ (k,) that nearly solve the program on the nodes, and whether they do.
 
     Mehrotra's predictor-corrector method for: maximise Σ split·f subject to A f ≤ limit, with
@@ -207,7 +209,7 @@ def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray
     s = np.concatenate([program.limit[: -len(nodes)], np.ones(len(nodes))])
     z = np.concatenate([np.ones(len(s) - len(nodes)), np.full(len(nodes), 1 / len(nodes))])
     is_solved = False
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_INTERIOR_STEPS):
         missing = objective - program.adjoint(z)
         slack = program.limit - program.apply(f) - s
         products = s * z
@@ -218,19 +220,19 @@ def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray
         factor = program.normal_factor(z / s)
         if factor is None:
             break
-        newton = partial(_newton, program, factor, s, z, missing, slack)
+        newton = partial(_interior_point_step, program, factor, s, z, missing, slack)
         _, ds, dz = newton(-products)
-        reached = np.sum((s + _step(s, ds) * ds) * (z + _step(z, dz) * dz))
+        reached = np.sum((s + _max_step(s, ds) * ds) * (z + _max_step(z, dz) * dz))
         centre = (reached / current) ** 3 * current / len(s)
         df, ds, dz = newton(centre - products - ds * dz)
-        primal, dual = _CAUTION * _step(s, ds), _CAUTION * _step(z, dz)
+        primal, dual = _STEP_FRACTION * _max_step(s, ds), _STEP_FRACTION * _max_step(z, dz)
         f += primal * df
         s += primal * ds
         z += dual * dz
     return f, z[-len(nodes) :], is_solved
 
 
-def _newton(
+def _interior_point_step(
     program: "_Program",
     factor: np.ndarray,
     s: np.ndarray,
@@ -246,7 +248,7 @@ def _newton(
     return df, ds, (product - z * ds) / s
 
 
-def _step(values: np.ndarray, change: np.ndarray) -> float:
+def _max_step(values: np.ndarray, change: np.ndarray) -> float:
     """The longest step, at most 1, that keeps positive values from becoming negative."""
     with np.errstate(divide="ignore"):
         return float(min(1.0, 1 / np.max(-change / values, initial=0.0)))
@@ -264,13 +266,13 @@ class _Program:
         rise = np.diff(f, axis=0).ravel()
         return np.concatenate([rise, -rise, np.einsum("ky,ky->k", self.weights, f)])
 
-    def _parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _split_constraints(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         n_nodes = len(self.weights)
         rise, fall = z[:-n_nodes].reshape(2, n_nodes - 1, 2)
         return rise, fall, z[-n_nodes:]
 
     def adjoint(self, z: np.ndarray) -> np.ndarray:
-        rise, fall, level = self._parts(z)
+        rise, fall, level = self._split_constraints(z)
         result = self.weights * level[:, None]
         result[1:] += rise - fall
         result[:-1] -= rise - fall
@@ -281,7 +283,7 @@ class _Program:
 
         None if rounding makes the matrix indefinite even with the largest increase of its diagonal.
         """
-        rise, fall, level = self._parts(scale)
+        rise, fall, level = self._split_constraints(scale)
         coupling = rise + fall
         band = np.zeros((3, *self.weights.shape))
         band[0] = self.weights**2 * level[:, None]

@@ -5,19 +5,19 @@ import numpy as np
 from .sorting import first_of_ties, last_of_runs
 
 # Candidate starts of the last interval in one block.
-_BLOCK = 128
+_START_BLOCK_SIZE = 128
 
 # Points in one stretch of the line; an interval moves over one stretch after the other.
-_STRETCH = 2**15
+_STRETCH_SIZE = 2**15
 
 # Up to this number of distinct predictions the dynamic programme takes a second or two.
-_MOST_CUTS = 100_000
+_MAX_CUTS = 100_000
 
-# For more, it cuts only between cells by default. This precision makes about `_MOST_CUTS` cells.
-_PRECISION_BEYOND = 2 / _MOST_CUTS
+# For more, it cuts only between cells by default. This precision makes about `_MAX_CUTS` cells.
+_DEFAULT_PRECISION = 2 / _MAX_CUTS
 
 # Values that differ by less are equal up to rounding.
-_ROUNDING = 1e-12
+PARTITION_RTOL = 1e-12
 
 
 def optimal_partition(
@@ -27,10 +27,10 @@ def optimal_partition(
 
     Points (m,) with the weight of each label (2, m); `precision` as in the metric.
     """
-    total, mass = weight.sum(axis=0), _signed_mass(points, weight)
+    total, mass = weight.sum(axis=0), _weighted_residuals(points, weight)
     if precision is None:
-        precision = 0.0 if len(points) <= _MOST_CUTS else _PRECISION_BEYOND
-    if precision < _ROUNDING:
+        precision = 0.0 if len(points) <= _MAX_CUTS else _DEFAULT_PRECISION
+    if precision < PARTITION_RTOL:
         return best_partition(points, points, total, mass)[1]
     start = cells(points, total, precision)
     last = points[last_of_runs(start, len(points))]
@@ -43,11 +43,11 @@ def partition_errors(
 ) -> tuple[float, float]:
     """The binned error and the mean width of intervals that start there."""
     extent = points[last_of_runs(start, len(points))] - points[start]
-    error = np.abs(np.add.reduceat(_signed_mass(points, weight), start)).sum()
+    error = np.abs(np.add.reduceat(_weighted_residuals(points, weight), start)).sum()
     return float(error), float(extent @ np.add.reduceat(weight.sum(axis=0), start))
 
 
-def _signed_mass(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _weighted_residuals(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return weight[1] * (1 - points) - weight[0] * points
 
 
@@ -86,18 +86,18 @@ def best_partition(
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
     # the smallest best − mass and best + mass in every block of starts
-    rising, falling = np.full((2, -(-n_cells // _BLOCK)), np.inf)
+    rising, falling = np.full((2, -(-n_cells // _START_BLOCK_SIZE)), np.inf)
     rising[0] = falling[0] = 0.0
-    block_end = np.minimum(np.arange(1, len(rising) + 1) * _BLOCK, n_cells) - 1
+    block_end = np.minimum(np.arange(1, len(rising) + 1) * _START_BLOCK_SIZE, n_cells) - 1
     end_first, end_weight = first[block_end], weight_before[block_end]
     for b in range(n_cells):
         weight_up_to, mass_up_to, point = weight_before[b + 1], mass_before[b + 1], last[b]
         alone = best[b] + abs(mass[b]) + (point - first[b]) * weight[b]
-        current = b // _BLOCK
+        current = b // _START_BLOCK_SIZE
         bound = (point - end_first[:current]) * (weight_up_to - end_weight[:current])
         bound += np.maximum(rising[:current] + mass_up_to, falling[:current] - mass_up_to)
         worth = np.flatnonzero(bound < alone)
-        lowest = _BLOCK * (worth[0] if len(worth) else current)
+        lowest = _START_BLOCK_SIZE * (worth[0] if len(worth) else current)
         starts = slice(lowest, b + 1)
         cost = np.abs(mass_up_to - mass_before[starts])
         cost += best[starts]
@@ -106,7 +106,7 @@ def best_partition(
         best[b + 1] = cost[choice]
         start[b + 1] = lowest + choice
         if b + 1 < n_cells:
-            block = (b + 1) // _BLOCK
+            block = (b + 1) // _START_BLOCK_SIZE
             rising[block] = min(rising[block], best[b + 1] - mass_up_to)
             falling[block] = min(falling[block], best[b + 1] + mass_up_to)
     runs = []
@@ -125,7 +125,7 @@ def mean_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> fl
     sorted. Cost O(m). The line is cut into stretches whose arrays fit into the cache.
     """
     entering = points - width  # the t at which a point comes within the width
-    stops = np.append(points[_STRETCH::_STRETCH], np.inf)
+    stops = np.append(points[_STRETCH_SIZE::_STRETCH_SIZE], np.inf)
     total = inside = 0.0
     first, left, right = entering[0], 0, 0
     for next_left, next_right in zip(

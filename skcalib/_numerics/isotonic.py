@@ -6,7 +6,10 @@ from scipy.optimize import isotonic_regression
 from .sorting import first_of_ties, last_of_runs, last_of_ties, pool_ties
 
 # Equal means of outcomes differ by less than this, depending on the order of summation.
-_ROUNDING = 1e-12
+_MEAN_ATOL = 1e-12
+
+# A step function: sorted knots (r,), and values (r,).
+StepFunction = tuple[np.ndarray, np.ndarray]
 
 
 def isotonic_fit(
@@ -41,7 +44,7 @@ def strictly_isotonic_knots(
     total = weight.sum(axis=0)
     rate = np.concatenate([[1.0], weight[1] / total, [0.0]])
     fit = isotonic_regression(rate, weights=np.concatenate([[extra], total, [extra]])).x
-    rises = np.diff(fit[1:-1]) > _ROUNDING  # no block holds an extra sample alone
+    rises = np.diff(fit[1:-1]) > _MEAN_ATOL  # no block holds an extra sample alone
     start = np.flatnonzero(np.append(True, rises))
     last = last_of_runs(start, len(points))
     value = fit[1:-1][start]
@@ -54,11 +57,9 @@ def strictly_isotonic_knots(
     return centre, value
 
 
-# A step function: sorted knots (r,), and values (r,).
-Steps = tuple[np.ndarray, np.ndarray]
-
-
-def venn_abers_fit(points: np.ndarray, weight: np.ndarray, extra: float) -> tuple[Steps, Steps]:
+def venn_abers_fit(
+    points: np.ndarray, weight: np.ndarray, extra: float
+) -> tuple[StepFunction, StepFunction]:
     """Isotonic fits at a query that joins the data with weight `extra`, once with label 0, then 1.
 
     Takes sorted distinct points (m,) and the weight of each label (2, m). A further 0 behind a
@@ -66,14 +67,14 @@ def venn_abers_fit(points: np.ndarray, weight: np.ndarray, extra: float) -> tupl
     label 0 is a step function of the query, continuous from the right: a value holds from its knot
     on. The fit with label 1 is continuous from the left: a value holds up to its knot.
     """
-    lower = 1 - _fit_with_a_positive(weight[::-1, ::-1], extra)[::-1]
-    upper = _fit_with_a_positive(weight, extra)
+    lower = 1 - _fit_with_extra_positive(weight[::-1, ::-1], extra)[::-1]
+    upper = _fit_with_extra_positive(weight, extra)
     is_start = first_of_ties(lower)
     is_end = last_of_ties(upper)
     return (points[is_start], lower[is_start]), (points[is_end], upper[is_end])
 
 
-def venn_abers_bounds(query: np.ndarray, lower: Steps, upper: Steps) -> np.ndarray:
+def venn_abers_bounds(query: np.ndarray, lower: StepFunction, upper: StepFunction) -> np.ndarray:
     """The two fits at each query, (n, 2).
 
     A query with label 0 before all points stands alone, with the fit 0; so does one with label 1
@@ -86,7 +87,7 @@ def venn_abers_bounds(query: np.ndarray, lower: Steps, upper: Steps) -> np.ndarr
     )
 
 
-def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
+def _fit_with_extra_positive(weight: np.ndarray, extra: float) -> np.ndarray:
     """The isotonic fit at each of m points if a further 1 of weight `extra` is there, (m,).
 
     In the diagram of cumulated weight and cumulated positives, P_0, …, P_m, the sample moves P_j,
@@ -100,7 +101,7 @@ def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
     rate = np.append(1.0, weight[1] / total)
     pooled = isotonic_regression(rate, weights=np.append(extra, total)).x
     corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the leftmost is last
-    x, y = (np.append(0.0, np.cumsum(part)).tolist() for part in (total, weight[1]))
+    x, y = (np.append(0.0, np.cumsum(weights)).tolist() for weights in (total, weight[1]))
 
     def slope_to(corner: int) -> float:
         return (y[corner] - left_y) / (x[corner] - left_x)

@@ -70,20 +70,20 @@ class MemberKernelMeans:
     def means(self, rows: np.ndarray, points: np.ndarray) -> np.ndarray:
         """(a, b) for a rows and points (b,)."""
         points = points - self.origin
-        return np.array([self._of_row(row, points) for row in rows])
+        return np.array([self._row_means(row, points) for row in rows])
 
-    def _of_row(self, row: int, points: np.ndarray) -> np.ndarray:
+    def _row_means(self, row: int, points: np.ndarray) -> np.ndarray:
         members = self.members[row]
-        place = np.searchsorted(members, points)
+        index = np.searchsorted(members, points)
         if self.kernel == "energy":
             below, partial = self.below[row], self.partial[row]
-            excess = 2 * below[place] - below[-1]
-            return -(points * excess + partial[-1] - 2 * partial[place])
-        before, after = np.maximum(place - 1, 0), np.minimum(place, len(members) - 1)
+            excess = 2 * below[index] - below[-1]
+            return -(points * excess + partial[-1] - 2 * partial[index])
+        before, after = np.maximum(index - 1, 0), np.minimum(index, len(members) - 1)
         from_left = np.exp(-np.abs(points - members[before]) / self.bandwidth)
-        from_left *= np.where(place > 0, self.left[row][before], 0.0)
+        from_left *= np.where(index > 0, self.left[row][before], 0.0)
         from_right = np.exp(-np.abs(members[after] - points) / self.bandwidth)
-        return from_left + from_right * np.where(place < len(members), self.right[row][after], 0.0)
+        return from_left + from_right * np.where(index < len(members), self.right[row][after], 0.0)
 
 
 def _pad_sums(sums: np.ndarray) -> np.ndarray:

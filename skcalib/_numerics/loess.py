@@ -16,18 +16,18 @@ import numpy as np
 _SPAN = 0.75
 
 # A cell that holds more than this share of the samples is cut: the span times `cell = 0.2` of R.
-_CELL = _SPAN * 0.2
+_MAX_CELL_SHARE = _SPAN * 0.2
 
 # How far the outer vertices lie beyond the range, as a fraction of it, and what replaces the range
 # if that vanishes.
-_MARGIN = 0.005
-_LEAST_RELATIVE_RANGE, _LEAST_RANGE = 1e-10, 1e-30
+_RANGE_MARGIN = 0.005
+_MIN_RELATIVE_RANGE, _MIN_RANGE = 1e-10, 1e-30
 
 # A polynomial is a combination of those of lower degree if a smaller fraction of it is left.
-_LOST = 1e-13
+_DEGREE_RTOL = 1e-13
 
 # Distances that are held at the same time, unless there are more samples.
-_BLOCK = 2**18
+_MAX_BLOCK_DISTANCES = 2**18
 
 
 def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -39,7 +39,7 @@ def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndar
     order = np.lexsort((weight, values, points))  # of tied points, too, so that sums are the same
     x, y, w = points[order], values[order], weight[order]
     vertices = _vertices(x)
-    n_rows = max(_BLOCK // len(x), 1)
+    n_rows = max(_MAX_BLOCK_DISTANCES // len(x), 1)
     blocks = [vertices[k : k + n_rows] for k in range(0, len(vertices), n_rows)]
     value, slope = np.hstack([_local_fits(x, y, w, block) for block in blocks])
     fitted = np.empty(len(x))
@@ -50,9 +50,9 @@ def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndar
 def _vertices(x: np.ndarray) -> np.ndarray:
     """The ends of all cells, sorted, for sorted points."""
     low, high = float(x[0]), float(x[-1])
-    least = _LEAST_RELATIVE_RANGE * max(abs(low), abs(high)) + _LEAST_RANGE
-    margin = _MARGIN * max(high - low, least)
-    most = int(_CELL * len(x))
+    least = _MIN_RELATIVE_RANGE * max(abs(low), abs(high)) + _MIN_RANGE
+    margin = _RANGE_MARGIN * max(high - low, least)
+    most = int(_MAX_CELL_SHARE * len(x))
     vertices = {low - margin, high + margin}
     cells = [(0, len(x), low - margin, high + margin)]
     while cells:
@@ -111,12 +111,12 @@ def _local_fits(
     first = gap - a[:, None]
     square = kernel * first**2
     size = square.sum(axis=1)
-    is_line = size > _LOST**2 * np.einsum("vn,vn->v", kernel, distance**2)
+    is_line = size > _DEGREE_RTOL**2 * np.einsum("vn,vn->v", kernel, distance**2)
     b = _quotient(np.einsum("vn,vn->v", square, gap), size, is_line)
     c = size / total
     second = (gap - b[:, None]) * first - c[:, None]
     bend = np.einsum("vn,vn->v", kernel, second**2)
-    is_parabola = bend > _LOST**2 * np.einsum("vn,vn->v", kernel, distance**4)
+    is_parabola = bend > _DEGREE_RTOL**2 * np.einsum("vn,vn->v", kernel, distance**4)
     slope = _quotient(np.einsum("vn,vn->v", weighted, first), size, is_line)
     curvature = _quotient(np.einsum("vn,vn->v", weighted, second), bend, is_parabola)
     value = level + weighted.sum(axis=1) / total - a * slope + (a * b - c) * curvature

@@ -17,30 +17,30 @@ from .newton import line_search
 
 # Newton's method ends after a step that lowers the loss by less than this fraction of it: the
 # fraction is squared from step to step, so that the next one would be lost in rounding.
-_LAST_GAIN = 1e-12
+_GAIN_RTOL = 1e-12
 
 # The last step changes the log-odds by less than this. If no step does, there is no minimum.
-_LAST_STEP = 1e-5
+_LOG_ODDS_ATOL = 1e-5
 
 # A probability that differs from 0 or 1 by less than this cannot be told from it.
-_CERTAIN = float(np.finfo(np.float64).eps)
+_CERTAIN_ATOL = float(np.finfo(np.float64).eps)
 
-MOST_STEPS = 100
-_LONGEST_STEP = 30.0
+_MAX_LOGISTIC_STEPS = 100
+MAX_NEWTON_STEP = 30.0
 
 # A column is treated as a combination of others if less than this fraction of it is left when these
 # are projected out; a slope is treated as 0 if it is below this fraction of its terms. Both are
 # rounding errors.
-_LOST_COLUMN = 1e-13
-_LOST_SLOPE = 1e-15
+_COLUMN_RTOL = 1e-13
+_SLOPE_RTOL = 1e-15
 
 # A triangular root that was computed from its square has lost too many digits if an entry of its
 # diagonal is below this fraction of another: its square is this small, squared.
-_SMALL_ROOT = 1e-4
+_ROOT_RTOL = 1e-4
 
-# Rows per block: at most _BLOCK, which fit into the cache, and about _BLOCK_WORK / d² if there are
+# Rows per block: at most _DESIGN_BLOCK_SIZE, which fit into the cache, and about _DESIGN_BLOCK_WORK / d² if there are
 # d columns, as larger products would be spread over threads, which cost more than they gain.
-_BLOCK, _BLOCK_WORK = 2**13, 2**18
+_DESIGN_BLOCK_SIZE, _DESIGN_BLOCK_WORK = 2**13, 2**18
 
 
 class LogisticFit(NamedTuple):
@@ -60,7 +60,7 @@ class Moments(NamedTuple):
 
 
 def logistic_fit(
-    design: np.ndarray, mass: np.ndarray, start: np.ndarray, most_steps: int = MOST_STEPS
+    design: np.ndarray, mass: np.ndarray, start: np.ndarray, max_steps: int = _MAX_LOGISTIC_STEPS
 ) -> LogisticFit:
     """The unpenalised coefficients (d,) for a design (n, d) and the mass of the outcomes (2, n).
 
@@ -68,8 +68,8 @@ def logistic_fit(
     has no minimum, the coefficients are finite, and almost attain the infimum. O(nd²) a step.
     """
     basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
-    found, converged = newton(basis, mass, triangle @ start, most_steps=most_steps)
-    return LogisticFit(np.linalg.solve(triangle, found.position), found.loss, converged)
+    optimum, converged = newton(basis, mass, triangle @ start, max_steps=max_steps)
+    return LogisticFit(np.linalg.solve(triangle, optimum.position), optimum.loss, converged)
 
 
 def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,10 +88,10 @@ def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarra
             overlap = basis[:, :j].T @ (weight * column)
             column -= basis[:, :j] @ overlap
             triangle[:j, j] += overlap
-        rest = np.sqrt(weight @ column**2)
-        if rest > _LOST_COLUMN * size:
-            basis[:, j] = column / rest
-            triangle[j, j] = rest
+        residual_norm = np.sqrt(weight @ column**2)
+        if residual_norm > _COLUMN_RTOL * size:
+            basis[:, j] = column / residual_norm
+            triangle[j, j] = residual_norm
     return basis, triangle
 
 
@@ -100,9 +100,9 @@ def newton(
     mass: np.ndarray,
     position: np.ndarray,
     penalty: np.ndarray | None = None,
-    most_steps: int = MOST_STEPS,
+    max_steps: int = _MAX_LOGISTIC_STEPS,
     *,
-    known: dict[bytes, Moments] | None = None,
+    cache: dict[bytes, Moments] | None = None,
     enough: float = -np.inf,
 ) -> tuple[Moments, bool]:
     """The moments at the minimum over z (d,), and whether it has been reached.
@@ -114,31 +114,31 @@ def newton(
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
-    known = {} if known is None else known
+    cache = {} if cache is None else cache
 
-    def at(position: np.ndarray) -> Moments:
+    def evaluate(position: np.ndarray) -> Moments:
         key = position.tobytes()
-        if key not in known:
-            known[key] = _moments(basis, mass, position)
-        return _add_penalty(known[key], penalty)
+        if key not in cache:
+            cache[key] = _loss_moments(basis, mass, position)
+        return _add_penalty(cache[key], penalty)
 
     origin = np.where(basis.any(axis=0), 0.0, position)
-    here = min(at(position), at(origin), key=lambda moments: moments.loss)
+    here = min(evaluate(position), evaluate(origin), key=lambda moments: moments.loss)
     total = mass.sum(axis=0)
-    separated = _CERTAIN * total.min(where=total > 0, initial=total.max())
-    for _ in range(most_steps):
+    separated = _CERTAIN_ATOL * total.min(where=total > 0, initial=total.max())
+    for _ in range(max_steps):
         if here.loss <= separated:
             return here, False
         step, slope, hidden = _newton_step(here)
         if slope <= enough:
             return here, not hidden
-        last_gain = _LAST_GAIN * here.loss
+        last_gain = _GAIN_RTOL * here.loss
         rounding = np.inf if slope <= last_gain else 0.0  # a flat loss is rounding
-        there = line_search(at, here.position, step, here.loss, slope, rounding=rounding)
+        there = line_search(evaluate, here.position, step, here.loss, slope, rounding=rounding)
         if there is None:
             return here, False
         here = there
-        is_last = slope <= last_gain and np.linalg.norm(step) <= _LAST_STEP
+        is_last = slope <= last_gain and np.linalg.norm(step) <= _LOG_ODDS_ATOL
         if is_last:
             return here, not hidden
     return here, False
@@ -155,9 +155,9 @@ def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
     slope = directions @ moments.gradient
     with np.errstate(divide="ignore", over="ignore"):  # infinite steps are cut off below
         step = np.divide(slope, root**2, out=np.zeros_like(slope), where=slope != 0)
-    step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+    step = np.clip(step, -MAX_NEWTON_STEP, MAX_NEWTON_STEP)
     is_lost = np.abs(slope) <= moments.noise
-    hidden = bool(np.abs(step[is_lost]).max(initial=0.0) > _LAST_STEP)
+    hidden = bool(np.abs(step[is_lost]).max(initial=0.0) > _LOG_ODDS_ATOL)
     step[is_lost] = 0
     return -step @ directions, float(slope @ step), hidden
 
@@ -171,7 +171,7 @@ def _add_penalty(moments: Moments, penalty: np.ndarray) -> Moments:
     )
 
 
-def _moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Moments:
+def _loss_moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Moments:
     """Sums over blocks of rows.
 
     The log-odds η_i lean to one outcome. With s_i the fitted probability of the other one, and m_i
@@ -182,7 +182,7 @@ def _moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Momen
     d = len(position)
     loss, square, gradient, curvature = 0.0, 0.0, np.zeros(d), np.zeros((d, d))
     variance = np.empty(len(basis))
-    n_rows = min(_BLOCK, _BLOCK_WORK // d**2 + d)
+    n_rows = min(_DESIGN_BLOCK_SIZE, _DESIGN_BLOCK_WORK // d**2 + d)
     blocks = [slice(first, first + n_rows) for first in range(0, len(basis), n_rows)]
     for rows in blocks:
         negative, positive = mass[:, rows]
@@ -205,7 +205,7 @@ def _moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Momen
         for rows in blocks:  # R with RᵀR = Σ AᵀA over the roots A
             scaled = np.sqrt(variance[rows, None]) * basis[rows]
             root = np.asarray(np.linalg.qr(np.vstack([root, scaled]), mode="r"))
-    return Moments(position, loss, gradient, root, _LOST_SLOPE * np.sqrt(square))
+    return Moments(position, loss, gradient, root, _SLOPE_RTOL * np.sqrt(square))
 
 
 def _triangular_root(square: np.ndarray) -> np.ndarray | None:
@@ -215,4 +215,4 @@ def _triangular_root(square: np.ndarray) -> np.ndarray | None:
     except np.linalg.LinAlgError:
         return None
     size = root.diagonal()
-    return root if size.min() > _SMALL_ROOT * size.max() else None
+    return root if size.min() > _ROOT_RTOL * size.max() else None

@@ -6,33 +6,32 @@ The feature x (n,) is ascending, the weights (n,) sum to 1, and labels (R, n) ar
 import numpy as np
 from scipy.special import expit, log_expit, logit, xlogy
 
-from .logistic import logistic_fit
+from .logistic import MAX_NEWTON_STEP, logistic_fit
 
 # Newton's method ends after a step that promises less than this fraction of one sample's weight:
 # the fraction is squared by the step.
-_LAST_GAIN = 1e-12
+_SAMPLE_GAIN_RTOL = 1e-12
 
-_MOST_STEPS = 30
-_MOST_HALVINGS = 8
-_LONGEST_STEP = 30.0
+_MAX_BATCH_STEPS = 30
+_MAX_HALVINGS = 8
 
 # Second derivatives are singular if less than this fraction of their determinant is left.
-_SINGULAR = 1e-10
+_DETERMINANT_RTOL = 1e-10
 
-_MOST_BISECTIONS = 100
-_LAST_STEP = 1e-13
+_MAX_BISECTIONS = 100
+_INTERCEPT_RTOL = 1e-13
 
 
 def likelihood_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Log-likelihood of the best log-odds a + bx, or its supremum, less that of x itself, (R,)."""
     gain = np.empty(len(labels))
     separated, threshold = _find_separation(x, labels)
-    apart, rest = np.flatnonzero(separated), np.flatnonzero(~separated)
+    apart, overlapping = np.flatnonzero(separated), np.flatnonzero(~separated)
     alone = labels[apart]
     null = alone @ (weight * log_expit(x)) + (1 - alone) @ (weight * log_expit(-x))
     gain[apart] = _supremum_of_separated(x, alone, weight, threshold[apart]) - null
-    if len(rest):
-        gain[rest] = _newton_gains(x, labels[rest], weight)
+    if len(overlapping):
+        gain[overlapping] = _newton_gains(x, labels[overlapping], weight)
     return gain
 
 
@@ -46,7 +45,7 @@ def intercepts(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndar
     low, high = logit(target) - x[-1], logit(target) - x[0]
     a = np.clip(0.0, low, high)
     rows = np.arange(len(a))
-    for _ in range(_MOST_BISECTIONS):
+    for _ in range(_MAX_BISECTIONS):
         residual, spread = _residuals(a[rows, None] + x, labels[rows])
         lack = np.sum(weight * residual, axis=1)
         low[rows] = np.where(lack > 0, a[rows], low[rows])
@@ -55,7 +54,9 @@ def intercepts(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndar
             further = a[rows] + lack / (spread @ weight)
         inside = (further >= low[rows]) & (further <= high[rows])
         further = np.where(inside, further, (low[rows] + high[rows]) / 2)
-        goes_on = (np.abs(further - a[rows]) > _LAST_STEP * (1 + np.abs(further))) & (lack != 0)
+        goes_on = (np.abs(further - a[rows]) > _INTERCEPT_RTOL * (1 + np.abs(further))) & (
+            lack != 0
+        )
         a[rows] = np.where(lack == 0, a[rows], further)
         rows = rows[goes_on]
         if not len(rows):
@@ -125,7 +126,9 @@ def _newton_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.n
     z /= np.sqrt(weight @ z**2)
     powers = weight[:, None] * np.stack([np.ones_like(z), z, z**2], axis=1)  # (n, 3)
     target = labels @ powers[:, :2]
-    position, converged = _newton(x, z, powers, target, _LAST_GAIN * float(weight @ weight))
+    position, converged = _maximize(
+        x, z, powers, target, _SAMPLE_GAIN_RTOL * float(weight @ weight)
+    )
     log_odds = x + position[:, :1] + position[:, 1:] * z
     gain = np.sum(position * target, axis=1)
     gain += (log_expit(-log_odds) - log_expit(-x)) @ weight
@@ -134,7 +137,7 @@ def _newton_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.n
     return gain
 
 
-def _newton(
+def _maximize(
     x: np.ndarray, z: np.ndarray, powers: np.ndarray, target: np.ndarray, last_gain: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The maxima (R, 2), and where they have been reached; steps that go too far are halved."""
@@ -147,14 +150,14 @@ def _newton(
     position, converged = np.zeros_like(target), np.zeros(len(target), dtype=bool)
     rows = np.arange(len(target))
     gradient, curvature = derivatives(rows, position)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_BATCH_STEPS):
         step, regular = _newton_steps(gradient, curvature)
         is_last = np.sum(step * gradient, axis=1) <= last_gain
         size = np.sum(gradient**2, axis=1)
         here, length = position[rows], np.ones(len(rows))
         there = here + step
         gradient, curvature = derivatives(rows, there)
-        for _ in range(_MOST_HALVINGS):
+        for _ in range(_MAX_HALVINGS):
             too_far = np.sum(gradient**2, axis=1) > (1 - length / 4) ** 2 * size
             again = np.flatnonzero(too_far & ~is_last & regular)
             if not len(again):
@@ -175,7 +178,7 @@ def _newton_steps(gradient: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarr
     """Steps (R, 2), and where the second derivatives (R, 3) are regular enough to be trusted."""
     level, cross, slope = curvature.T
     determinant = level * slope - cross**2
-    regular = determinant > _SINGULAR * level * slope
+    regular = determinant > _DETERMINANT_RTOL * level * slope
     solution = np.stack(
         [
             slope * gradient[:, 0] - cross * gradient[:, 1],
@@ -185,7 +188,7 @@ def _newton_steps(gradient: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarr
     )
     step = np.zeros_like(gradient)
     np.divide(solution, determinant[:, None], out=step, where=regular[:, None])
-    return step, regular & (np.abs(step).max(axis=1) <= _LONGEST_STEP)
+    return step, regular & (np.abs(step).max(axis=1) <= MAX_NEWTON_STEP)
 
 
 def _single_gain(x: np.ndarray, z: np.ndarray, label: np.ndarray, weight: np.ndarray) -> float:

@@ -14,10 +14,10 @@ _CLIP = float(np.finfo(np.float64).eps)
 SMALLEST = float(np.finfo(np.float32).tiny)
 
 # Numbers in a block of rows; a few such blocks fit into the cache. A GPU needs more to do at once.
-_BLOCK, _BLOCK_ON_DEVICE = 2**15, 2**24
+_CACHE_BLOCK_ENTRIES, _DEVICE_BLOCK_ENTRIES = 2**15, 2**24
 
 # Rows in the subsample that gives a first guess, or approximate second derivatives.
-SAMPLE = 4096
+SAMPLE_SIZE = 4096
 
 
 def row_blocks(
@@ -28,7 +28,9 @@ def row_blocks(
     Products with matrices are slow if a block has fewer rows than they have columns. `on` is an
     array of the package that computes, None for NumPy.
     """
-    block = _BLOCK if on is None or isinstance(on, np.ndarray) else _BLOCK_ON_DEVICE
+    block = (
+        _CACHE_BLOCK_ENTRIES if on is None or isinstance(on, np.ndarray) else _DEVICE_BLOCK_ENTRIES
+    )
     step = max(block // n_classes, fewest) * every
     for start in range(0, n, step):
         yield slice(start, min(start + step, n), every)
@@ -53,15 +55,15 @@ def smallest_probability(proba: Array, least: float = _CLIP) -> float:
     of the other class is not known that well.
     """
     xp, n_classes = array_namespace(proba), 2 if proba.ndim == 1 else proba.shape[1]
-    parts = [proba]
+    columns = [proba]
     if proba.ndim == 1:
         # 1 − (1 − p) is 0 for p so small that 1 − p is 1: so both classes are treated alike
-        rest = 1 - (proba if isinstance(proba, np.ndarray) else doubles(proba))
-        parts, least = [1 - rest, rest], _CLIP
-    smallest = min(float(xp.min(xp.where(part > 0, part, 1.0))) for part in parts)
+        complement = 1 - (proba if isinstance(proba, np.ndarray) else doubles(proba))
+        columns, least = [1 - complement, complement], _CLIP
+    smallest = min(float(xp.min(xp.where(column > 0, column, 1.0))) for column in columns)
     if smallest == 1:
         return _CLIP
-    if not (xp.any(parts[0] == 0) or xp.any(parts[-1] == 0)):
+    if not (xp.any(columns[0] == 0) or xp.any(columns[-1] == 0)):
         return min(max(smallest, least), _CLIP)
     return max(min(smallest, 1 / n_classes) / 2, least)
 

@@ -15,39 +15,39 @@ from .crps import mean_distance
 
 # The trapezoidal rule for the rbf kernel uses frequencies up to `cut_off` over the bandwidth, and a
 # period that exceeds the range of differences by `margin` bandwidths.
-CUT_OFF, MARGIN = 6.5, 7.0  # misses the kernel by about 1e-10
-ROUGH_CUT_OFF, ROUGH_MARGIN = 5.0, 5.5  # misses it by about 1e-6
+_CUT_OFF, _MARGIN_IN_BANDWIDTHS = 6.5, 7.0  # misses the kernel by about 1e-10
+_ROUGH_CUT_OFF, _ROUGH_MARGIN = 5.0, 5.5  # misses it by about 1e-6
 
 # Numbers of frequencies up to which counts are exact.
-_MANY = 2.0**53
+_MAX_EXACT_COUNT = 2.0**53
 
 # Below this argument erfcx comes close to overflow.
-_STEEP = -5.0
+_MIN_ERFCX_ARGUMENT = -5.0
 
 _ROOT_2 = math.sqrt(2.0)
 
 # Intervals of a smaller probability count as points.
-_NARROW = 1e-8
+_MIN_INTERVAL_WIDTH = 1e-8
 
 # Gaussian kernels are 0 from this many bandwidths on.
-_FARTHEST = 1e4
+_MAX_BANDWIDTHS = 1e4
 
 # Entries of the waves that are held at once.
-_ENTRIES = 2**19
+_MAX_WAVE_ENTRIES = 2**19
 
 # Standard deviations in units of the step, up to which tanh is averaged as it is. Both quadratures
 # are right to 1e-14 on either side of it.
-_SWITCH = 0.8
+_MIN_WIDE_DEVIATION = 0.8
 
 # The trapezoidal rule for the mean of a function of a standard normal variable.
-_NODE = 0.3 * np.arange(-28, 29)
-_SHARE = np.exp(-(_NODE**2) / 2) / np.exp(-(_NODE**2) / 2).sum()
+_NORMAL_NODES = 0.3 * np.arange(-28, 29)
+_NORMAL_WEIGHTS = np.exp(-(_NORMAL_NODES**2) / 2) / np.exp(-(_NORMAL_NODES**2) / 2).sum()
 
 # tanh misses the sign by 2/(e^{2x} + 1) at x > 0, which is below 1e-15 beyond this point.
 _TANH_REACH = 18.0
 _LEGENDRE, _LEGENDRE_WEIGHT = np.polynomial.legendre.leggauss(48)
-_DISTANCE = (_LEGENDRE + 1) / 2 * _TANH_REACH
-_MISSED = _LEGENDRE_WEIGHT / 2 * _TANH_REACH * 2 / (np.exp(2 * _DISTANCE) + 1)
+_TANH_NODES = (_LEGENDRE + 1) / 2 * _TANH_REACH
+_SIGN_GAP_WEIGHTS = _LEGENDRE_WEIGHT / 2 * _TANH_REACH * 2 / (np.exp(2 * _TANH_NODES) + 1)
 
 
 # Means under normal distributions
@@ -62,18 +62,18 @@ def smoothed_kernel(
     xp = array_namespace(shift)
     if kernel == "rbf":
         if deviation is None:
-            return _gaussian(shift, bandwidth)
+            return _gaussian_kernel(shift, bandwidth)
         width = hypot(deviation, xp.full_like(deviation, bandwidth))
-        return _gaussian(shift, width) * (bandwidth / width)
+        return _gaussian_kernel(shift, width) * (bandwidth / width)
     distance = xp.abs(shift) / bandwidth
     if deviation is None:
         return xp.exp(-distance)
     return _smoothed_laplacian(distance, deviation / bandwidth)
 
 
-def _gaussian(shift: Array, width: Any) -> Array:
+def _gaussian_kernel(shift: Array, width: Any) -> Array:
     xp = array_namespace(shift)
-    ratio = xp.clip(xp.abs(shift) / width, None, _FARTHEST)  # whose square does not overflow
+    ratio = xp.clip(xp.abs(shift) / width, None, _MAX_BANDWIDTHS)  # whose square does not overflow
     return xp.exp(-(ratio**2) / 2)
 
 
@@ -103,7 +103,7 @@ def _smoothed_laplacian(distance: Array, spread: Array) -> Array:
     ratio = bounded_ratio(distance, spread)
     near, far = (spread - ratio) / _ROOT_2, (spread + ratio) / _ROOT_2
     level = xp.exp(-(ratio**2) / 2)
-    is_steep = near < _STEEP
+    is_steep = near < _MIN_ERFCX_ARGUMENT
     tail = special_functions(xp).erfc(xp.where(is_steep, near, 0.0))
     square = xp.where(is_steep, spread, 0.0) ** 2  # which overflows elsewhere
     steep = tail * xp.exp(xp.where(is_steep, square / 2 - distance, 0.0))
@@ -139,18 +139,18 @@ def interval_mean(
     else:
         value = np.exp(-((gap / bandwidth) ** 2) / 2)
     overlap = (reach > 0) & ((gap < reach) | (kernel == "rbf"))
-    narrow = 1e-4 * bandwidth if kernel == "rbf" else _NARROW
+    narrow = 1e-4 * bandwidth if kernel == "rbf" else _MIN_INTERVAL_WIDTH
     wide, other_wide = width > narrow, other_width > narrow
     differences = (
         (overlap & wide & ~other_wide, width),
         (overlap & ~wide & other_wide, other_width),
     )
-    for chosen, size in differences:
-        if chosen.any():
-            gaps, size = gap[chosen], size[chosen]
+    for is_order, size in differences:
+        if is_order.any():
+            gaps, size = gap[is_order], size[is_order]
             area = _integral(kernel, 1, gaps + size / 2, bandwidth)
             area -= _integral(kernel, 1, gaps - size / 2, bandwidth)
-            value[chosen] = area / size
+            value[is_order] = area / size
     both = overlap & wide & other_wide
     if both.any():
         gaps, a, b = gap[both], width[both] / 2, other_width[both] / 2
@@ -193,8 +193,8 @@ def _integral(kernel: str, order: int, gap: Array, bandwidth: float) -> Array:
         distance = xp.abs(z)
         if order == 0:
             return xp.exp(-distance)
-        rest = xp.expm1(-distance)
-        return -bandwidth * xp.sign(z) * rest if order == 1 else bandwidth**2 * (rest + distance)
+        decay = xp.expm1(-distance)
+        return -bandwidth * xp.sign(z) * decay if order == 1 else bandwidth**2 * (decay + distance)
     if order == 0:
         return xp.exp(-(z**2) / 2)
     area = math.sqrt(math.pi / 2) * special_functions(xp).erf(z / _ROOT_2)
@@ -210,9 +210,11 @@ def wave_grid(extent: Any, largest: Any, smallest: Any, *, is_rough: bool = Fals
     `extent` is the largest difference that occurs; the bandwidths lie between the other two. All
     three are numbers, or arrays of several cases.
     """
-    cut_off, margin = (ROUGH_CUT_OFF, ROUGH_MARGIN) if is_rough else (CUT_OFF, MARGIN)
+    cut_off, margin = (
+        (_ROUGH_CUT_OFF, _ROUGH_MARGIN) if is_rough else (_CUT_OFF, _MARGIN_IN_BANDWIDTHS)
+    )
     step = 2 * np.pi / (extent + margin * largest)
-    return step, np.minimum(np.ceil(cut_off / (smallest * step)), _MANY).astype(np.intp)
+    return step, np.minimum(np.ceil(cut_off / (smallest * step)), _MAX_EXACT_COUNT).astype(np.intp)
 
 
 def wave_weights(step: float, count: int, bandwidth: np.ndarray) -> np.ndarray:
@@ -245,9 +247,9 @@ def fourier_features_1d(points: np.ndarray, step: float, count: int) -> np.ndarr
     cosine[..., 2, :] -= 1.0
     np.multiply(twice, sine[..., 1, :], out=sine[..., 2, :])
     for m in range(3, count + 1):
-        for part in (cosine, sine):
-            np.multiply(twice, part[..., m - 1, :], out=part[..., m, :])
-            part[..., m, :] -= part[..., m - 2, :]
+        for features in (cosine, sine):
+            np.multiply(twice, features[..., m - 1, :], out=features[..., m, :])
+            features[..., m, :] -= features[..., m - 2, :]
     return wave
 
 
@@ -263,7 +265,7 @@ def mixture_waves(
     order = np.arange(count + 1)
     square = -((step * np.concatenate([order, order[1:]])) ** 2) / 2
     has_spread = variance.any()
-    size = max(1, _ENTRIES // mean.size)
+    size = max(1, _MAX_WAVE_ENTRIES // mean.size)
     for start in range(0, n_components, size):
         columns = slice(start, start + size)
         wave = fourier_features_1d(location[:, columns].T, step, count)  # (size, 2M + 1, n)
@@ -278,14 +280,16 @@ def shift_fourier_features(
 ) -> np.ndarray:
     """Means of the waves of x + shift from those of x: (2M + 1, n) from (n,) and (2M + 1, 1)."""
     wave = fourier_features_1d(shift, step, count)
-    moved = np.empty_like(wave)
-    moved[0] = 1.0
+    shifted = np.empty_like(wave)
+    shifted[0] = 1.0
     cosine, sine, other_cosine, other_sine = (
-        part for one in (wave, mean) for part in (one[1 : count + 1], one[count + 1 :])
+        half
+        for features in (wave, mean)
+        for half in (features[1 : count + 1], features[count + 1 :])
     )
-    moved[1 : count + 1] = cosine * other_cosine - sine * other_sine
-    moved[count + 1 :] = sine * other_cosine + cosine * other_sine
-    return moved
+    shifted[1 : count + 1] = cosine * other_cosine - sine * other_sine
+    shifted[count + 1 :] = sine * other_cosine + cosine * other_sine
+    return shifted
 
 
 def interval_waves(low: np.ndarray, high: np.ndarray, step: float, count: int) -> np.ndarray:
@@ -311,8 +315,8 @@ def distance_pair_sum(values: np.ndarray, mass: np.ndarray) -> float:
     """
     order = np.argsort(values)
     running = np.cumsum(mass[:, order], axis=1)
-    rest = running[:, -1:] - running[:, :-1]
-    return 2 * float(np.einsum("ck,ck->k", running[:, :-1], rest) @ np.diff(values[order]))
+    remaining = running[:, -1:] - running[:, :-1]
+    return 2 * float(np.einsum("ck,ck->k", running[:, :-1], remaining) @ np.diff(values[order]))
 
 
 # Decisions
@@ -347,23 +351,23 @@ def smoothed_tanh(
     # the root is moved away from 0, where it has no derivative, by less than the rounding of tanh
     spread = xp.sqrt(variance / scale / scale + float(xp.finfo(gap.dtype).eps))
     gap, spread = xp.broadcast_arrays(gap, spread)
-    is_narrow = spread < _SWITCH
-    narrow = _mean_tanh(xp, gap, xp.where(is_narrow, spread, _SWITCH))
-    wide = _mean_sign(xp, gap, xp.where(is_narrow, _SWITCH, spread))
+    is_narrow = spread < _MIN_WIDE_DEVIATION
+    narrow = _mean_tanh(xp, gap, xp.where(is_narrow, spread, _MIN_WIDE_DEVIATION))
+    wide = _mean_sign(xp, gap, xp.where(is_narrow, _MIN_WIDE_DEVIATION, spread))
     return xp.where(is_narrow, narrow, wide)
 
 
 def _mean_tanh(xp: Any, mean: Array, deviation: Array) -> Array:
-    node, share = (asarray_like(mean, array) for array in (_NODE, _SHARE))
+    node, share = (asarray_like(mean, array) for array in (_NORMAL_NODES, _NORMAL_WEIGHTS))
     return xp.sum(share * xp.tanh(mean[..., None] + deviation[..., None] * node), axis=-1)
 
 
 def _mean_sign(xp: Any, mean: Array, deviation: Array) -> Array:
     """erf(m/(r√2)) − ∫ 2/(e^{2x} + 1) [φ((x − m)/r) − φ((x + m)/r)]/r dx over x > 0."""
-    distance, missed = (asarray_like(mean, array) for array in (_DISTANCE, _MISSED))
+    distance, missed = (asarray_like(mean, array) for array in (_TANH_NODES, _SIGN_GAP_WEIGHTS))
     sign = special_functions(xp).erf(mean / deviation / math.sqrt(2.0))
     mean, deviation = mean[..., None], deviation[..., None]
     above = xp.exp(-(((distance - mean) / deviation) ** 2) / 2)
     below = xp.exp(-(((distance + mean) / deviation) ** 2) / 2)
-    rest = xp.sum(missed * (above - below) / deviation, axis=-1)
-    return sign - rest / math.sqrt(2 * math.pi)
+    correction = xp.sum(missed * (above - below) / deviation, axis=-1)
+    return sign - correction / math.sqrt(2 * math.pi)

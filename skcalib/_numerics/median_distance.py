@@ -16,16 +16,19 @@ from .sorting import pool_ties
 MOST_POINTS = 2000
 
 # The result is at least this share of the root mean square distance.
-_FLOOR = 0.1
+_MIN_MEDIAN_RATIO = 0.1
 
 # Sums of weights that should be half of the total miss it by less than this share.
-_ROUNDING = 1e-14
+_HALF_WEIGHT_RTOL = 1e-14
 
 # The width of a grid. Points in the same cell of it are merged before a subset is drawn.
-_CELL = 2.0**-24
+_CELL_WIDTH = 2.0**-24
 
 # Entries of a block (rows, K) of points that are hashed at once.
-_ENTRIES = 2**20
+_MAX_HASHED_ENTRIES = 2**20
+
+# The increment of the generator SplitMix64, and 1.
+_ONE, _GOLDEN = np.uint64(1), np.uint64(0x9E3779B97F4A7C15)
 
 
 def median_distance(
@@ -58,7 +61,7 @@ def median_of_pairs(distance: np.ndarray, weight: np.ndarray, at_zero: float = 0
     if len(distance) == 0:
         return 0.0
     if at_zero == 0 and (weight == weight[0]).all():
-        floor = _FLOOR * np.sqrt(np.mean(distance**2))
+        floor = _MIN_MEDIAN_RATIO * np.sqrt(np.mean(distance**2))
         middle = len(distance) // 2
         distance.partition(middle)  # several times faster than np.median
         below = distance[middle] if len(distance) % 2 else distance[:middle].max()
@@ -66,7 +69,7 @@ def median_of_pairs(distance: np.ndarray, weight: np.ndarray, at_zero: float = 0
     first, second = np.triu_indices(len(weight), 1)
     pairs = weight[first] * weight[second]
     spread = np.sqrt(pairs @ distance**2 / (pairs.sum() + at_zero))
-    return max(_weighted_median(distance, pairs, at_zero), _FLOOR * float(spread))
+    return max(_weighted_median(distance, pairs, at_zero), _MIN_MEDIAN_RATIO * float(spread))
 
 
 def pair_weight(weight: np.ndarray) -> Any:
@@ -84,8 +87,8 @@ def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) ->
     distance = np.append(0.0, distance[order])
     within = at_zero + np.append(0.0, np.cumsum(pairs[order]))
     half = within[-1] / 2
-    lower = np.searchsorted(within, half * (1 - _ROUNDING))
-    upper = np.searchsorted(within, half * (1 + _ROUNDING), side="right")
+    lower = np.searchsorted(within, half * (1 - _HALF_WEIGHT_RTOL))
+    upper = np.searchsorted(within, half * (1 + _HALF_WEIGHT_RTOL), side="right")
     return float(distance[lower] + distance[upper]) / 2
 
 
@@ -112,7 +115,10 @@ def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarr
     spread = float(np.sqrt(mass.sum() * (mass @ centred**2) / total))
     if spread == 0:  # the squares underflow
         return 0.0
-    low, high = _FLOOR * spread, 1.5 * spread  # at most half of the weight is farther than `high`
+    low, high = (
+        _MIN_MEDIAN_RATIO * spread,
+        1.5 * spread,
+    )  # at most half of the weight is farther than `high`
     tied = max(total - pair_weight(mass) / 2, 0.0)  # pairs of samples at the same point
     light = mass.copy()
     light[heaviest] = 0
@@ -133,21 +139,21 @@ def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarr
         with_heaviest = mass[heaviest] * (before[stop[heaviest]] - before[start])
         return stop, tied + with_heaviest + light @ (before[stop] - before[1:])
 
-    enough, more = total / 2 * (1 - _ROUNDING), total / 2 * (1 + _ROUNDING)
+    enough, above_half = total / 2 * (1 - _HALF_WEIGHT_RTOL), total / 2 * (1 + _HALF_WEIGHT_RTOL)
     weight_low = within(low)[1]
-    if weight_low > more:
+    if weight_low > above_half:
         return low
     if weight_low < enough:
         lower = _select_distance(points, mass, within, enough, low, high)
     else:
         lower = 0.0 if tied >= enough else _select_distance(points, mass, within, enough, 0.0, low)
     stop, weight_lower = within(lower)
-    if weight_lower > more:
+    if weight_lower > above_half:
         return max(lower, low)
     is_inside = stop < len(points)
     upper = float(np.min(points[stop[is_inside]] - points[is_inside]))
-    if within(upper)[1] < more:  # its weight is next to none
-        upper = _select_distance(points, mass, within, more, upper, high)
+    if within(upper)[1] < above_half:  # its weight is next to none
+        upper = _select_distance(points, mass, within, above_half, upper, high)
     return max((lower + upper) / 2, low)
 
 
@@ -204,25 +210,25 @@ def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     _, first, index = np.unique(cell, return_index=True, return_inverse=True)
     mass = np.bincount(index, weights=weight)
     same = np.maximum(mass**2 - np.bincount(index, weights=weight**2), 0.0) / 2
-    chosen, adjusted = np.arange(len(first)), mass
+    selected, adjusted = np.arange(len(first)), mass
     if len(first) > MOST_POINTS:
         ratio = mass / uniform[first]
         order = np.argsort(-ratio, kind="stable")
         threshold = ratio[order[MOST_POINTS]]
-        chosen = np.flatnonzero(ratio > threshold)
-        if len(chosen) < 2:  # all are permutations of one vector
-            chosen = order[:MOST_POINTS]
-        adjusted = np.maximum(mass[chosen], threshold)
-    merged = points[first[chosen]].astype(np.float64)
-    place = np.full(len(first), -1)
-    place[chosen] = np.arange(len(chosen))
-    place = place[index]  # of each sample among the points
+        selected = np.flatnonzero(ratio > threshold)
+        if len(selected) < 2:  # all are permutations of one vector
+            selected = order[:MOST_POINTS]
+        adjusted = np.maximum(mass[selected], threshold)
+    merged = points[first[selected]].astype(np.float64)
+    position = np.full(len(first), -1)
+    position[selected] = np.arange(len(selected))
+    position = position[index]  # of each sample among the points
     is_shared = np.bincount(index) > 1
-    rows = np.flatnonzero((place >= 0) & is_shared[index])
-    moves = points[rows] - merged[place[rows]]  # digits of near points are kept
+    rows = np.flatnonzero((position >= 0) & is_shared[index])
+    moves = points[rows] - merged[position[rows]]  # digits of near points are kept
     moves *= (weight[rows] / mass[index[rows]])[:, None]
-    np.add.at(merged, place[rows], moves)
-    return merged, adjusted, float(same[chosen] @ (adjusted / mass[chosen]))
+    np.add.at(merged, position[rows], moves)
+    return merged, adjusted, float(same[selected] @ (adjusted / mass[selected]))
 
 
 def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -233,16 +239,13 @@ def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     position = (np.arange(points.shape[1], dtype=np.uint64) + _ONE) * _GOLDEN
     cell, key = np.empty((2, len(points)), dtype=np.uint64)
-    n_rows = max(1, _ENTRIES // points.shape[1])
+    n_rows = max(1, _MAX_HASHED_ENTRIES // points.shape[1])
     for i in range(0, len(points), n_rows):
         rows = slice(i, i + n_rows)
-        grid = (points[rows].astype(np.float64) / _CELL + 0.618034).astype(np.uint64)
+        grid = (points[rows].astype(np.float64) / _CELL_WIDTH + 0.618034).astype(np.uint64)
         cell[rows] = _splitmix64(grid + position).sum(axis=1)
         key[rows] = _splitmix64(_splitmix64(grid).sum(axis=1))
     return cell, ((key >> np.uint64(11)) + _ONE) * 2.0**-53
-
-
-_ONE, _GOLDEN = np.uint64(1), np.uint64(0x9E3779B97F4A7C15)
 
 
 def _splitmix64(bits: np.ndarray) -> np.ndarray:

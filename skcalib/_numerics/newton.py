@@ -13,23 +13,23 @@ Solve = Callable[[Array], Array]
 
 # A step must lower the loss by this fraction of what its slope promises. Losses that fall by the
 # second fraction are almost straight, so that the step may be too short.
-_ENOUGH, _STRAIGHT = 0.25, 0.75
+_SUFFICIENT_DECREASE, _STRAIGHT_DECREASE = 0.25, 0.75
 
 # A change of the loss below this fraction of it may be a rounding error.
 ROUNDING = 1e-14
 
 # The search along a step gives up below the first multiple of it, and stops above the second.
-_SHORTEST_FRACTION, _LARGEST_MULTIPLE = 2.0**-30, 2.0**20
+_MIN_STEP_LENGTH, _MAX_STEP_LENGTH = 2.0**-30, 2.0**20
 
 # Products with the Hessian in a Newton step; a step that would need more is cut short.
-_MOST_PRODUCTS = 1000
+_MAX_PRODUCTS = 1000
 
 # A direction is not determined if its curvature is below this fraction of what the preconditioner
 # expects.
-UNDETERMINED = 1e-6
+CURVATURE_RTOL = 1e-6
 
 # Curvatures below this fraction of the largest are rounding errors.
-_FLAT = 1e-13
+_EIGENVALUE_RTOL = 1e-13
 
 
 def line_search(
@@ -43,13 +43,13 @@ def line_search(
     """
     length = 1.0
     point = at(start + step)
-    while not point.loss <= loss - _ENOUGH * length * promise + rounding:
+    while not point.loss <= loss - _SUFFICIENT_DECREASE * length * promise + rounding:
         length /= 2
-        if length < _SHORTEST_FRACTION:
+        if length < _MIN_STEP_LENGTH:
             return None
         point = at(start + length * step)
-    while length < _LARGEST_MULTIPLE:
-        is_straight = loss - point.loss >= max(_STRAIGHT * length * promise, rounding)
+    while length < _MAX_STEP_LENGTH:
+        is_straight = loss - point.loss >= max(_STRAIGHT_DECREASE * length * promise, rounding)
         if not (is_straight or point.loss < loss / 2):
             break
         length *= 2
@@ -63,7 +63,7 @@ def line_search(
 def nonnegative_step(shares: np.ndarray, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     """To the least value of the quadratic approximation among shares of at least 0."""
     size, axes = np.linalg.eigh(curvature)
-    root = np.sqrt(np.maximum(size, _FLAT * size[-1]))
+    root = np.sqrt(np.maximum(size, _EIGENVALUE_RTOL * size[-1]))
     goal = root * (axes.T @ shares) - (axes.T @ gradient) / root
     return nnls(root[:, None] * axes.T, goal)[0] - shares
 
@@ -78,10 +78,10 @@ def conjugate_gradients(
     direction = precondition(residual)
     square = dot(residual, direction)
     goal = tolerance**2 * square
-    for _ in range(min(10 * math.prod(right.shape), _MOST_PRODUCTS)):
+    for _ in range(min(10 * math.prod(right.shape), _MAX_PRODUCTS)):
         image = product(direction)
         curvature = dot(direction, image)
-        if curvature <= UNDETERMINED * square:
+        if curvature <= CURVATURE_RTOL * square:
             break
         length = square / curvature
         x += length * direction

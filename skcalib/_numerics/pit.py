@@ -14,19 +14,19 @@ from .crps import normal_density
 from .sorting import pool_ties
 
 # Intervals narrower than this are steps: on [½, 1] doubles are farther apart.
-_NARROWEST = 2.0**-60
+_MIN_RAMP_WIDTH = 2.0**-60
 
 # Levels and PITs that are the same differ by less than this share of them through rounding.
-_ROUNDING = 1e-9
+_LEVEL_RTOL = 1e-9
 
 # The mean of a normal score over an interval that is narrower than this is that at its middle.
-_NARROW = 2.0**-20
+_MIN_SCORE_WIDTH = 2.0**-20
 
 # Normal scores of PITs that are 0 or 1 but for rounding.
-_LEAST = 2.0**-53
+_MIN_PIT = 2.0**-53
 
 # The widths of intervals whose slopes are summed together differ by less than 2 to this power.
-_OCTAVES = 5
+_OCTAVES_PER_GROUP = 5
 
 
 class PitLaw(NamedTuple):
@@ -74,9 +74,9 @@ def pit_cdf(law: PitLaw, level: float) -> np.ndarray:
 
 def _rise(level: float, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """The distribution function of the uniform law on [start, stop] at the level, (n,)."""
-    is_reached = stop <= level * (1 + _ROUNDING)
+    is_reached = stop <= level * (1 + _LEVEL_RTOL)
     width = stop - start
-    is_ramp = width >= _NARROWEST
+    is_ramp = width >= _MIN_RAMP_WIDTH
     if not is_ramp.any():
         return is_reached.astype(np.float64)
     share = np.divide(level - start, width, out=np.zeros(start.shape), where=is_ramp)
@@ -89,12 +89,12 @@ def normal_scores(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     If u is uniform, their means are 0, and without intervals their variances are 1. With the normal
     density φ, the antiderivatives are −φ(z) and −zφ(z).
     """
-    z = ndtri(np.clip((lower + upper) / 2, _LEAST, 1 - _LEAST))
+    z = ndtri(np.clip((lower + upper) / 2, _MIN_PIT, 1 - _MIN_PIT))
     scores = np.stack([z, z**2 - 1])
     width = upper - lower
-    wide = width > _NARROW
+    wide = width > _MIN_SCORE_WIDTH
     if wide.any():
-        ends = ndtri(np.clip([lower[wide], upper[wide]], _LEAST, 1 - _LEAST))
+        ends = ndtri(np.clip([lower[wide], upper[wide]], _MIN_PIT, 1 - _MIN_PIT))
         density = normal_density(ends)
         scores[:, wide] = -np.diff([density, ends * density], axis=1)[:, 0] / width[wide]
     scores[1] /= np.sqrt(2)
@@ -114,24 +114,24 @@ def pit_curve(law: PitLaw, weight: np.ndarray) -> PitCurve:
 
     The cost is O(n log n) for each vector of weights.
     """
-    if (law.stop - law.start < _NARROWEST).all() and not law.inner.any():
-        return _steps(law.stop, weight)
+    if (law.stop - law.start < _MIN_RAMP_WIDTH).all() and not law.inner.any():
+        return _step_curve(law.stop, weight)
     halves = np.flatnonzero(law.inner)
     start = np.concatenate([np.zeros(len(halves)), law.start])
     stop = np.concatenate([law.start[halves], law.stop])
     split = [weight[..., halves] * law.inner[halves], weight * (1 - law.inner)]
     mass = np.concatenate(split, axis=-1)
     knots = np.unique(np.concatenate([[0.0, 1.0], start, stop]))
-    is_step = stop - start < _NARROWEST
+    is_step = stop - start < _MIN_RAMP_WIDTH
     at = np.zeros((*weight.shape[:-1], len(knots)))
-    place, size = pool_ties(stop[is_step], mass[..., is_step])
-    at[..., np.searchsorted(knots, place)] = size
+    jumps, size = pool_ties(stop[is_step], mass[..., is_step])
+    at[..., np.searchsorted(knots, jumps)] = size
     below = np.cumsum(at, axis=-1) - at
     below += _sum_of_ramps(knots, start[~is_step], stop[~is_step], mass[..., ~is_step])
     return PitCurve(knots, below, below + at)
 
 
-def _steps(points: np.ndarray, weight: np.ndarray) -> PitCurve:
+def _step_curve(points: np.ndarray, weight: np.ndarray) -> PitCurve:
     """The curve of steps; ties need no pooling, as no piece between them has a length."""
     n = len(points)
     if weight.ndim == 1 and (weight == weight[0]).all():
@@ -140,11 +140,11 @@ def _steps(points: np.ndarray, weight: np.ndarray) -> PitCurve:
         order = np.argsort(points)
         knots, total = points[order], np.zeros((*weight.shape[:-1], n + 1))
         np.cumsum(weight[..., order], axis=-1, out=total[..., 1:])
-    one = np.ones((*weight.shape[:-1], 1))
+    ones = np.ones((*weight.shape[:-1], 1))
     return PitCurve(
         np.concatenate([[0.0], knots, [1.0]]),
-        np.concatenate([np.zeros_like(one), total], axis=-1),
-        np.concatenate([total, one], axis=-1),
+        np.concatenate([np.zeros_like(ones), total], axis=-1),
+        np.concatenate([total, ones], axis=-1),
     )
 
 
@@ -157,11 +157,11 @@ def _sum_of_ramps(
     much beside a gentle one. So only slopes of about the same size are cumulated together, and
     they start anew wherever no ramp is under way.
     """
-    octave = np.frexp(stop - start)[1] // _OCTAVES
+    octave = np.frexp(stop - start)[1] // _OCTAVES_PER_GROUP
     total = np.zeros((*weight.shape[:-1], len(points)))
     for size in np.unique(octave):
-        some = octave == size
-        total += _similar_ramps(points, start[some], stop[some], weight[..., some])
+        in_octave = octave == size
+        total += _similar_ramps(points, start[in_octave], stop[in_octave], weight[..., in_octave])
     return total
 
 
@@ -176,8 +176,8 @@ def _similar_ramps(
     slope = np.zeros((*weight.shape[:-1], len(ends)))
     np.cumsum(np.concatenate([steep, -steep], axis=-1)[..., order], axis=-1, out=slope[..., 1:])
     under_way = np.cumsum(np.append(0, np.where(order < len(start), 1, -1)))
-    rest = np.maximum.accumulate(np.where(under_way == 0, np.arange(len(ends)), 0))
-    slope -= slope[..., rest]
+    last_idle = np.maximum.accumulate(np.where(under_way == 0, np.arange(len(ends)), 0))
+    slope -= slope[..., last_idle]
     height = np.zeros(slope.shape)
     np.cumsum(slope[..., :-1] * np.diff(ends), axis=-1, out=height[..., 1:])
     last = np.searchsorted(ends, points, side="right") - 1

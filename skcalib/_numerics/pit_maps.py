@@ -14,18 +14,18 @@ from scipy.special import expit, log_expit
 from .crps import gauss_legendre
 
 # Steps of Newton's method, which converges from one side as the function is convex or concave.
-_MOST_STEPS = 100
+_MAX_INVERSE_STEPS = 100
 
-# log a and log b stay within ±_WIDEST; only separated data reach that.
-_WIDEST = 8.0
+# log a and log b stay within ±_MAX_LOG_SHAPE; only separated data reach that.
+_MAX_LOG_SHAPE = 8.0
 
 # Pieces of the levels between the outermost ranks, for integrals, and those of single ranks.
 _N_PIECES, _N_OUTER = 192, 24
 
 # Ends of the pieces beyond the outermost ranks, as shares of the probability there.
-_TAIL = np.concatenate([[0.0], 10.0 ** np.arange(-10, -1), np.linspace(0.1, 1, 10)])
+_TAIL_EDGES = np.concatenate([[0.0], 10.0 ** np.arange(-10, -1), np.linspace(0.1, 1, 10)])
 
-_ROUNDING = 8 * np.finfo(float).eps
+_RANK_RTOL = 8 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +47,15 @@ class ConformalMap:
         """log R(u)."""
         above = np.log1p(-np.exp(self._log_above(z)))
         inside = np.log(np.interp(z, self.point, self.level))
-        return self._by_part(z, self._log_below(z), inside, above)
+        return self._join_tails(z, self._log_below(z), inside, above)
 
     def log_sf(self, z: np.ndarray) -> np.ndarray:
         """log(1 − R(u))."""
         below = np.log1p(-np.exp(self._log_below(z)))
         inside = np.log1p(-np.interp(z, self.point, self.level))
-        return self._by_part(z, below, inside, self._log_above(z))
+        return self._join_tails(z, below, inside, self._log_above(z))
 
-    def _by_part(
+    def _join_tails(
         self, z: np.ndarray, below: np.ndarray, inside: np.ndarray, above: np.ndarray
     ) -> np.ndarray:
         return np.where(z < self.point[0], below, np.where(z > self.point[-1], above, inside))
@@ -78,8 +78,8 @@ class ConformalMap:
         inside = np.interp(level, self.level, self.point)
         return np.where(
             level < self.level[0],
-            _log_odds(log_below),
-            np.where(level > self.level[-1], -_log_odds(log_above), inside),
+            _logit_from_log(log_below),
+            np.where(level > self.level[-1], -_logit_from_log(log_above), inside),
         )
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -90,15 +90,15 @@ class ConformalMap:
         last = len(self.level) - 1
         if last <= _N_PIECES:  # pieces in equal parts
             n_parts = -(-_N_PIECES // (last + 1))
-            place = np.arange(last * n_parts + 1) / n_parts
+            rank = np.arange(last * n_parts + 1) / n_parts
         else:
             inner = np.linspace(_N_OUTER, last - _N_OUTER, _N_PIECES - 2 * _N_OUTER).round()
             outer = np.arange(_N_OUTER)
-            place = np.concatenate([outer, inner, last - outer[::-1]])
-        ends = np.interp(place, np.arange(last + 1), self.level)
+            rank = np.concatenate([outer, inner, last - outer[::-1]])
+        ends = np.interp(rank, np.arange(last + 1), self.level)
         level, weight = _nodes_of_pieces(ends)
-        below, below_weight = _nodes_of_pieces(self.level[0] * _TAIL)
-        above, above_weight = _nodes_of_pieces((1 - self.level[-1]) * _TAIL)
+        below, below_weight = _nodes_of_pieces(self.level[0] * _TAIL_EDGES)
+        above, above_weight = _nodes_of_pieces((1 - self.level[-1]) * _TAIL_EDGES)
         above, above_weight = above[::-1], above_weight[::-1]
         log_level = np.concatenate([np.log(below), np.log(level), np.log1p(-above)])
         log_rest = np.concatenate([np.log1p(-below), np.log1p(-level), np.log(above)])
@@ -113,7 +113,7 @@ class ConformalMap:
     def central(self, level: float) -> np.ndarray:
         """The largest z_(k) with R ≤ (1 − level)/2, and the least with R ≥ (1 + level)/2, (2,)."""
         half = (1 - level) / 2
-        up_to = np.searchsorted(self.rank_level, half * (1 + _ROUNDING), side="right")
+        up_to = np.searchsorted(self.rank_level, half * (1 + _RANK_RTOL), side="right")
         low = _take_padded(self.rank_point, up_to - 1)
         return np.array([low, self.rank(np.asarray(1 - half))])
 
@@ -130,7 +130,7 @@ def least_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.ndar
 
     Levels that equal k/(n + 1) but for rounding have rank k.
     """
-    return _take_padded(point, np.searchsorted(rank_level, np.asarray(level) * (1 - _ROUNDING)))
+    return _take_padded(point, np.searchsorted(rank_level, np.asarray(level) * (1 - _RANK_RTOL)))
 
 
 def _take_padded(values: np.ndarray, index: Any) -> np.ndarray:
@@ -138,7 +138,7 @@ def _take_padded(values: np.ndarray, index: Any) -> np.ndarray:
     return np.concatenate([[-np.inf], values, [np.inf]])[index + 1]
 
 
-def _log_odds(log_u: np.ndarray) -> np.ndarray:
+def _logit_from_log(log_u: np.ndarray) -> np.ndarray:
     """log u − log(1 − u) from log u ≤ 0."""
     log_u = np.minimum(log_u, 0.0)
     with np.errstate(divide="ignore"):
@@ -202,7 +202,7 @@ class BetaMap:
         target = log_level - log_rest - self.c
         finite = np.where(np.isfinite(target), target, 0.0)
         z = np.where(finite < 0, finite / self.a, finite / self.b)
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_INVERSE_STEPS):
             excess = self.a * log_expit(z) - self.b * log_expit(-z) - finite
             step = excess / (self.a * expit(-z) + self.b * expit(z))
             z = z - step
@@ -238,7 +238,7 @@ def fit_beta_to_intervals(
     lower: np.ndarray, upper: np.ndarray, weight: np.ndarray
 ) -> tuple[BetaMap, bool]:
     """Maximum likelihood of R(upper) − R(lower) for intervals of positive length, each (n,)."""
-    logs = [_logs_of(u) for u in (lower, upper)]
+    logs = [_logarithms(u) for u in (lower, upper)]
 
     def negative(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         a, b = np.exp(parameters[:2])
@@ -255,7 +255,7 @@ def fit_beta_to_intervals(
     return _minimize(negative)
 
 
-def _logs_of(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _logarithms(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """log u, log(1 − u), and whether 0 < u < 1 (if not, the logarithms are those of 1/2)."""
     inner = (u > 0) & (u < 1)
     u = np.where(inner, u, 0.5)
@@ -263,7 +263,7 @@ def _logs_of(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _minimize(negative: Any) -> tuple[BetaMap, bool]:
-    bounds = [(-_WIDEST, _WIDEST)] * 2 + [(None, None)]
+    bounds = [(-_MAX_LOG_SHAPE, _MAX_LOG_SHAPE)] * 2 + [(None, None)]
     result = minimize(
         negative,
         np.zeros(3),
@@ -273,5 +273,5 @@ def _minimize(negative: Any) -> tuple[BetaMap, bool]:
         options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10},
     )
     a, b = np.exp(result.x[:2])
-    inside = bool((np.abs(result.x[:2]) < _WIDEST).all() and np.isfinite(result.x[2]))
+    inside = bool((np.abs(result.x[:2]) < _MAX_LOG_SHAPE).all() and np.isfinite(result.x[2]))
     return BetaMap(float(a), float(b), float(result.x[2])), inside

@@ -6,27 +6,27 @@ from itertools import combinations
 import numpy as np
 
 # Of more classes than this, only the most frequent ones give starts, and no pairs are moved.
-_STARTS = 6
+_MAX_STARTS = 6
 
 # The largest number of sweeps over all moves.
-_SWEEPS = 10
+_MAX_SWEEPS = 10
 
 # Values that differ by less are equal: which of them is taken must not depend on rounding.
-_TIE = 1e-12
+_POLICY_VALUE_ATOL = 1e-12
 
 # A move that gains less ends the search.
-_GAIN = 1e-9
+_MIN_GAIN = 1e-9
 
 # Points that only a longer move would change count as unmoved.
-_LONGEST = 1e9
+_MAX_MULTIPLE = 1e9
 
 # Values (R,), and policies (R, A, K).
-Found = tuple[np.ndarray, np.ndarray]
+ValuesAndPolicies = tuple[np.ndarray, np.ndarray]
 
 
 def worst_policies(
     proba: np.ndarray, weight: np.ndarray, labels: np.ndarray, n_actions: int
-) -> Found:
+) -> ValuesAndPolicies:
     """The best policies for the residuals w_i (e_{y_i} − p_i) of R vectors of labels (R, n)."""
     points, level = np.unique(proba, axis=0, return_inverse=True)
     order = np.argsort(level.ravel(), kind="stable")  # NumPy 2.0 gives levels a second axis
@@ -36,7 +36,7 @@ def worst_policies(
     return best_policies(points, mass, n_actions)
 
 
-def best_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
+def best_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> ValuesAndPolicies:
     """The largest Σ_a ‖Σ_{i: δ(p_i) = a} m_i‖ over policies δ(p) = argmax_a θ_a · p.
 
     Parameters: distinct predictions (m, K), R times their residual mass (R, m, K). Returns the
@@ -54,28 +54,30 @@ def actions_of(points: np.ndarray, policy: np.ndarray) -> np.ndarray:
     return np.argmax(points @ np.swapaxes(policy, -1, -2), axis=-1)
 
 
-def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
+def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> ValuesAndPolicies:
     """Of two classes, cells are intervals: a dynamic programme over where they end.
 
     For two classes ‖m‖ = √2 |m_2|, and |x| = max(x, −x), so that the best place at which the last
     interval begins is a running maximum, for each of the two signs.
     """
     order = np.argsort(points[:, 1])
-    own, n_draws = points[order, 1], len(mass)
-    total = np.zeros((n_draws, len(own) + 1))
+    class_proba, n_draws = points[order, 1], len(mass)
+    total = np.zeros((n_draws, len(class_proba) + 1))
     np.cumsum(mass[:, order, 1], axis=1, out=total[:, 1:])
     sign = np.array([1.0, -1.0])[:, None, None]
     value, begins = np.abs(total), []
     for _ in range(n_actions - 1):
         before = value - sign * total  # (2, R, m + 1)
         largest = np.maximum.accumulate(before, axis=2)
-        places = np.where(before >= largest - _TIE, np.arange(len(own) + 1), 0)
+        candidates = np.where(
+            before >= largest - _POLICY_VALUE_ATOL, np.arange(len(class_proba) + 1), 0
+        )
         values = largest + sign * total
-        rising, falling = np.maximum.accumulate(places, axis=2)
+        rising, falling = np.maximum.accumulate(candidates, axis=2)
         begins.append(np.where(values[0] >= values[1], rising, falling))
         value = values.max(axis=0)
-    ends = np.concatenate([[-1.0], (own[:-1] + own[1:]) / 2, [2.0]])
-    draw, at, cuts = np.arange(n_draws), np.full(n_draws, len(own)), []
+    ends = np.concatenate([[-1.0], (class_proba[:-1] + class_proba[1:]) / 2, [2.0]])
+    draw, at, cuts = np.arange(n_draws), np.full(n_draws, len(class_proba)), []
     for begin in reversed(begins):
         at = begin[draw, at]
         cuts.append(ends[at])
@@ -91,7 +93,7 @@ def _policies_from_cuts(cuts: np.ndarray, k: int, n_classes: int) -> np.ndarray:
     return policy
 
 
-def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
+def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> ValuesAndPolicies:
     """One sweep from a cut of each class, and more from the best of these, for each draw."""
     n_classes, n_draws = points.shape[1], len(mass)
     turn = np.argsort(-points.mean(axis=0), kind="stable")  # whatever the order of the classes
@@ -99,19 +101,19 @@ def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Fo
     levels = np.arange(1, n_actions) / n_actions
     best = np.full(n_draws, -np.inf)
     policy = np.zeros((n_draws, n_actions, n_classes))
-    for k in range(min(n_classes, _STARTS)):
+    for k in range(min(n_classes, _MAX_STARTS)):
         start = _policies_from_cuts(np.quantile(points[:, k], levels), k, n_classes)
-        found = np.tile(start, (n_draws, 1, 1))
-        value = _sweep(points, mass, found)
-        is_better = value > best + _TIE
-        best[is_better], policy[is_better] = value[is_better], found[is_better]
+        policies = np.tile(start, (n_draws, 1, 1))
+        value = _sweep(points, mass, policies)
+        is_better = value > best + _POLICY_VALUE_ATOL
+        best[is_better], policy[is_better] = value[is_better], policies[is_better]
     going = np.arange(n_draws)
-    for _ in range(_SWEEPS):
-        moved = policy[going]
-        value = _sweep(points, mass[going], moved)
-        policy[going] = moved
+    for _ in range(_MAX_SWEEPS):
+        improved = policy[going]
+        value = _sweep(points, mass[going], improved)
+        policy[going] = improved
         gains, best[going] = value - best[going], value
-        going = going[gains > _GAIN]
+        going = going[gains > _MIN_GAIN]
         if len(going) == 0:
             break
     return _value(points, mass, policy), policy[:, :, np.argsort(turn)]
@@ -120,7 +122,7 @@ def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Fo
 def _value(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
     action = actions_of(points, policy)
     sums = ((action == a)[:, None] @ mass for a in range(policy.shape[1]))
-    return sum(np.linalg.norm(one, axis=(1, 2)) for one in sums)
+    return sum(np.linalg.norm(action_sums, axis=(1, 2)) for action_sums in sums)
 
 
 def _iter_directions(n_classes: int) -> Iterator[np.ndarray]:
@@ -129,7 +131,7 @@ def _iter_directions(n_classes: int) -> Iterator[np.ndarray]:
     yield np.ones(n_classes)
     yield from each
     yield from 1 - each
-    if n_classes <= _STARTS:
+    if n_classes <= _MAX_STARTS:
         yield from (each[j] - each[k] for j, k in combinations(range(n_classes), 2))
 
 
@@ -160,23 +162,23 @@ def _line_search(
     leaves = slope < 0
     with np.errstate(over="ignore"):
         at = (scores.max(axis=2) - mine) / np.where(slope == 0, np.finfo(float).tiny, slope)
-    at = np.clip(at, -_LONGEST, _LONGEST)
+    at = np.clip(at, -_MAX_MULTIPLE, _MAX_MULTIPLE)
     order = np.argsort(at, axis=1, kind="stable")
     at = np.take_along_axis(at, order, axis=1)
     signed = mass * np.where(leaves, -1.0, 1.0)[:, None]
     signed = np.take_along_axis(signed, order[:, :, None], axis=1)
     other_of = np.take_along_axis(other, order, axis=1)
-    values = _norms((leaves @ mass)[:, None], signed)
+    values = _running_norms((leaves @ mass)[:, None], signed)
     for b in range(policy.shape[1]):
         if b != a:
             begin = ((other == b) & ~leaves)[:, None] @ mass
-            values += _norms(begin, -signed * (other_of == b)[:, :, None])
-    end = np.full((len(mass), 1), _LONGEST)
+            values += _running_norms(begin, -signed * (other_of == b)[:, :, None])
+    end = np.full((len(mass), 1), _MAX_MULTIPLE)
     low, high = np.concatenate([-end, at], axis=1), np.concatenate([at, end], axis=1)
     values[low >= high] = -np.inf
     largest = values.max(axis=1)
-    place = np.argmax(values >= largest[:, None] - _TIE, axis=1)
-    low, high = low[draw, place], high[draw, place]
+    best = np.argmax(values >= largest[:, None] - _POLICY_VALUE_ATOL, axis=1)
+    low, high = low[draw, best], high[draw, best]
     margin = np.minimum(high - low, 1) / 2
     step = np.clip(0, low + margin, high - margin)  # the shortest that is clear of all points
     policy[:, a] += step[:, None] * direction
@@ -184,6 +186,6 @@ def _line_search(
     return largest
 
 
-def _norms(begin: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def _running_norms(begin: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Norms (R, m + 1) of sums that begin with (R, 1, K), and to which (R, m, K) are added."""
     return np.linalg.norm(np.cumsum(np.concatenate([begin, steps], axis=1), axis=1), axis=2)

@@ -7,18 +7,18 @@ from .smooth_expected import smoothed_mass_at
 from .sorting import LabelWeights, quantile_bins, uniform_bins
 
 # Cells that stand for the predictions where only the number of samples behind a mean is counted.
-_CELLS = 1024
+_N_COUNT_CELLS = 1024
 
 # Windows that bound an increasing rate, in units of n^(2/3) samples, the order of what an isotonic
 # fit averages; and the fewest samples of a window.
 _WINDOWS = np.array([0.5, 1.0, 2.0, 4.0])
-_FEWEST_SAMPLES = 8
+_MIN_WINDOW_SAMPLES = 8
 
 # Number of places at which windows end. In between, bounds are those of the next place.
 _N_ANCHORS = 21
 
 # Sums of weights that are the same differ by less than this share of them through rounding.
-_ROUNDING = 1e-12
+_WEIGHT_SUM_RTOL = 1e-12
 
 
 def bins_of(
@@ -46,7 +46,7 @@ def binned_means(bins: np.ndarray, values: np.ndarray, weights: np.ndarray) -> n
 
 
 def smoothed_rates(
-    points: np.ndarray, mass: np.ndarray, density: np.ndarray, bandwidth: float, places: np.ndarray
+    points: np.ndarray, mass: np.ndarray, density: np.ndarray, bandwidth: float, x: np.ndarray
 ) -> np.ndarray:
     """p + r_σ(p)/δ_σ(p) at the places (m,): residuals over predictions, both smoothed alike.
 
@@ -54,23 +54,23 @@ def smoothed_rates(
     places, `smoothed_mass_at` of their weights. The integral of |r_σ| is the smooth expected
     calibration error.
     """
-    residual = smoothed_mass_at(points, mass, bandwidth, places)
-    return np.clip(places + residual / density, 0.0, 1.0)
+    residual = smoothed_mass_at(points, mass, bandwidth, x)
+    return np.clip(x + residual / density, 0.0, 1.0)
 
 
 def smoothed_counts(
-    points: np.ndarray, weights: np.ndarray, bandwidth: float, places: np.ndarray
+    points: np.ndarray, weights: np.ndarray, bandwidth: float, x: np.ndarray
 ) -> np.ndarray:
     """The effective number of samples behind `smoothed_rates`, (Σ κ)²/Σ κ² at each place, (m,)."""
-    cell = np.minimum((points * _CELLS).astype(np.intp), _CELLS - 1)
+    cell = np.minimum((points * _N_COUNT_CELLS).astype(np.intp), _N_COUNT_CELLS - 1)
     order = np.arange(int(3 / bandwidth) + 1)
     damping = np.exp(-0.5 * (np.pi * bandwidth * order) ** 2)
     damping[1:] *= 2
-    centre = (np.arange(_CELLS) + 0.5) / _CELLS
-    waves = np.cos(np.pi * np.multiply.outer(places, order)) * damping
+    centre = (np.arange(_N_COUNT_CELLS) + 0.5) / _N_COUNT_CELLS
+    waves = np.cos(np.pi * np.multiply.outer(x, order)) * damping
     kernel = waves @ np.cos(np.pi * np.multiply.outer(order, centre))  # (m, cells)
-    total = kernel @ np.bincount(cell, weights, _CELLS)
-    return total**2 / (kernel**2 @ np.bincount(cell, weights**2, _CELLS))
+    total = kernel @ np.bincount(cell, weights, _N_COUNT_CELLS)
+    return total**2 / (kernel**2 @ np.bincount(cell, weights**2, _N_COUNT_CELLS))
 
 
 def rate_bounds(rate: np.ndarray, count: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:
@@ -78,10 +78,10 @@ def rate_bounds(rate: np.ndarray, count: np.ndarray, tail: float) -> tuple[np.nd
 
     Each bound is missed with at most the probability `tail`. The counts need not be integers.
     """
-    return _least_rate(rate, count, tail), 1 - _least_rate(1 - rate, count, tail)
+    return _lower_rate_bound(rate, count, tail), 1 - _lower_rate_bound(1 - rate, count, tail)
 
 
-def _least_rate(rate: np.ndarray, count: np.ndarray, tail: float) -> np.ndarray:
+def _lower_rate_bound(rate: np.ndarray, count: np.ndarray, tail: float) -> np.ndarray:
     hits = rate * count
     is_bounded = hits > 0
     hits = np.where(is_bounded, hits, 1.0)
@@ -89,7 +89,7 @@ def _least_rate(rate: np.ndarray, count: np.ndarray, tail: float) -> np.ndarray:
 
 
 def increasing_rate_bounds(
-    table: LabelWeights, places: np.ndarray, tail: float
+    table: LabelWeights, x: np.ndarray, tail: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds on an increasing rate at the places, (m,) each, missed with at most `tail` each.
 
@@ -98,20 +98,20 @@ def increasing_rate_bounds(
     share `tail`. They do not depend on the outcomes, so the bounds hold for every number of samples
     of equal weight.
     """
-    lower = _least_increasing_rate(table, places, tail)
+    lower = _lower_increasing_bound(table, x, tail)
     points, weight, square = table
     mirrored = LabelWeights(1 - points[::-1], weight[::-1, ::-1], square[::-1, ::-1])
-    return lower, 1 - _least_increasing_rate(mirrored, 1 - places, tail)
+    return lower, 1 - _lower_increasing_bound(mirrored, 1 - x, tail)
 
 
-def _least_increasing_rate(table: LabelWeights, places: np.ndarray, tail: float) -> np.ndarray:
+def _lower_increasing_bound(table: LabelWeights, x: np.ndarray, tail: float) -> np.ndarray:
     points, total, squares = table.points, table.total, table.square.sum(axis=0)
     n_samples = total.sum() ** 2 / squares.sum()
     share = np.minimum(_WINDOWS * n_samples ** (-1 / 3), 1)
-    shares = np.unique(np.append(share[share * n_samples >= _FEWEST_SAMPLES], share.max()))
+    shares = np.unique(np.append(share[share * n_samples >= _MIN_WINDOW_SAMPLES], share.max()))
     sums = np.cumsum([total, table.weight[1], squares], axis=1)
     sums = np.concatenate([np.zeros((3, 1)), sums], axis=1)  # of the points before
-    levels = np.linspace(0, (1 - _ROUNDING) * sums[0, -1], _N_ANCHORS)
+    levels = np.linspace(0, (1 - _WEIGHT_SUM_RTOL) * sums[0, -1], _N_ANCHORS)
     anchors = np.unique(np.searchsorted(sums[0, 1:], levels).clip(max=len(points) - 1))
     end = anchors + 1
     bound = np.zeros(len(anchors))
@@ -119,6 +119,6 @@ def _least_increasing_rate(table: LabelWeights, places: np.ndarray, tail: float)
         start = np.searchsorted(sums[0], sums[0, end] - share * sums[0, -1], side="right") - 1
         mass, hits, square = sums[:, end] - sums[:, start.clip(0)]
         rate = np.clip(hits / mass, 0, 1)
-        bound = np.maximum(bound, _least_rate(rate, mass**2 / square, tail / len(shares)))
-    last = np.searchsorted(points[anchors], places, side="right") - 1
+        bound = np.maximum(bound, _lower_rate_bound(rate, mass**2 / square, tail / len(shares)))
+    last = np.searchsorted(points[anchors], x, side="right") - 1
     return np.where(last >= 0, bound[last.clip(0)], 0.0)

@@ -15,10 +15,10 @@ from scipy.linalg import cho_factor, cho_solve
 from .array_api import Array, arange_like, identity_like
 
 # Rows of features that are held at once.
-_ROWS = 4096
+_FEATURE_BLOCK_SIZE = 4096
 
 # Entries of a block of pairs (b, n) that are held at once.
-_ENTRIES = 2**21
+_MAX_PAIR_ENTRIES = 2**21
 
 # The λ among which cross-validation chooses.
 PENALTIES = np.logspace(-5, 2, 29)
@@ -30,7 +30,7 @@ def ridge_norm(gram: Array, vectors: Array, weight: Array, regularization: float
     It is Σ aᵀ (D^½ r − λ a) with a = (G + λ)⁻¹ D^½ r. For equal weights that is tr(W R W K), where
     W = (K + λ n I)⁻¹ and R_ij = ⟨r_i, r_j⟩. The Gram matrix is overwritten.
     """
-    xp, root = array_namespace(gram), _weighted(gram, weight)
+    xp, root = array_namespace(gram), _scale_by_weights(gram, weight)
     target = root * vectors
     solution = _solution(gram.T, regularization, target)  # transposed, in the order of LAPACK
     return max(float(xp.sum(solution * (target - regularization * solution))), 0.0)
@@ -47,8 +47,8 @@ def ridge_norm_of_features(
     M = C (S + λ)⁻¹ with C = Σ w r φᵀ and S = Σ w φ φᵀ.
     """
     second = cross = 0.0
-    for i in range(0, weight.shape[0], _ROWS):
-        rows = slice(i, min(i + _ROWS, weight.shape[0]))
+    for i in range(0, weight.shape[0], _FEATURE_BLOCK_SIZE):
+        rows = slice(i, min(i + _FEATURE_BLOCK_SIZE, weight.shape[0]))
         block = features(rows)
         weighted = weight[rows, None] * block
         second = second + block.T @ weighted
@@ -59,10 +59,10 @@ def ridge_norm_of_features(
 
 def ridge_form(gram: Array, weight: Array, regularization: float) -> Array:
     """The matrix Q (n, n) of the quadratic form. The Gram matrix is overwritten."""
-    _weighted(gram, weight)
+    _scale_by_weights(gram, weight)
     inverse = _solution(gram.T, regularization, identity_like(gram, gram.shape[0]))
     form = inverse - regularization * (inverse @ inverse)
-    _weighted(form, weight)
+    _scale_by_weights(form, weight)
     return form
 
 
@@ -87,14 +87,14 @@ def noise_variance(diagonal: Array, pairs: float, proba: Array) -> float:
     xp = array_namespace(proba)
     mean = xp.sum(proba**2, axis=1, keepdims=True)
     of_squares = 4 * xp.sum(proba * (proba - mean) ** 2, axis=1)
-    own = of_squares - 2 * _covariance_products(proba.T, proba.T)
-    return max(float(2 * pairs + xp.sum(diagonal**2 * own)), 0.0)
+    diagonal_squares = of_squares - 2 * _covariance_products(proba.T, proba.T)
+    return max(float(2 * pairs + xp.sum(diagonal**2 * diagonal_squares)), 0.0)
 
 
 def noise_of_pairs(form: Callable[[slice], Array], proba: Array) -> float:
     """Σ_ij Q_ij² tr(C_i C_j) from any rows (b, n) of Q, in O(n² K)."""
     xp, n, columns = array_namespace(proba), proba.shape[0], proba.T
-    size, total = max(1, _ENTRIES // n), 0.0
+    size, total = max(1, _MAX_PAIR_ENTRIES // n), 0.0
     for i in range(0, n, size):
         rows = slice(i, min(i + size, n))
         products = _covariance_products(columns[:, rows, None], columns[:, None, :])
@@ -130,7 +130,7 @@ def cross_validated_norm(
     """
     xp, root = array_namespace(vectors), array_namespace(vectors).sqrt(weight)[:, None]
     if features is None:
-        _weighted(gram, weight)
+        _scale_by_weights(gram, weight)
         spectrum, basis = xp.linalg.eigh(gram)
         spectrum = xp.clip(spectrum, 0.0, None)
         scores = basis * xp.sqrt(spectrum)
@@ -140,27 +140,27 @@ def cross_validated_norm(
         spectrum, scores = xp.clip(spectrum, 0.0, None), features @ basis
     target = root * vectors
     along, squares = scores.T @ target, scores**2
-    found = []
+    candidates = []
     for penalty in PENALTIES.tolist():
         share = 1 / (spectrum + penalty)
-        learned = share[:, None] * along
-        left_out = (target - scores @ learned) / (1 - squares @ share)[:, None]
-        found.append((float(xp.sum(left_out**2)), float(xp.sum(learned**2))))
-    return min(found)[1]
+        fitted_values = share[:, None] * along
+        left_out = (target - scores @ fitted_values) / (1 - squares @ share)[:, None]
+        candidates.append((float(xp.sum(left_out**2)), float(xp.sum(fitted_values**2))))
+    return min(candidates)[1]
 
 
 def _covariance_products(first: Array, second: Array) -> Array:
     """tr(C C′) for classes on the first axis, without differences of nearly equal numbers."""
-    total = seen = 0.0
+    total = running = 0.0
     for k in range(first.shape[0]):
         p, q = first[k, ...], second[k, ...]
         both = p * q
-        total = total + both * ((1 - p) * (1 - q) + 2 * seen)
-        seen = seen + both
+        total = total + both * ((1 - p) * (1 - q) + 2 * running)
+        running = running + both
     return total
 
 
-def _weighted(gram: Array, weight: Array) -> Array:
+def _scale_by_weights(gram: Array, weight: Array) -> Array:
     """Overwrite a matrix by D^½ (matrix) D^½; return the roots of the weights, (n, 1)."""
     root = array_namespace(gram).sqrt(weight)[:, None]
     gram *= root

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .array_api import (
+    MIN_DENOMINATOR,
     Array,
     apply_out,
     array_namespace,
@@ -23,50 +24,48 @@ from .array_api import (
     row_dots,
     to_numpy,
 )
-from .logits import SAMPLE, row_blocks, softmax
-from .newton import ROUNDING, UNDETERMINED, Solve, conjugate_gradients, line_search
+from .logits import SAMPLE_SIZE, row_blocks, softmax
+from .newton import CURVATURE_RTOL, ROUNDING, Solve, conjugate_gradients, line_search
 from .scaling_designs import Design
 
 # Convergence is quadratic: what is left after a Newton step that promises to lower the loss by no
 # more than this is below rounding.
-_SMALL_DECREASE = 1e-16
+_DECREASE_ATOL = 1e-16
 
 # A fit ends one step earlier if the next one would promise less than this, as far as can be told
 # from how fast promises fall and how exact the last step was. The gradient then is rounding, too.
-_SURE_DECREASE = 1e-24
+_SURE_DECREASE_ATOL = 1e-24
 
 # With more numbers than the first, a step that promises less than the second times K/n is not worth
 # taking: fitting K numbers to n labels costs K/2n by chance. The promise holds if conjugate
 # gradients went down to the third residual.
-MANY, _UNSEEN, _SURE = 10**7, 1e-4, 1e-2
+_MAX_EXACT_ENTRIES, _DECREASE_PER_ENTRY, _SURE_RESIDUAL_RTOL = 10**7, 1e-4, 1e-2
 
 # With more inputs than that, or this fraction of it if each one is multiplied with all parameters
 # of a class, products with the Hessian are in single precision. Only steps depend on it.
-_FEW = 0.005
+_MIXING_SHARE = 0.005
 
 # A product with inputs of a wider range needs double precision.
-_WIDEST = 1e3
+_MAX_SINGLE_RANGE = 1e3
 
-# As _SMALL_DECREASE, where the step does not halve the gradient, as rounding keeps it from falling.
-_SMALL_UNLESS_FALLING = 1e-12
+# As _DECREASE_ATOL, where the step does not halve the gradient, as rounding keeps it from falling.
+_STALLED_DECREASE_ATOL = 1e-12
 
 # Where predictions are certain and wrong, the curvature does not tell how far to go. So a step is
 # shortened until it changes no parameter by more than the first number, or moves scores of a row
 # against each other by no more than the second.
-_LONGEST, _LARGEST_CHANGE = 30.0, 30.0
+_MAX_PARAMETER_STEP, _MAX_SCORE_STEP = 30.0, 30.0
 
 # Where a step moves scores of a row against each other by no more than this, the preconditioner is
 # as good as a new one.
-_SMALL_CHANGE = 0.5
+_SMALL_SCORE_STEP = 0.5
 
 # Probabilities below this have no effect on curvatures. In single precision, numbers below 1e-38
 # make products slow.
-_NONE = 1e-30
+_MIN_SHARE = 1e-30
 
 # Where there is no optimum, a Newton step moves the scores by about one.
-_MOST_STEPS = 100
-
-_TINY = 1e-100
+_MAX_SCALING_STEPS = 100
 
 
 @dataclass(eq=False)
@@ -94,17 +93,19 @@ class Problem:
         return array_namespace(self.penalty).where(self.is_fixed, 0.0, self.penalty)
 
     @cached_property
-    def inputs_of_products(self) -> Array:
+    def product_inputs(self) -> Array:
         """The inputs in the precision of products with the Hessian."""
         inputs, xp = self.inputs, array_namespace(self.inputs)
-        are_many = math.prod(inputs.shape) > MANY * (_FEW if self.design.mixes_classes else 1)
-        is_single = are_many and float(xp.max(inputs) - xp.min(inputs)) <= _WIDEST
+        are_many = math.prod(inputs.shape) > _MAX_EXACT_ENTRIES * (
+            _MIXING_SHARE if self.design.mixes_classes else 1
+        )
+        is_single = are_many and float(xp.max(inputs) - xp.min(inputs)) <= _MAX_SINGLE_RANGE
         return as_type(inputs, xp.float32) if is_single else inputs
 
     @cached_property
     def proba(self) -> Array:
         """The softmax of the scores of the latest point (n, K), in the precision of products."""
-        dtype = self.inputs_of_products.dtype
+        dtype = self.product_inputs.dtype
         return array_namespace(self.target).empty_like(self.target, dtype=dtype)
 
     def blocks(self) -> Iterator[slice]:
@@ -132,7 +133,7 @@ class Problem:
             share = apply_out("exp", scores, out=scores)
             total = xp.sum(share, axis=1)
             share /= total[:, None]
-            self.proba[rows, :] = xp.where(share > _NONE, share, 0.0)
+            self.proba[rows, :] = xp.where(share > _MIN_SHARE, share, 0.0)
             value += weight @ xp.log(total)
             value -= weight @ score
             share -= target
@@ -144,7 +145,7 @@ class Problem:
 
     def max_score_change(self, step: Array) -> float:
         """How much the step moves scores of one row against each other, at most."""
-        xp, inputs = array_namespace(step), self.inputs_of_products
+        xp, inputs = array_namespace(step), self.product_inputs
         size, unit = _factor_out_scale(step, inputs.dtype)
         largest = 0.0
         for rows in self.blocks():
@@ -173,9 +174,9 @@ class Point:
         """The product of the matrix of second derivatives with a direction (d, K)."""
         problem = self.problem
         proba, product = self.proba, problem.finite_penalty * direction
-        size, unit = _factor_out_scale(direction, problem.inputs_of_products.dtype)
+        size, unit = _factor_out_scale(direction, problem.product_inputs.dtype)
         for rows in problem.blocks():
-            inputs = problem.inputs_of_products[rows, :]
+            inputs = problem.product_inputs[rows, :]
             share = proba[rows, :]
             change = problem.design.scores(unit, inputs)
             change -= row_dots(share, change)[:, None]
@@ -190,7 +191,7 @@ class Point:
         weight, n = self.problem.weight, self.problem.target.shape[0]
         xp = array_namespace(weight)
         # a sample would miss where the weight is, if it is not everywhere
-        rows = slice(None, None, -(-n // SAMPLE) if xp.min(weight) == xp.max(weight) else 1)
+        rows = slice(None, None, -(-n // SAMPLE_SIZE) if xp.min(weight) == xp.max(weight) else 1)
         inputs, share = self.problem.inputs[rows, :], self.proba[rows, :]
         if share.dtype != inputs.dtype:  # the last digits of where a fit ends would depend on it
             share = softmax(self.problem.scores(self.parameters, rows))
@@ -206,7 +207,10 @@ class Point:
         if dot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
         change = self.problem.max_score_change(step)
-        shares = _LONGEST / (_largest(step) + _TINY), _LARGEST_CHANGE / (change + _TINY)
+        shares = (
+            _MAX_PARAMETER_STEP / (_max_abs(step) + MIN_DENOMINATOR),
+            _MAX_SCORE_STEP / (change + MIN_DENOMINATOR),
+        )
         share = min(1.0, max(shares))
         return step * share, change * share
 
@@ -234,7 +238,7 @@ def separate_preconditioner(point: Point) -> Solve:
     each other, which that of single classes does not. One penalty holds for all factors.
     """
     problem = point.problem
-    rows, share = _sample(point)
+    rows, share = _draw_rows(point)
     spread, variance, directions = _covariance_of_classes(share)
     square = spread @ problem.inputs[rows] ** 2
     curvature = np.outer(square, variance) + problem.penalty[0, 0]
@@ -257,7 +261,7 @@ def matrix_preconditioner(point: Point) -> Solve:
     problem, n_classes = point.problem, point.proba.shape[1]
     if not isinstance(point.proba, np.ndarray) or problem.is_fixed.any():
         return point.preconditioner()
-    rows, share = _sample(point)
+    rows, share = _draw_rows(point)
     inputs, penalty = problem.inputs[rows], float(problem.penalty[0, -1])
     uncertain = 1 - np.einsum("nk,nk->n", share, share)
     if penalty * len(rows) > uncertain @ np.mean(inputs**2, axis=1) / n_classes:
@@ -272,9 +276,9 @@ def matrix_preconditioner(point: Point) -> Solve:
         return axes @ (axes.T @ residual @ directions / curvature) @ directions.T
 
     image = second[:, :-1] @ (directions * variance @ directions.T)
-    follow, own = solve_others(image), float(np.trace(image))
-    common_curvature = own - float(np.vdot(image, follow))
-    if common_curvature <= UNDETERMINED * own:
+    follow, trace = solve_others(image), float(np.trace(image))
+    common_curvature = trace - float(np.vdot(image, follow))
+    if common_curvature <= CURVATURE_RTOL * trace:
         return point.preconditioner()
 
     def solve(residual: np.ndarray) -> np.ndarray:
@@ -286,12 +290,12 @@ def matrix_preconditioner(point: Point) -> Solve:
     return solve
 
 
-def _sample(point: Point) -> tuple[np.ndarray, np.ndarray]:
+def _draw_rows(point: Point) -> tuple[np.ndarray, np.ndarray]:
     """Rows drawn in proportion to their weights, and their probabilities."""
     n = point.proba.shape[0]
-    size = min(SAMPLE, n)
-    places = (np.arange(size) + 0.5) / size
-    rows = np.searchsorted(np.cumsum(point.problem.weight), places).clip(max=n - 1)
+    size = min(SAMPLE_SIZE, n)
+    quantiles = (np.arange(size) + 0.5) / size
+    rows = np.searchsorted(np.cumsum(point.problem.weight), quantiles).clip(max=n - 1)
     return rows, point.proba[rows]
 
 
@@ -300,22 +304,22 @@ def _covariance_of_classes(share: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     spread = 1 - np.einsum("nk,nk->n", share, share)
     covariance = np.diag(share.mean(axis=0)) - share.T @ share / len(share)
     variance, directions = np.linalg.eigh(covariance)
-    return spread / (spread.sum() + _TINY), variance.clip(min=0), directions
+    return spread / (spread.sum() + MIN_DENOMINATOR), variance.clip(min=0), directions
 
 
 def is_large(values: Array) -> bool:
-    """Whether there are more than `MANY` numbers, so that a fit may stop a little earlier."""
-    return math.prod(values.shape) > MANY
+    """Whether there are more than `_MAX_EXACT_ENTRIES` numbers, so that a fit may stop a little earlier."""
+    return math.prod(values.shape) > _MAX_EXACT_ENTRIES
 
 
-def _largest(values: Array) -> float:
+def _max_abs(values: Array) -> float:
     xp = array_namespace(values)
     return float(xp.max(xp.abs(values)))
 
 
 def _factor_out_scale(parameters: Array, dtype: Any) -> tuple[float, Array]:
     """A size and parameters of at most 1 in the given precision, whose product they are."""
-    size = _largest(parameters) + _TINY
+    size = _max_abs(parameters) + MIN_DENOMINATOR
     return size, as_type(parameters / size, dtype)
 
 
@@ -348,18 +352,18 @@ def softmax_regression(
     problem = Problem(design, inputs, target, weight, start, penalty, offset)
     here = problem.at(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf
-    unseen = _UNSEEN * target.shape[1] / target.shape[0]
-    for _ in range(_MOST_STEPS):
-        if not 0 < change <= _SMALL_CHANGE:
+    unseen = _DECREASE_PER_ENTRY * target.shape[1] / target.shape[0]
+    for _ in range(_MAX_SCALING_STEPS):
+        if not 0 < change <= _SMALL_SCORE_STEP:
             precondition = preconditioner(here)
         last_change = change
         step, change = here.newton_step(precondition, tolerance)
         promise = -dot(here.gradient, step)
-        if is_large(target) and tolerance <= _SURE and promise <= unseen:
+        if is_large(target) and tolerance <= _SURE_RESIDUAL_RTOL and promise <= unseen:
             change *= min(1.0, promise / last_promise)  # of a further step
             return to_numpy(here.parameters), change
         there = here.line_search(step, promise)
-        if promise <= _SMALL_UNLESS_FALLING:
+        if promise <= _STALLED_DECREASE_ATOL:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
             if not flatter:
                 return to_numpy(here.parameters), max(last_change, change)
@@ -367,9 +371,11 @@ def softmax_regression(
             break
         here = there
         next_promise = promise * max(tolerance, promise / last_promise) ** 2
-        if promise <= _SMALL_DECREASE or next_promise <= _SURE_DECREASE:
+        if promise <= _DECREASE_ATOL or next_promise <= _SURE_DECREASE_ATOL:
             return to_numpy(here.parameters), change
         last_promise = promise
-        loosest = 0.3 * np.sqrt(_SURE_DECREASE / next_promise)  # for the next step to be the last
+        loosest = 0.3 * np.sqrt(
+            _SURE_DECREASE_ATOL / next_promise
+        )  # for the next step to be the last
         tolerance = float(np.clip(max(np.sqrt(promise), loosest), 1e-6, 0.1))
     return to_numpy(here.parameters), np.inf

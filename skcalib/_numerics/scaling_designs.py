@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from .array_api import (
+    MIN_DENOMINATOR,
     Array,
     array_namespace,
     asarray_like,
@@ -17,13 +18,10 @@ from .array_api import (
 from .newton import Solve
 
 # Keeps the preconditioner away from singular, relative to its largest entry.
-_RIDGE = 1e-9
-
-# Keeps quotients from being infinite.
-_TINY = 1e-100
+_RIDGE_RTOL = 1e-9
 
 # Sums of squares below this fraction of those of the inputs are rounding errors.
-_LOST = 1e-13
+_SQUARES_RTOL = 1e-13
 
 
 class CommonlyScaledAndShifted:
@@ -49,7 +47,7 @@ class CommonlyScaledAndShifted:
         first = column_dots(spread, inputs)
         second = dot(spread * inputs, inputs)
         zeroth = xp.sum(spread, axis=0) + penalty[1, :]
-        ridge = _RIDGE * max(second, float(xp.max(zeroth))) + _TINY
+        ridge = _RIDGE_RTOL * max(second, float(xp.max(zeroth))) + MIN_DENOMINATOR
         zeroth += ridge
         curvature = second - float(first @ (first / zeroth)) + ridge
         curvature += float(xp.sum(penalty[0, :]))
@@ -91,7 +89,7 @@ class ScaledAndShifted:
         first = column_dots(spread, inputs)
         second = column_dots(spread * inputs, inputs) + penalty[0, :]
         zeroth = xp.sum(spread, axis=0) + penalty[1, :]
-        ridge = _RIDGE * max(float(xp.max(second)), float(xp.max(zeroth))) + _TINY
+        ridge = _RIDGE_RTOL * max(float(xp.max(second)), float(xp.max(zeroth))) + MIN_DENOMINATOR
         second += ridge
         zeroth += ridge
         determinant = second * zeroth - first**2
@@ -165,9 +163,9 @@ class AffineAndCommon:
 
     @classmethod
     def adjoint(cls, residual: Array, inputs: Array) -> Array:
-        xp, others = array_namespace(inputs), cls._others.adjoint(residual, inputs)
-        common = xp.full_like(others[:1, :], dot(residual, inputs) / inputs.shape[1])
-        return xp.concat([others, common])
+        xp, affine = array_namespace(inputs), cls._others.adjoint(residual, inputs)
+        common = xp.full_like(affine[:1, :], dot(residual, inputs) / inputs.shape[1])
+        return xp.concat([affine, common])
 
     @staticmethod
     def preconditioner(spread: Array, inputs: Array, penalty: Array) -> Solve:
@@ -181,10 +179,14 @@ class AffineAndCommon:
         blocks = ClassBlocks.make(spread, inputs, penalty[:-1, :])
         image = blocks.image_of_diagonal()
         follow = blocks.solve(image)
-        own = blocks.curvature_of_diagonal()
+        diagonal_curvature = blocks.curvature_of_diagonal()
         with np.errstate(divide="ignore", over="ignore"):
-            curvature = float(xp.sum(own / (1 + own / blocks.diagonal(penalty[:-2, :]))))
-        if curvature <= _LOST * float(xp.sum(own)):
+            curvature = float(
+                xp.sum(
+                    diagonal_curvature / (1 + diagonal_curvature / blocks.diagonal(penalty[:-2, :]))
+                )
+            )
+        if curvature <= _SQUARES_RTOL * float(xp.sum(diagonal_curvature)):
             curvature = np.inf  # β and the mean of the diagonal are the same: only that moves
 
         def solve(residual: Array) -> Array:
@@ -226,15 +228,15 @@ class ClassBlocks:
             return column_dots(values, spread)[None, :] if is_diagonal else values.T @ spread
 
         origin = xp.mean(inputs, axis=0)  # squares of deviations from it keep more digits
-        moved = inputs - origin
-        total = xp.sum(spread, axis=0) + _TINY
-        first = sums(moved)
+        centred = inputs - origin
+        total = xp.sum(spread, axis=0) + MIN_DENOMINATOR
+        first = sums(centred)
         centre = first / total
-        variance = sums(moved**2) - centre * first
+        variance = sums(centred**2) - centre * first
         variance = xp.where(variance > 0, variance, 0.0)
-        noise = _LOST * float(origin @ origin) * float(xp.max(total))
-        variance += _RIDGE * float(xp.max(variance)) + noise + _TINY
-        total += _RIDGE * xp.max(total)
+        noise = _SQUARES_RTOL * float(origin @ origin) * float(xp.max(total))
+        variance += _RIDGE_RTOL * float(xp.max(variance)) + noise + MIN_DENOMINATOR
+        total += _RIDGE_RTOL * xp.max(total)
         return cls(centre + (origin if is_diagonal else origin[:, None]), variance, total, penalty)
 
     @cached_property
@@ -263,8 +265,8 @@ class ClassBlocks:
     def image_of_diagonal(self) -> Array:
         """The product of the matrix, but for the penalty, with a 1 for each W_kk, (K + 1, K)."""
         pull = self.total * self.diagonal(self.centre)
-        own = self.variance * self._identity
-        return array_namespace(pull).concat([self.centre * pull + own, pull[None, :]])
+        diagonal_term = self.variance * self._identity
+        return array_namespace(pull).concat([self.centre * pull + diagonal_term, pull[None, :]])
 
     def curvature_of_diagonal(self) -> Array:
         """The curvature of the loss in each W_kk if the other parameters follow, (K,)."""

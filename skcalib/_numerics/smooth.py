@@ -214,8 +214,10 @@ def _collapse(items: _Items, blocks: _Blocks, above_all: int) -> tuple[_Items, _
     turn, last = n_kept[turn] - 1, n_kept[last] - 1
     items.weight[turn], items.rank[turn] = -lowest[descends], -1
     items.weight[last], items.rank[last] = (whole - lowest)[rises], above_all
-    kept = np.diff(n_kept[blocks.start + blocks.length - 1], prepend=rank.dtype.type(0))
-    return items, blocks._replace(start=np.cumsum(kept, dtype=kept.dtype) - kept, length=kept)
+    n_left = np.diff(n_kept[blocks.start + blocks.length - 1], prepend=rank.dtype.type(0))
+    return items, blocks._replace(
+        start=np.cumsum(n_left, dtype=n_left.dtype) - n_left, length=n_left
+    )
 
 
 def _split(items: _Items, blocks: _Blocks) -> _Blocks:

@@ -20,39 +20,39 @@ from scipy.optimize import brentq
 from .array_api import Array, arange_like
 from .sorting import pool_ties
 
-# The least bandwidth: for a smaller one the integral would take more than `_MOST_STEPS` steps.
+# The least bandwidth: for a smaller one the integral would take more than `_MAX_GRID_STEPS` steps.
 SMALLEST_BANDWIDTH = 1e-5
 
 # For larger ones the smoothed mass is constant, and their squares would overflow.
-_LARGEST_BANDWIDTH = 1e10
+_MAX_BANDWIDTH = 1e10
 
 # Numbers of cells that are tried until one resolves the bandwidth sought. They do not depend on the
 # number of samples, so that a weight of 2 is the same as a sample that occurs twice.
-_GRIDS = tuple(2**power for power in (12, 16, 19, 22))
+_GRID_SIZES = tuple(2**power for power in (12, 16, 19, 22))
 
 # Taylor polynomials of degree 7 in cells of width h: the s-th derivative of the kernel has an
 # integral of at most √(s!)/σ^s (Cauchy-Schwarz), so ∫|r_σ| is wrong by at most (h/2σ)^8/√(8!) of
 # Σ|c|, 3e-9 for h = σ/3.
-_TERMS = 8
+_N_TAYLOR_TERMS = 8
 
 _CELLS_PER_BANDWIDTH = 3
 
 # Modes k with a larger σk are left out: there exp(−(πσk)²/2) is below 5e-18. The limit is below
 # `_CELLS_PER_BANDWIDTH`, so that there are coefficients for all modes that are kept.
-_LARGEST_MODE = 2.85
+_MAX_MODE = 2.85
 
 # With this many steps, the integral of |r_σ| is wrong by at most 1e-7 of Σ|c|. If the integral is
-# as small as σ, the fewer steps that `_MOST_STEPS` allows suffice for a much smaller σ.
-_STEPS_PER_BANDWIDTH = 64
+# as small as σ, the fewer steps that `_MAX_GRID_STEPS` allows suffice for a much smaller σ.
+_GRID_STEPS_PER_BANDWIDTH = 64
 
-_FEWEST_STEPS, _MOST_STEPS = 2**12, 2**23
+_MIN_GRID_STEPS, _MAX_GRID_STEPS = 2**12, 2**23
 
 # With so few steps per bandwidth, σ is mostly found to within this share of it.
-_FEW_STEPS, _NEAR = 4, 1e-4
+_ROUGH_STEPS, _ROUGH_RTOL = 4, 1e-4
 
 # If smoothing lowers the absolute mass by less than this, the points are too far apart for the
 # bandwidth to cancel any mass.
-_NEGLIGIBLE = 1e-10
+_MASS_ATOL = 1e-10
 
 
 def smoothed_absolute_mass(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> float:
@@ -60,8 +60,8 @@ def smoothed_absolute_mass(points: np.ndarray, mass: np.ndarray, bandwidth: floa
 
     Cost O(n + s log s) with s = 1/σ.
     """
-    bandwidth = min(bandwidth, _LARGEST_BANDWIDTH)
-    n_cells = next(size for size in _GRIDS if bandwidth * size >= _CELLS_PER_BANDWIDTH)
+    bandwidth = min(bandwidth, _MAX_BANDWIDTH)
+    n_cells = next(size for size in _GRID_SIZES if bandwidth * size >= _CELLS_PER_BANDWIDTH)
     return _absolute_integral(bandwidth, cosine_coefficients(points, mass, n_cells))
 
 
@@ -71,7 +71,7 @@ def smoothed_absolute_mass_fixed_point(points: np.ndarray, mass: np.ndarray) -> 
     If σ < 1e-6, the result may be an upper bound on σ that is itself below 1e-6. The points are
     sorted only if the first grid is not fine enough.
     """
-    for n_cells in _GRIDS:
+    for n_cells in _GRID_SIZES:
         coefficients = cosine_coefficients(points, mass, n_cells)
         finest = _CELLS_PER_BANDWIDTH / n_cells
         root = _fixed_point_above(finest, coefficients)
@@ -79,7 +79,7 @@ def smoothed_absolute_mass_fixed_point(points: np.ndarray, mass: np.ndarray) -> 
             return root
         points, mass = pool_ties(points, mass)
         unsmoothed = float(np.abs(mass).sum())  # the limit for σ → 0
-        if unsmoothed - _absolute_integral(finest, coefficients) < _NEGLIGIBLE:
+        if unsmoothed - _absolute_integral(finest, coefficients) < _MASS_ATOL:
             return unsmoothed
     return min(unsmoothed, finest)
 
@@ -91,16 +91,16 @@ def _fixed_point_above(finest: float, coefficients: np.ndarray) -> float | None:
     """
 
     @cache
-    def excess(bandwidth: float, steps: int = _STEPS_PER_BANDWIDTH) -> float:
+    def excess(bandwidth: float, steps: int = _GRID_STEPS_PER_BANDWIDTH) -> float:
         return _absolute_integral(bandwidth, coefficients, steps) - bandwidth
 
     upper = lower = 2.0  # more than any value
-    while excess(lower, _FEW_STEPS) < 0:
+    while excess(lower, _ROUGH_STEPS) < 0:
         if lower == finest:
             return None
         upper, lower = lower, max(lower / 4, finest)
-    rough = brentq(excess, lower, upper, args=(_FEW_STEPS,), rtol=_NEAR / 100)
-    for low, high in (rough * (1 - _NEAR), rough * (1 + _NEAR)), (finest, 2.0):
+    rough = brentq(excess, lower, upper, args=(_ROUGH_STEPS,), rtol=_ROUGH_RTOL / 100)
+    for low, high in (rough * (1 - _ROUGH_RTOL), rough * (1 + _ROUGH_RTOL)), (finest, 2.0):
         low = max(low, finest)
         if excess(low) >= 0 >= excess(high):
             return brentq(excess, low, high, xtol=1e-15)
@@ -120,7 +120,7 @@ def cosine_coefficients(points: np.ndarray, mass: np.ndarray, n_cells: int) -> n
     coefficients = np.zeros(n_cells)
     moment = mass.copy()  # mass · offset^s
     factor = np.full(n_cells, 0.5)  # ±½ frequency^s / s!, as the transforms are twice the sums
-    for s in range(_TERMS):
+    for s in range(_N_TAYLOR_TERMS):
         sums = np.bincount(cell, weights=moment, minlength=n_cells)  # (M,)
         if s % 2 == 0:
             coefficients += factor * dct(sums, type=2)
@@ -133,11 +133,11 @@ def cosine_coefficients(points: np.ndarray, mass: np.ndarray, n_cells: int) -> n
 
 
 def _absolute_integral(
-    bandwidth: float, coefficients: np.ndarray, steps: int = _STEPS_PER_BANDWIDTH
+    bandwidth: float, coefficients: np.ndarray, steps: int = _GRID_STEPS_PER_BANDWIDTH
 ) -> float:
     """∫|r_σ| from the cosine coefficients of the mass."""
     n_steps = 2 ** math.ceil(math.log2(steps / bandwidth))
-    n_steps = min(max(n_steps, _FEWEST_STEPS), _MOST_STEPS)
+    n_steps = min(max(n_steps, _MIN_GRID_STEPS), _MAX_GRID_STEPS)
     smoothed = _evaluate_on_grid(bandwidth, coefficients, n_steps)
     # The trapezoid rule gets ∫r_σ right to all digits. |r_σ| has a kink at each zero: in the
     # fraction x of a step h, with slopes ±q, it adds h²q(x(1 − x) − 1/6) to the rule.
@@ -152,23 +152,23 @@ def _absolute_integral(
 
 def _evaluate_on_grid(bandwidth: float, coefficients: np.ndarray, n_steps: int) -> np.ndarray:
     """r_σ at 0, 1/s, …, 1 for s steps, (s + 1,)."""
-    n_modes = min(len(coefficients), int(_LARGEST_MODE / bandwidth) + 1)
+    n_modes = min(len(coefficients), int(_MAX_MODE / bandwidth) + 1)
     damping = np.exp(-0.5 * (np.pi * bandwidth * np.arange(n_modes)) ** 2)
     return dct(damping * coefficients[:n_modes], type=1, n=n_steps + 1)
 
 
 def smoothed_mass_at(
-    points: np.ndarray, mass: np.ndarray, bandwidth: float, places: np.ndarray
+    points: np.ndarray, mass: np.ndarray, bandwidth: float, x: np.ndarray
 ) -> np.ndarray:
     """r_σ at places (m,) in [0, 1], for σ ≥ 0.001: interpolated on a grid of at least 16/σ steps.
 
     The error is at most 1e-3 of the largest value. Cost O(n + s log s) with s = 1/σ.
     """
-    bandwidth = min(bandwidth, _LARGEST_BANDWIDTH)
+    bandwidth = min(bandwidth, _MAX_BANDWIDTH)
     heights = _evaluate_on_grid(
-        bandwidth, cosine_coefficients(points, mass, _GRIDS[0]), _FEWEST_STEPS * 4
+        bandwidth, cosine_coefficients(points, mass, _GRID_SIZES[0]), _MIN_GRID_STEPS * 4
     )
-    return np.interp(places * (len(heights) - 1), np.arange(len(heights)), heights)
+    return np.interp(x * (len(heights) - 1), np.arange(len(heights)), heights)
 
 
 def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) -> Array:
@@ -178,7 +178,7 @@ def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) ->
     O(n P/σ + P s log s), memory O(n P/σ).
     """
     xp = array_namespace(points, mass)
-    n_modes = int(_LARGEST_MODE / bandwidth) + 1
+    n_modes = int(_MAX_MODE / bandwidth) + 1
     order = xp.astype(arange_like(points, n_modes), points.dtype)
     wave = xp.cos(math.pi * points.T[:, :, None] * order)  # (P, n, n_modes)
     coefficients = (mass.T[:, None, :] @ wave)[:, 0]

@@ -6,7 +6,11 @@ import numpy as np
 
 # Equal numbers differ by less than this through rounding: cumulated weights in units of a bin's
 # share, distances of shares from one half, and variances relative to the largest.
-_ROUNDING = 1e-9
+_SHARE_RTOL = 1e-9
+
+# Products of intervals are renumbered before their numbers exceed this, so that they fit into 64
+# bits.
+_MAX_CELL_NUMBER = 2**62
 
 
 def codes_by_appearance(values: np.ndarray) -> np.ndarray:
@@ -121,7 +125,7 @@ def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.nd
     distinct, mass = pool_ties(points, weights)
     below = np.cumsum(mass) - mass
     share = below / (below[-1] + mass[-1])
-    bins = np.floor(n_bins * share + _ROUNDING).astype(np.intp)  # (m,)
+    bins = np.floor(n_bins * share + _SHARE_RTOL).astype(np.intp)  # (m,)
     np.minimum(bins, n_bins - 1, out=bins)
     first = np.flatnonzero(first_of_ties(bins))  # of each bin that holds any
     return bins[first][np.searchsorted(distinct[first[1:]], points, side="right")]  # (n,)
@@ -161,21 +165,16 @@ def mean_variances(
     total = np.bincount(bins, weights, n_bins)[bins]  # (n,)
     relative = weights / total
     mean = np.bincount(bins, relative * outcomes, n_bins)
-    rest = np.bincount(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
+    without_event = np.bincount(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
     relative_squares = relative**2 if squares is None else squares / total**2
     square = np.bincount(bins, relative_squares, n_bins)
-    most = 1 if squares is None else 1 - _ROUNDING  # that of one point, which sums have rounded
+    most = 1 if squares is None else 1 - _SHARE_RTOL  # that of one point, which sums have rounded
     return np.divide(
-        mean * rest * square,
+        mean * without_event * square,
         1 - square,
         out=np.full(n_bins, np.nan),
         where=(square > 0) & (square < most),
     )
-
-
-# Products of intervals are renumbered before their numbers exceed this, so that they fit into 64
-# bits.
-_LARGEST = 2**62
 
 
 def product_bins(points: np.ndarray, n_bins: int) -> tuple[np.ndarray, int]:
@@ -185,7 +184,7 @@ def product_bins(points: np.ndarray, n_bins: int) -> tuple[np.ndarray, int]:
     """
     cells, n_cells = np.zeros(len(points), dtype=np.int64), 1
     for column in points.T:
-        if n_cells * n_bins > _LARGEST:
+        if n_cells * n_bins > _MAX_CELL_NUMBER:
             cells, n_cells = _number_occupied(cells)
         cells = cells * n_bins + uniform_bins(column, n_bins)
         n_cells *= n_bins
@@ -215,15 +214,15 @@ def median_variance_bins(
     while len(size):
         start, group = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
         rows, cut = _split_at_medians(points, weights, rows, start, group)
-        part = 2 * group + (np.arange(len(rows)) >= cut[group])
-        size = np.bincount(part, minlength=2 * len(start)).reshape(-1, 2)  # below, above
+        half = 2 * group + (np.arange(len(rows)) >= cut[group])
+        size = np.bincount(half, minlength=2 * len(start)).reshape(-1, 2)  # below, above
         is_split = size.min(axis=1) >= min_size
-        upper = np.flatnonzero(is_split[group] & (part % 2 == 1))
+        upper = np.flatnonzero(is_split[group] & (half % 2 == 1))
         bins[rows[upper]] = n_bins - 1 + np.cumsum(is_split)[group[upper]]
         n_bins += int(is_split.sum())
         size[~is_split] = 0
         goes_on = size.ravel() >= 2 * min_size
-        rows, size = rows[goes_on[part]], size.ravel()[goes_on]
+        rows, size = rows[goes_on[half]], size.ravel()[goes_on]
     return bins, n_bins
 
 
@@ -247,7 +246,7 @@ def _split_at_medians(
     may_cut[start] = False
     imbalance[~may_cut] = np.inf
     least = np.minimum.reduceat(imbalance, start)[group]
-    best = np.flatnonzero(imbalance <= least + _ROUNDING)
+    best = np.flatnonzero(imbalance <= least + _SHARE_RTOL)
     return rows[order], best[first_of_ties(group[best])]
 
 
@@ -261,7 +260,7 @@ def _widest_coordinates(
     square *= share[:, None]
     variance = np.add.reduceat(square, start)
     largest = variance.max(axis=1, keepdims=True)
-    return np.argmax(variance >= (1 - _ROUNDING) * largest, axis=1)
+    return np.argmax(variance >= (1 - _SHARE_RTOL) * largest, axis=1)
 
 
 def _order_within_groups(value: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -6,16 +6,50 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from .array_api import Array, apply_out, array_namespace, doubles, row_dots, take_labels
-from .logits import SAMPLE, row_blocks, softmax
+from .array_api import (
+    MIN_DENOMINATOR,
+    Array,
+    apply_out,
+    array_namespace,
+    doubles,
+    row_dots,
+    take_labels,
+)
+from .logits import SAMPLE_SIZE, row_blocks, softmax
 from .newton import nonnegative_step
 
 # The search ends after a relative step below this: convergence is cubic, so that the error left is
 # below rounding.
-_SMALL_STEP = 3e-6
+_STEP_RTOL = 3e-6
 
 # The next order may shorten or stretch a step of Newton by this factor.
-_MOST_CORRECTION = 2.0
+_MAX_CORRECTION = 2.0
+
+# Temperatures are searched up to this power of 2 away from the start, on either side.
+_MAX_OCTAVES = 5
+
+# A share from which every share can grow.
+_MIN_START_SHARE = 1e-6
+
+# Shares are found if a step promises to lower the loss by no more than this: convergence is
+# quadratic.
+_SHARES_DECREASE_ATOL = 1e-11
+
+# Temperatures far from the start are tried on about these many to twice as many rows.
+_COARSE_SAMPLE_SIZE = 1024
+
+# At most these many probabilities are kept from one temperature to the next, with their logarithms.
+_MAX_CACHED_ENTRIES = 10**6
+
+# Steps and halvings of one; a few are enough.
+_MAX_SHARE_STEPS = 50
+
+# Losses that differ in later digits are equal.
+_LOSS_DIGITS = 12
+
+# A derivative of the loss below the first number is a rounding error. The second one is the
+# precision of T, relative to it.
+_SLOPE_ATOL, _TEMPERATURE_RTOL = 1e-14, 1e-7
 
 
 def scale_by_temperature(log_proba: Array, temperature: float) -> Array:
@@ -39,7 +73,7 @@ def best_temperature(
     solution for a subsample of the rows is the start for all rows.
     """
     n, inverse, weight = label.shape[0], 1.0, doubles(weight)
-    for every in (max(n // SAMPLE, 1), 1):
+    for every in (max(n // SAMPLE_SIZE, 1), 1):
         start = inverse if 0 < inverse < np.inf else 1.0
         inverse = _best_inverse_temperature(log_proba, label, weight, prior, every, start)
     with np.errstate(divide="ignore"):
@@ -75,9 +109,9 @@ def _best_inverse_temperature(
             share = beta * value
             apply_out("exp", share, out=share)
             total = xp.sum(share, axis=1)
-            own = row_dots(share, value) / total
-            value -= own[:, None]
-            mean += weight[rows] @ own
+            mean_value = row_dots(share, value) / total
+            value -= mean_value[:, None]
+            mean += weight[rows] @ mean_value
             share *= value
             second += weight[rows] @ (row_dots(share, value) / total)
             share *= value
@@ -88,8 +122,8 @@ def _best_inverse_temperature(
     for rows in blocks:
         value = log_proba(rows)
         top = xp.max(value, axis=1)
-        own = take_labels(value, label[rows, None])[:, 0]
-        observed += weight[rows] @ (own - top)
+        label_value = take_labels(value, label[rows, None])[:, 0]
+        observed += weight[rows] @ (label_value - top)
         uniform += weight[rows] @ xp.sum(value - top[:, None], axis=1) / n_classes
     observed, uniform = float(observed), float(uniform)
     if prior > 0:
@@ -112,8 +146,8 @@ def _best_inverse_temperature(
         if curvature > 0:
             step = (observed - mean) / curvature
             shrinkage = 1 + step * bend / (2 * curvature)
-            step /= min(max(shrinkage, 1 / _MOST_CORRECTION), _MOST_CORRECTION)
-        if abs(step) <= _SMALL_STEP * beta:
+            step /= min(max(shrinkage, 1 / _MAX_CORRECTION), _MAX_CORRECTION)
+        if abs(step) <= _STEP_RTOL * beta:
             return beta + step
         new = beta + step
         if not low < new < high:
@@ -121,36 +155,6 @@ def _best_inverse_temperature(
         if new in (low, high):
             return new
         beta = new
-
-
-# Temperatures are searched up to this power of 2 away from the start, on either side.
-_OCTAVES = 5
-
-# A share from which every share can grow.
-_GROUND = 1e-6
-
-# Keeps quotients and logarithms finite; results are clipped far above it.
-_TINY = 1e-100
-
-# Shares are found if a step promises to lower the loss by no more than this: convergence is
-# quadratic.
-_SMALL_DECREASE = 1e-11
-
-# Temperatures far from the start are tried on about these many to twice as many rows.
-_SAMPLE = 1024
-
-# At most these many probabilities are kept from one temperature to the next, with their logarithms.
-_MOST_KEPT = 10**6
-
-# Steps and halvings of one; a few are enough.
-_MOST_STEPS = 50
-
-# Losses that differ in later digits are equal.
-_DIGITS = 12
-
-# A derivative of the loss below the first number is a rounding error. The second one is the
-# precision of T, relative to it.
-_LEVEL, _PRECISION = 1e-14, 1e-7
 
 
 class _Fit(NamedTuple):
@@ -167,7 +171,7 @@ class _Fit(NamedTuple):
         """About the best shares at another 1/T, all of them positive."""
         gradient = self.bend * np.log(inverse / self.inverse)
         shares = self.shares + nonnegative_step(self.shares, gradient, self.curvature)
-        return (1 - _GROUND) * shares / shares.sum() + _GROUND / 3
+        return (1 - _MIN_START_SHARE) * shares / shares.sum() + _MIN_START_SHARE / 3
 
 
 def mix_tempered(log_proba: Array, temperature: float, shares: np.ndarray) -> Array:
@@ -196,15 +200,17 @@ def best_mixture(
     from the best one the root of the derivative is found, that of all rows.
     """
     n = len(label)
-    coarse = _Profile(log_proba, label, weight, prior, max(n // _SAMPLE, 1))
-    octaves = np.arange(_OCTAVES, -_OCTAVES - 1.0, -1.0).tolist()
-    *_, origin = min((round(coarse.at(2.0**x / start).loss, _DIGITS), abs(x), x) for x in octaves)
-    fine = coarse if n < 2 * _SAMPLE else _Profile(log_proba, label, weight, prior, 1)
+    coarse = _Profile(log_proba, label, weight, prior, max(n // _COARSE_SAMPLE_SIZE, 1))
+    octaves = np.arange(_MAX_OCTAVES, -_MAX_OCTAVES - 1.0, -1.0).tolist()
+    *_, origin = min(
+        (round(coarse.at(2.0**x / start).loss, _LOSS_DIGITS), abs(x), x) for x in octaves
+    )
+    fine = coarse if n < 2 * _COARSE_SAMPLE_SIZE else _Profile(log_proba, label, weight, prior, 1)
     fine.latest = coarse.at(2.0**origin / start)
     x = _find_minimum(fine, start, origin)
-    found = [fine.at(2.0**one / start) for one in (x, origin, 0.0)]
-    chosen = min(found, key=lambda fit: round(fit.loss, _DIGITS))
-    return 1 / chosen.inverse, chosen.shares
+    fits = [fine.at(2.0**exponent / start) for exponent in (x, origin, 0.0)]
+    best_fit = min(fits, key=lambda fit: round(fit.loss, _LOSS_DIGITS))
+    return 1 / best_fit.inverse, best_fit.shares
 
 
 def _find_minimum(profile: "_Profile", start: float, origin: float) -> float:
@@ -213,7 +219,7 @@ def _find_minimum(profile: "_Profile", start: float, origin: float) -> float:
     Or the last one allowed.
     """
     first = profile.at(2.0**origin / start)
-    if abs(first.slope) <= _LEVEL or first.shares[0] == 0:
+    if abs(first.slope) <= _SLOPE_ATOL or first.shares[0] == 0:
         return origin
     toward = -float(np.sign(first.slope))
 
@@ -223,9 +229,9 @@ def _find_minimum(profile: "_Profile", start: float, origin: float) -> float:
         return toward * fit.slope if fit.shares[0] > 0 else 1.0
 
     end = 0
-    while rise(end) < 0 and abs(origin + toward * (end + 1)) <= _OCTAVES:
+    while rise(end) < 0 and abs(origin + toward * (end + 1)) <= _MAX_OCTAVES:
         end += 1
-    steps = brentq(rise, end - 1, end, xtol=_PRECISION) if rise(end) > 0 else end
+    steps = brentq(rise, end - 1, end, xtol=_TEMPERATURE_RTOL) if rise(end) > 0 else end
     return origin + toward * steps
 
 
@@ -245,10 +251,10 @@ class _Profile:
         self.n_classes = log_proba(slice(0, 1)).shape[1]
         self.latest = _Fit(1.0, np.full(3, 1 / 3), np.inf, 0.0, np.zeros(3), np.eye(3))
         self.known: dict[float, _Fit] = {}
-        is_small = len(label) // every * self.n_classes <= _MOST_KEPT
-        self.kept = list(self._blocks()) if is_small else None
+        is_small = len(label) // every * self.n_classes <= _MAX_CACHED_ENTRIES
+        self.kept = list(self._iter_blocks()) if is_small else None
 
-    def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _iter_blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """log p, its largest entry 0, the parts and the weighted targets, of blocks of samples.
 
         These are (K, b), (4, K b) and (K b,). The first part, which depends on T, is yet to come,
@@ -262,8 +268,8 @@ class _Profile:
             target = self.prior * plain
             target[self.label[rows], np.arange(target.shape[1])] += 1 - self.prior
             target *= self.weight[rows]
-            parts = np.stack([plain, plain, np.full_like(plain, 1 / self.n_classes), plain])
-            yield value, parts.reshape(4, -1), target.ravel()
+            components = np.stack([plain, plain, np.full_like(plain, 1 / self.n_classes), plain])
+            yield value, components.reshape(4, -1), target.ravel()
 
     def at(self, inverse: float) -> _Fit:
         """Newton's method for Σ shares − Σ target log mixture, whose optimum sums to Σ target.
@@ -275,20 +281,23 @@ class _Profile:
             return self.known[inverse]
         shares = self.latest.shares_at(inverse)
         loss, gradient, curvature = self._derivatives(inverse, shares)
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_SHARE_STEPS):
             step = nonnegative_step(shares, gradient[:3], curvature[:3, :3])
             promise = -float(gradient[:3] @ step)
-            if promise <= _SMALL_DECREASE:
+            if promise <= _SHARES_DECREASE_ATOL:
                 break
             scale = 1.0
             while True:
-                moved = shares + scale * step
-                moved /= moved.sum()
-                new = self._derivatives(inverse, moved)
-                if new[0] <= loss - 0.25 * scale * promise or scale * promise <= _SMALL_DECREASE:
+                new_shares = shares + scale * step
+                new_shares /= new_shares.sum()
+                new = self._derivatives(inverse, new_shares)
+                if (
+                    new[0] <= loss - 0.25 * scale * promise
+                    or scale * promise <= _SHARES_DECREASE_ATOL
+                ):
                     break
                 scale /= 2
-            shares, (loss, gradient, curvature) = moved, new
+            shares, (loss, gradient, curvature) = new_shares, new
         else:
             step, promise = np.zeros(3), 0.0
         # the last step is so short that the loss is quadratic along it
@@ -309,19 +318,22 @@ class _Profile:
         """
         loss = total = 0.0
         gradient, curvature = np.zeros(4), np.zeros((4, 4))
-        for value, parts, target in self.kept or self._blocks():
+        for value, components, target in self.kept or self._iter_blocks():
             value = value * inverse
-            part, change = parts[0].reshape(value.shape), parts[3].reshape(value.shape)
-            np.exp(value, out=part)
-            part /= part.sum(axis=0)
-            value -= np.einsum("kn,kn->n", part, value)
-            np.multiply(part, value, out=change)
-            mixture = shares @ parts[:3] + _TINY
+            tempered, change = (
+                components[0].reshape(value.shape),
+                components[3].reshape(value.shape),
+            )
+            np.exp(value, out=tempered)
+            tempered /= tempered.sum(axis=0)
+            value -= np.einsum("kn,kn->n", tempered, value)
+            np.multiply(tempered, value, out=change)
+            mixture = shares @ components[:3] + MIN_DENOMINATOR
             total += float(target.sum())
             loss -= float(target @ np.log(mixture))
             ratio = target / mixture
-            gradient -= parts @ ratio
+            gradient -= components @ ratio
             ratio /= mixture
-            curvature += (parts * ratio) @ parts.T
+            curvature += (components * ratio) @ components.T
         gradient[:3] += total
         return loss + total * float(shares.sum()), gradient, curvature

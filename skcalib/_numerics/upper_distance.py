@@ -18,21 +18,21 @@ from .distance import CertifiedTransport
 from .sorting import last_of_runs
 
 # Up to this number of levels all partitions are compared, in some 20 ms.
-_MOST_COMPARED = 12
+_MAX_COMPARED_LEVELS = 12
 
 # Up to these numbers single levels are moved between cells, and the relaxation is solved.
-_MOST_MOVED = 256
-_MOST_RELAXED = 128
+_MAX_MOVED_LEVELS = 256
+_MAX_RELAXED_LEVELS = 128
 
 # In each round every cell is cut into parts, and unions of neighbouring parts are compared.
-_ROUNDS = 3
-_PARTS = 8
-_LONGEST = 32  # the most parts in a union
+_N_ROUNDS = 3
+_PARTS_PER_CELL = 8
+_MAX_UNION_PARTS = 32  # the most parts in a union
 
-_MOST_SWEEPS = 20
+_MAX_MOVE_SWEEPS = 20
 
 # Costs are compared after rounding, so that ties are broken alike whatever the order of the sums.
-_DIGITS = 12
+_COST_DIGITS = 12
 
 
 class Levels(NamedTuple):
@@ -56,7 +56,7 @@ class Levels(NamedTuple):
 
 def is_exact(levels: Levels) -> bool:
     """Whether `exhaustive_partition` can compare all partitions in a short time."""
-    return len(levels.points) <= _MOST_COMPARED
+    return len(levels.points) <= _MAX_COMPARED_LEVELS
 
 
 def nearest_cells(
@@ -70,10 +70,13 @@ def nearest_cells(
     """
     target = np.round(_targets(levels, transport), 6)
     along = np.arange(len(target)), np.argsort(target, kind="stable")
-    found = [guess, *(_partition_into_runs(levels, one) for one in along)]
-    if len(target) <= _MOST_MOVED:
-        found = [_improve_by_moves(levels, cells, order) for cells in found]
-    return min(found, key=lambda cells: levels.change(cells, order))
+    partitions = [
+        guess,
+        *(_partition_into_runs(levels, order_of_levels) for order_of_levels in along),
+    ]
+    if len(target) <= _MAX_MOVED_LEVELS:
+        partitions = [_improve_by_moves(levels, cells, order) for cells in partitions]
+    return min(partitions, key=lambda cells: levels.change(cells, order))
 
 
 def nearest_intervals(levels: Levels, guess: np.ndarray) -> np.ndarray:
@@ -144,15 +147,15 @@ def _partition_into_runs(levels: Levels, along: np.ndarray) -> np.ndarray:
     """
     ordered, m = levels.take(along), len(along)
     start = _best_halves(ordered)
-    found = []
-    for _ in range(_ROUNDS):
+    runs = []
+    for _ in range(_N_ROUNDS):
         length = last_of_runs(start, m) - start + 1
-        cuts = start[:, None] + length[:, None] * np.arange(_PARTS) // _PARTS
+        cuts = start[:, None] + length[:, None] * np.arange(_PARTS_PER_CELL) // _PARTS_PER_CELL
         start = _best_unions(ordered, np.unique(cuts))
         cells = np.empty(m, dtype=np.intp)
         cells[along] = np.repeat(np.arange(len(start)), last_of_runs(start, m) - start + 1)
-        found.append(cells)
-    return min(found, key=levels.change)
+        runs.append(cells)
+    return min(runs, key=levels.change)
 
 
 def _best_halves(levels: Levels) -> np.ndarray:
@@ -163,9 +166,9 @@ def _best_halves(levels: Levels) -> np.ndarray:
     for k in range(1, int(number[-1]).bit_length() + 1):
         cells = number >> k
         whole = np.bincount(cells, levels.total * np.abs(levels.points - levels.means(cells)))
-        parts = np.bincount(np.arange(len(least)) >> 1, least)
-        is_whole = np.round(whole, _DIGITS) <= np.round(parts, _DIGITS)
-        least = np.where(is_whole, whole, parts)
+        split = np.bincount(np.arange(len(least)) >> 1, least)
+        is_whole = np.round(whole, _COST_DIGITS) <= np.round(split, _COST_DIGITS)
+        least = np.where(is_whole, whole, split)
         depth[is_whole[cells]] = k
     return np.flatnonzero(np.diff(number >> depth << depth, prepend=-1))
 
@@ -186,17 +189,17 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
         _cumulate_mass(weight.sum(axis=0)),
         _cumulate_mass(np.bincount(block, levels.positive)),
     )
-    longest = min(_LONGEST, k)
+    longest = min(_MAX_UNION_PARTS, k)
     cost = np.full((longest, k), np.inf)  # row r: of the unions of r + 1 blocks, by the first
-    for more in range(longest):
-        n = k - more
-        mean = (positive[more + 1 :] - positive[:n]) / (total[more + 1 :] - total[:n])
-        weights, points = (sliding_window_view(x, more + 1, axis=1) for x in (weight, point))
-        cost[more, :n] = (weights * np.abs(points - mean[:, None])).sum(axis=(0, 2))
+    for n_extra in range(longest):
+        n = k - n_extra
+        mean = (positive[n_extra + 1 :] - positive[:n]) / (total[n_extra + 1 :] - total[:n])
+        weights, points = (sliding_window_view(x, n_extra + 1, axis=1) for x in (weight, point))
+        cost[n_extra, :n] = (weights * np.abs(points - mean[:, None])).sum(axis=(0, 2))
     least, begin = np.zeros(k + 1), np.zeros(k + 1, dtype=np.intp)
     for stop in range(1, k + 1):
         first = np.arange(stop - 1, max(stop - longest, 0) - 1, -1)
-        value = np.round(least[first] + cost[np.arange(len(first)), first], _DIGITS)
+        value = np.round(least[first] + cost[np.arange(len(first)), first], _COST_DIGITS)
         choice = int(value.argmin())
         least[stop], begin[stop] = value[choice], first[choice]
     runs, stop = [], k
@@ -209,11 +212,11 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
 def _improve_by_moves(levels: Levels, cells: np.ndarray, order: float) -> np.ndarray:
     """The cells (m,) after moving one level after the other where it costs least; O(m²) a sweep."""
     scale = levels.change(cells, order)
-    for _ in range(_MOST_SWEEPS if scale > 0 else 0):
+    for _ in range(_MAX_MOVE_SWEEPS if scale > 0 else 0):
         before = np.unique(cells, return_inverse=True)[1]
         cells = before.copy()
         for row in range(len(cells)):
-            cost = np.round(_cost_of_joining(levels, cells, row, order) / scale, _DIGITS)
+            cost = np.round(_cost_of_joining(levels, cells, row, order) / scale, _COST_DIGITS)
             if cost.min() < cost[cells[row]]:
                 cells[row] = cost.argmin()
         if np.array_equal(cells, before):
@@ -223,16 +226,21 @@ def _improve_by_moves(levels: Levels, cells: np.ndarray, order: float) -> np.nda
 
 def _cost_of_joining(levels: Levels, cells: np.ndarray, row: int, order: float) -> np.ndarray:
     """How much the change grows if a level joins each cell, or an empty one, from outside."""
-    point, own, event = (values[row] for values in levels)
+    point, mass_of_levels, event = (values[row] for values in levels)
     n = int(cells.max()) + 2
     weight = levels.total.copy()
     weight[row] = 0
     total = np.bincount(cells, weight, n)
     positive = np.bincount(cells, np.where(weight > 0, levels.positive, 0), n)
-    without, within = positive / np.where(total > 0, total, 1), (positive + event) / (total + own)
+    without, within = (
+        positive / np.where(total > 0, total, 1),
+        (positive + event) / (total + mass_of_levels),
+    )
     distance = np.abs(levels.points - within[cells]) ** order
     distance -= np.abs(levels.points - without[cells]) ** order
-    return np.bincount(cells, weight * distance, n) + own * np.abs(point - within) ** order
+    return (
+        np.bincount(cells, weight * distance, n) + mass_of_levels * np.abs(point - within) ** order
+    )
 
 
 def relaxation_bound(levels: Levels) -> float:
@@ -245,7 +253,7 @@ def relaxation_bound(levels: Levels) -> float:
     """
     points, total, positive = levels
     outcome = positive / total
-    if len(points) > _MOST_RELAXED or np.isin(outcome, [0, 1]).all():
+    if len(points) > _MAX_RELAXED_LEVELS or np.isin(outcome, [0, 1]).all():
         return 0.0
     nodes = np.union1d(points, np.linspace(0, 1, 33))
     m, n = len(points), len(nodes)

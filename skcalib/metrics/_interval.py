@@ -12,7 +12,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (
-    _ROUNDING,
+    PARTITION_RTOL,
     mean_partition_sum,
     optimal_partition,
     partition_errors,
@@ -21,7 +21,7 @@ from .._numerics.interval import (
 from ._reductions import average_over_reductions, probability_metric
 
 # Narrower intervals of a random grid lose digits to rounding.
-_SMALLEST_WIDTH = 1e-6
+_MIN_WIDTH = 1e-6
 
 # The surrogate takes the widths 2^−k. The search begins at this k, as the best is often near it.
 _USUAL = 6
@@ -44,7 +44,7 @@ def _surrogate(predictions: Predictions, precision: float | None) -> float:
     for k in range(first, narrowest + 1):
         error = mean_partition_sum(points, mass, 2.0**-k)
         best = min(best, error + 2.0**-k)
-        if error >= best * (1 - _ROUNDING):
+        if error >= best * (1 - PARTITION_RTOL):
             break  # halving the width never lowers the error
     for k in range(first - 1, -1, -1):
         if 2.0**-k >= best:
@@ -72,7 +72,7 @@ def _limit_of_narrow_intervals(mass: np.ndarray, precision: float | None) -> flo
 
 def largest_exponent(precision: float | None) -> int:
     """The largest k of the widths 2^−k: k* of Theorem 6.12, with ε/4 < 2^−k* ≤ ε/2, or 24."""
-    return min(math.ceil(1 - math.log2(max(precision or 0, _ROUNDING))), _NARROWEST)
+    return min(math.ceil(1 - math.log2(max(precision or 0, PARTITION_RTOL))), _NARROWEST)
 
 
 def _random_grid(predictions: Predictions, width: float | None, n_draws: int | None, rng) -> float:
@@ -109,7 +109,7 @@ def _interval_calibration_error(
     {
         "method": [StrOptions({"exact", "surrogate", "random-grid"})],
         "precision": [Interval(Real, 0, 1, closed="both"), None],
-        "width": [Interval(Real, _SMALLEST_WIDTH, 1, closed="both"), None],
+        "width": [Interval(Real, _MIN_WIDTH, 1, closed="both"), None],
         "n_draws": [Count(1, 10**7), None],
         "random_state": ["random_state"],
     },

@@ -162,7 +162,7 @@ class SplineRecalibrator(LogisticRecalibrator):
 
 
 # Knots are at least this far apart: no curve of interest bends in between.
-_SMALLEST_GAP = 0.01
+_MIN_KNOT_GAP = 0.01
 
 # The scales σ of the curvature that are tried. Their prior distribution is exponential, with the
 # rate below.
@@ -188,7 +188,7 @@ def quantile_knots(points: np.ndarray, n_knots: int) -> np.ndarray:
         return np.array([first, first + 1])
     knots = [first]
     for knot in inner:
-        if knot - knots[-1] > _SMALLEST_GAP and last - knot > _SMALLEST_GAP:
+        if knot - knots[-1] > _MIN_KNOT_GAP and last - knot > _MIN_KNOT_GAP:
             knots.append(knot)
     return np.array([*knots, last])
 
@@ -224,7 +224,7 @@ def logistic_spline(
     fits, surprise = [], np.zeros(len(penalties))
     for k, penalty in enumerate(penalties):
         moments, _ = newton(
-            basis, mass, position, np.sqrt(penalty) * root, buffers=cache, enough=_NEARLY * share
+            basis, mass, position, np.sqrt(penalty) * root, cache=cache, enough=_NEARLY * share
         )
         position = moments.position
         fits.append(position)
@@ -233,7 +233,7 @@ def logistic_spline(
         surprise[k] = moments.loss / share + log_volume + _RATE * scales[k]
     best = int(surprise.argmin())
     moments, converged = newton(
-        basis, mass, fits[best], np.sqrt(penalties[best]) * root, buffers=cache
+        basis, mass, fits[best], np.sqrt(penalties[best]) * root, cache=cache
     )
     values = values_at_knots(np.linalg.solve(triangle, moments.position), knots)
     return values, float(penalties[best]), converged

@@ -92,7 +92,7 @@ def test_fourier_form_is_that_of_its_features(monkeypatch):
     features = np.hstack([proba, fourier_features(proba, frequencies)])
     expected = trace_formula(features @ features.T, proba, label, 0.2)
     assert actual == pytest.approx(expected, rel=1e-9)
-    monkeypatch.setattr(ridge, "_ROWS", 13)  # in blocks
+    monkeypatch.setattr(ridge, "_FEATURE_BLOCK_SIZE", 13)  # in blocks
     blocks = conditional_kernel_calibration_error(label, proba, random_state=3, **options)
     assert blocks == pytest.approx(actual, rel=1e-12)
 
@@ -217,7 +217,7 @@ def noise_by_loops(form, proba):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_debiased_error_equals_loops_in_every_method(n_classes, monkeypatch):
-    monkeypatch.setattr(ridge, "_ENTRIES", 200)  # several blocks of pairs
+    monkeypatch.setattr(ridge, "_MAX_PAIR_ENTRIES", 200)  # several blocks of pairs
     label, proba = random_problem(np.random.default_rng(0), 40, n_classes)
     matrix = two_columns(proba) if n_classes == 2 else proba
     frequencies = np.random.RandomState(3).standard_normal(size=(2, n_classes)) / 0.5

@@ -83,7 +83,7 @@ def test_two_groups_by_hand():
 def test_many_rows_are_summed_in_blocks(monkeypatch):
     design, mass = logistic_problem(0)
     whole = logistic_fit(design, mass, np.zeros(3))
-    monkeypatch.setattr(logistic, "_BLOCK", 7)
+    monkeypatch.setattr(logistic, "_DESIGN_BLOCK_SIZE", 7)
     blocks = logistic_fit(design, mass, np.zeros(3))
     np.testing.assert_allclose(blocks.coefficients, whole.coefficients, rtol=1e-12)
 
@@ -182,8 +182,8 @@ def test_outcomes_of_one_kind_are_soon_certain(bent, monkeypatch):
         calls.append(1)
         return moments(*args)
 
-    moments = logistic._moments
-    monkeypatch.setattr(logistic, "_moments", counted)
+    moments = logistic._loss_moments
+    monkeypatch.setattr(logistic, "_loss_moments", counted)
     points = np.sort(np.random.default_rng(0).normal(size=300))
     mass = np.stack([np.full(300, 1 / 300), np.zeros(300)])
     if bent:

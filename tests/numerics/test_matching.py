@@ -145,7 +145,7 @@ def test_means_of_waves_equal_quadrature_and_sums(monkeypatch):
         "nck,mnck->mn", share, np.moveaxis(matching.fourier_features_1d(members, 0.7, 5), -2, 0)
     )
     for entries in (1, 2**19):
-        monkeypatch.setattr(matching, "_ENTRIES", entries)
+        monkeypatch.setattr(matching, "_MAX_WAVE_ENTRIES", entries)
         actual = matching.mixture_waves(location, variance, weight, 0.7, 5)
         np.testing.assert_allclose(actual, expected, atol=1e-12)
 

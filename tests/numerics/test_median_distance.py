@@ -187,7 +187,7 @@ def test_a_subset_holds_no_more_points_than_are_looked_at(monkeypatch):
 def test_cells_are_hashed_in_blocks(monkeypatch):
     points = np.random.default_rng(0).dirichlet(np.ones(8), size=100)
     expected, sizes, mixed = module._hashes(points), [], module._splitmix64
-    monkeypatch.setattr(module, "_ENTRIES", 64)
+    monkeypatch.setattr(module, "_MAX_HASHED_ENTRIES", 64)
     monkeypatch.setattr(module, "_splitmix64", lambda bits: sizes.append(bits.size) or mixed(bits))
     np.testing.assert_array_equal(module._hashes(points), expected)
     assert max(sizes) == 64

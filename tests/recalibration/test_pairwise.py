@@ -260,7 +260,7 @@ def test_constant_predictions_stay_those_of_the_base():
 def test_steps_that_run_out_are_told(monkeypatch):
     label, proba, _ = pairwise_problem(0, 50, 3)
     recalibrator = PairwiseScalingRecalibrator(IdentityRecalibrator())
-    monkeypatch.setattr(scaling, "_MOST_STEPS", 1)
+    monkeypatch.setattr(scaling, "_MAX_SCALING_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="PairwiseScalingRecalibrator has not reached"):
         recalibrator.fit(proba, label)
 

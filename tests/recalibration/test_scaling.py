@@ -585,7 +585,7 @@ def test_with_many_probabilities_the_fit_ends_early_and_hardly_earlier(recalibra
     monkeypatch.setattr(scaling.Point, "newton_step", counted)
     losses = []
     for many in (proba.size, proba.size - 1):
-        monkeypatch.setattr(scaling, "MANY", many)
+        monkeypatch.setattr(scaling, "_MAX_EXACT_ENTRIES", many)
         steps.append(0)
         fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
         target = target_of(fitted, proba, label, weight)
@@ -597,7 +597,7 @@ def test_with_many_probabilities_the_fit_ends_early_and_hardly_earlier(recalibra
 def test_with_many_probabilities_a_fit_without_an_optimum_is_told(monkeypatch):
     # each step promises a part of what the last one did, and never little of it
     label, proba, _ = weighted_problem(0, n=30)
-    monkeypatch.setattr(scaling, "MANY", 0)
+    monkeypatch.setattr(scaling, "_MAX_EXACT_ENTRIES", 0)
     with pytest.warns(ConvergenceWarning, match="no maximum"):
         fitted = VectorScalingRecalibrator(prior_weight=0).fit(proba, proba.argmax(axis=1))
     assert -np.log(fitted.predict_proba(proba).max(axis=1)).mean() < 2e-4 * 3 / 30
@@ -667,12 +667,12 @@ def test_the_preconditioner_of_many_inputs_knows_the_offset(monkeypatch):
         return problem.at(start).preconditioner()(np.eye(5, 4))
 
     expected = solution()
-    monkeypatch.setattr(scaling, "MANY", 0)  # probabilities are in single precision
+    monkeypatch.setattr(scaling, "_MAX_EXACT_ENTRIES", 0)  # probabilities are in single precision
     np.testing.assert_allclose(solution(), expected, rtol=1e-9)
 
 
 def test_no_number_is_too_small_for_fast_products(monkeypatch):
-    monkeypatch.setattr(scaling, "MANY", 0)  # probabilities are in single precision
+    monkeypatch.setattr(scaling, "_MAX_EXACT_ENTRIES", 0)  # probabilities are in single precision
     start, weight = np.zeros((5, 4)), np.full(3, 1 / 3)
     scores = np.tile([0.0, -95.0, -80.0, -60.0], (3, 1))
     problem = scaling.Problem(Affine, np.ones((3, 4)), np.eye(4)[:3], weight, start, start, scores)
