@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib.display import PITHistogramDisplay, ScoreDecompositionDisplay
-from skcalib.forecasts import forecast_of
+from skcalib.forecasts import get_forecast
 from skcalib.metrics import continuous_ranked_probability_loss, quantile_calibration_error
 from skcalib.recalibration import RecalibratedRegressor
 
@@ -33,7 +33,7 @@ process = make_pipeline(
     GaussianProcessRegressor(RBF(3.0) + WhiteKernel(0.1), normalize_y=True, optimizer=None),
 )
 models = {"before": process, "after": RecalibratedRegressor(process, cv=5)}
-forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in models.items()}
+forecasts = {name: get_forecast(m.fit(X_train, y_train), X_test) for name, m in models.items()}
 
 figure, axes = plt.subplots(1, 2, figsize=(6.4, 4.4), layout="constrained", sharey=True)
 for ax, (name, forecast) in zip(axes, forecasts.items(), strict=True):

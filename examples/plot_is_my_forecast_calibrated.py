@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib.display import PITHistogramDisplay, QuantileReliabilityDisplay
-from skcalib.forecasts import forecast_of
+from skcalib.forecasts import get_forecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
 
@@ -35,7 +35,7 @@ models = {
     "Bayesian ridge": BayesianRidge(),
     "Gaussian process": make_pipeline(StandardScaler(), process),
 }
-forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in models.items()}
+forecasts = {name: get_forecast(m.fit(X_train, y_train), X_test) for name, m in models.items()}
 
 # %%
 # Where do outcomes fall?

@@ -21,7 +21,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 
 from skcalib.display import QuantileReliabilityDisplay
-from skcalib.forecasts import forecast_of
+from skcalib.forecasts import get_forecast
 from skcalib.metrics import continuous_ranked_probability_loss, interval_loss
 from skcalib.recalibration import (
     IdentityRecalibrator,
@@ -39,7 +39,7 @@ models = {
         ("recalibrated", QuantileRecalibrator()),
     ]
 }
-forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in models.items()}
+forecasts = {name: get_forecast(m.fit(X_train, y_train), X_test) for name, m in models.items()}
 
 # %%
 # How often they hold

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Up to this many points, `Lipschitz` constrains all pairs at once.
-_FEW_POINTS = 64
+_MAX_PAIRED_POINTS = 64
 
 # For more points, it starts with the pairs of each point and this many neighbours. In every round
 # it adds this many of the violated pairs of each point.
@@ -239,7 +239,7 @@ class Lipschitz(_Checked):
         import cvxpy
 
         is_overridden = type(self).constraints is not Lipschitz.constraints
-        few = points.ndim == 1 or len(points) <= _FEW_POINTS or self.constant == 0
+        few = points.ndim == 1 or len(points) <= _MAX_PAIRED_POINTS or self.constant == 0
         if is_overridden or few:
             yield self.constraints(points, values)
             while True:

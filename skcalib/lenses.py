@@ -100,14 +100,14 @@ def top_k(
     >>> CalibrationTest(n_resamples=99, random_state=0).fit(proba, rank).p_value_
     0.01
     """
-    predictions = check_predictions(y_true, y_proba, labels=labels)
-    n, n_classes = len(predictions.label), len(predictions.classes)
+    data = check_predictions(y_true, y_proba, labels=labels)
+    n, n_classes = len(data.label), len(data.classes)
     _check_largest(k, n_classes)
     k = min(k, n_classes - 1)
     rank, proba = np.empty(n, dtype=np.intp), np.empty((n, k + 1))
-    for rows, block in _row_blocks(predictions):
+    for rows, block in _row_blocks(data):
         order = np.argsort(-block, axis=1, kind="stable")
-        rank[rows] = np.argmax(order == predictions.label[rows, None], axis=1)
+        rank[rows] = np.argmax(order == data.label[rows, None], axis=1)
         ordered = np.take_along_axis(block, order, axis=1)
         proba[rows, :k], proba[rows, k] = ordered[:, :k], ordered[:, k:].sum(axis=1)
     return np.minimum(rank, k), proba
@@ -191,18 +191,18 @@ def class_groups(
     >>> smooth_calibration_error(group, proba)
     0.25
     """
-    predictions = check_predictions(y_true, y_proba, labels=labels)
-    names, group_of = _check_partition(partition, predictions.classes)
+    data = check_predictions(y_true, y_proba, labels=labels)
+    names, group_of = _check_partition(partition, data.classes)
     is_of = (group_of[:, None] == np.arange(len(names))).astype(np.float64)  # (K, G)
-    proba = np.empty((len(predictions.label), len(names)))
-    for rows, block in _row_blocks(predictions):
+    proba = np.empty((len(data.label), len(names)))
+    for rows, block in _row_blocks(data):
         proba[rows] = block @ is_of
-    return names[group_of[predictions.label]], np.minimum(proba, 1)
+    return names[group_of[data.label]], np.minimum(proba, 1)
 
 
-def _row_blocks(predictions):
+def _row_blocks(data):
     """Slices of rows, and their probabilities of all classes in double precision, (b, K)."""
-    proba = predictions.matrix if predictions.is_binary else predictions.proba
+    proba = data.matrix if data.is_binary else data.proba
     for rows in row_blocks(*proba.shape):
         yield rows, proba[rows].astype(np.float64, copy=False)
 

@@ -15,7 +15,7 @@ from .losses._modules import (
     CalibrationRegularizedLoss,
     NegativeLogLikelihoodLoss,
 )
-from .losses._tensors import check_values
+from .losses._tensors import set_value_checks
 from .losses._torch_matching import DistributionMatchingLoss
 
 __all__ = [
@@ -23,5 +23,5 @@ __all__ = [
     "CalibrationRegularizedLoss",
     "DistributionMatchingLoss",
     "NegativeLogLikelihoodLoss",
-    "check_values",
+    "set_value_checks",
 ]

@@ -9,8 +9,8 @@ from skcalib.hypothesis_tests import (
     CalibrationTest,
     CoxTest,
     EquivalenceTest,
-    GradeTest,
     HosmerLemeshowTest,
+    RatingGradeTest,
     SequentialCalibrationTest,
     SpiegelhalterTest,
     UCMETest,
@@ -215,7 +215,7 @@ TEST_CASES = {
 EQUAL_WEIGHT_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
     "distribution-free": CalibrationTest(method="distribution-free"),
-    "grades": GradeTest(),
+    "grades": RatingGradeTest(),
     "sequential": SequentialCalibrationTest(windows=(50,)),
 }
 

@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from skcalib import losses
-from skcalib.losses import Draws, distribution_matching_loss
+from skcalib.losses import SampledForecast, distribution_matching_loss
 
 N, N_CLASSES, N_DRAWS = 7, 4, 3
 
@@ -210,6 +210,6 @@ def value(case, prediction, convert=lambda array: array, **changes):
     if case.is_of_draws:
         drawn, mean, std = prediction
         parameters = array_namespace(mean).stack([mean, std], axis=1)
-        prediction = (Draws(drawn, partial(logistic_cdf, mean, std), parameters),)
+        prediction = (SampledForecast(drawn, partial(logistic_cdf, mean, std), parameters),)
     only = prediction[0] if len(prediction) == 1 else prediction
     return case.function(only, convert(case.target), **options)

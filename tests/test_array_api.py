@@ -23,7 +23,7 @@ from skcalib.metrics import (
     squared_kernel_calibration_error,
 )
 from skcalib.recalibration import (
-    ClosedTestRecalibrator,
+    ClosedTestingRecalibrator,
     DirichletRecalibrator,
     EnsembleTemperatureRecalibrator,
     InterceptRecalibrator,
@@ -188,7 +188,7 @@ def test_weighted_samples(recalibrator, n_classes, package):
             np.testing.assert_allclose(value, getattr(expected, name), rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("recalibrator", [InterceptRecalibrator, ClosedTestRecalibrator])
+@pytest.mark.parametrize("recalibrator", [InterceptRecalibrator, ClosedTestingRecalibrator])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("is_calibrated", [False, True])
 def test_updating_stays_after_fit(recalibrator, n_classes, is_calibrated, package):

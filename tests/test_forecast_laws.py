@@ -26,7 +26,7 @@ from skcalib.metrics import (
     distribution_matching_error,
     distribution_matching_witness,
     local_calibration_error,
-    log_density_loss,
+    negative_log_likelihood,
     quantile_calibration_error,
     score_decomposition,
 )
@@ -184,7 +184,7 @@ SCALED = {
     "matching, energy",
 }
 IN_UNITS = {
-    "log_density_loss",
+    "negative_log_likelihood",
     "conditional, debiased",
     "decision",
     "decision, squares",
@@ -356,8 +356,8 @@ def test_crps_of_a_certain_forecast_is_the_absolute_error():
 def test_an_infinite_density_is_refused():
     forecast = stats.gamma(np.array([0.5, 2.0]))
     with pytest.raises(ValueError, match="finite density at the outcomes; found an infinite one"):
-        log_density_loss([0.0, 1.0], forecast)
-    assert log_density_loss([1.0, 0.0], forecast) == np.inf
+        negative_log_likelihood([0.0, 1.0], forecast)
+    assert negative_log_likelihood([1.0, 0.0], forecast) == np.inf
 
 
 def test_a_wide_bandwidth_is_no_overflow():

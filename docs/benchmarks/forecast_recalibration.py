@@ -39,7 +39,7 @@ from skcalib.forecasts import (
     GaussianForecast,
     QuantileForecast,
     ResidualForecast,
-    forecast_of,
+    get_forecast,
 )
 from skcalib.metrics import quantile_calibration_error
 from skcalib.recalibration import (
@@ -156,13 +156,13 @@ def fold_forecasts(regressor, X, y):
     """Means, standard deviations and outcomes of the five folds."""
     mean, std = np.empty(len(y)), np.empty(len(y))
     for train, test in KFold(5).split(X):
-        forecast = forecast_of(clone(regressor).fit(X[train], y[train]), X[test])
+        forecast = get_forecast(clone(regressor).fit(X[train], y[train]), X[test])
         mean[test], std[test] = forecast.mean(), forecast.std()
     return mean, std, y
 
 
 def plain(regressor, X, y, X_test):
-    return forecast_of(clone(regressor).fit(X, y), X_test)
+    return get_forecast(clone(regressor).fit(X, y), X_test)
 
 
 def recalibrated(recalibrator):

@@ -42,7 +42,7 @@ from skcalib.metrics import (
     expected_calibration_error,
     local_calibration,
     local_calibration_error,
-    log_density_loss,
+    negative_log_likelihood,
     quantile_calibration_error,
     smooth_expected_calibration_error,
     squared_kernel_calibration_error,
@@ -54,7 +54,7 @@ from skcalib.recalibration import (
     PITRecalibrator,
     TemperatureRecalibrator,
 )
-from skcalib.torch import check_values
+from skcalib.torch import set_value_checks
 
 RECORDED = Path(__file__).parent / "tables" / "training_rows.csv"
 
@@ -140,7 +140,7 @@ def class_measures(y, proba, parts):
 
 def log_density(y, forecast):
     try:
-        return log_density_loss(y, forecast)
+        return negative_log_likelihood(y, forecast)
     except ValueError:  # a forecast recalibrated by ranks has no density
         return np.nan
 
@@ -306,7 +306,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    check_values(False)
+    set_value_checks(False)
     if options.quick:
         with tempfile.TemporaryDirectory() as folder:
             rows = all_rows(list(small_problems()), 2, Path(folder) / "rows.csv", short=True)

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from skcalib.losses import (
-    Draws,
+    SampledForecast,
     distribution_matching_loss,
     kde_calibration_loss,
     maximum_mean_calibration_loss,
@@ -48,7 +48,7 @@ CLASS_LOSSES = {
 def of_draws(convert, noise, prediction, target, **options):
     mean, std = prediction
     values = mean[:, None] + std[:, None] * convert(noise)
-    return distribution_matching_loss(Draws(values), target, **options)
+    return distribution_matching_loss(SampledForecast(values), target, **options)
 
 
 def number_losses(convert, n):

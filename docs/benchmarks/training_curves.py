@@ -27,7 +27,7 @@ from _training_tables import print_table, with_error
 
 from skcalib.forecasts import GaussianForecast
 from skcalib.metrics import decision_calibration_error, local_calibration_error
-from skcalib.torch import check_values
+from skcalib.torch import set_value_checks
 
 RECORDED = Path(__file__).parent / "tables" / "training_curves_rows.csv"
 NAMES = ("crime", "crop-yield", "diabetes")
@@ -129,7 +129,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    check_values(False)
+    set_value_checks(False)
     if options.quick or options.data:
         given = small_problems() if options.quick else problems(options.data)
         given = [problem for problem in given if problem.name in NAMES]

@@ -30,7 +30,7 @@ else:
 
 # Outcomes with this many distinct values are taken for numbers, not classes; this many
 # probabilities that are 0 or 1 for labels.
-MANY = 10
+MIN_DISTINCT_NUMBERS = 10
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
@@ -175,7 +175,7 @@ def numbers_of_objects(values: np.ndarray) -> np.ndarray:
 def are_probably_measurements(values: Any) -> bool:
     """Whether these are many distinct numbers, not all of them whole, as labels are not."""
     values = _as_doubles(values)
-    return len(np.unique(values)) >= MANY and bool((values % 1 != 0).any())
+    return len(np.unique(values)) >= MIN_DISTINCT_NUMBERS and bool((values % 1 != 0).any())
 
 
 def are_probably_probabilities(values: Any) -> bool:
@@ -204,13 +204,13 @@ def check_same_length(lengths: dict[str, int]) -> None:
 
 
 # The largest number of values that a message lists.
-_MOST_LISTED = 10
+_MAX_LISTED_VALUES = 10
 
 
 def format_values(values: Sequence[Any] | np.ndarray) -> str:
     """The values as a message lists them: "[1, 2, 3]"; only the first ten if there are more."""
-    first = values[:_MOST_LISTED]
+    first = values[:_MAX_LISTED_VALUES]
     texts = [repr(value) for value in (first.tolist() if isinstance(first, np.ndarray) else first)]
-    if len(values) > _MOST_LISTED:
+    if len(values) > _MAX_LISTED_VALUES:
         texts.append("…")
     return f"[{', '.join(texts)}]"

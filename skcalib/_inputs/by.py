@@ -23,7 +23,7 @@ from .checks import positive_weight_rows
 from .labels import as_labels
 
 # A column with more distinct whole numbers is taken for a quantity, or for names of samples.
-_MOST_NUMBERS = 100
+_MAX_LABEL_NUMBERS = 100
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _as_integer(label: float) -> Any:
 
 def _check_labels(numbers: list[Any], name: str) -> None:
     """Numbers must be labels, of which there are few, and not measurements."""
-    if are_probably_measurements(numbers) or len(numbers) > _MOST_NUMBERS:
+    if are_probably_measurements(numbers) or len(numbers) > _MAX_LABEL_NUMBERS:
         raise ValueError(
             f"{name} must name subgroups; found {len(numbers)} distinct numbers, which looks like "
             "a quantity. Divide it into ranges, as pandas.qcut(column, 4) does, or turn labels "

@@ -12,7 +12,7 @@ from .._numerics.array_api import Array, take_rows
 from .._numerics.logits import log_softmax
 from .arrays import as_array, check_numbers, check_same_length, column_names, format_values
 from .labels import as_labels, class_array, encode, label_array
-from .predictions import Predictions
+from .predictions import ClassData
 from .probabilities import (
     check_logits,
     check_not_swapped,
@@ -24,10 +24,10 @@ from .scikit_learn import check_feature_names
 from .warnings import warn
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
-SMALLEST_SHARE = 1e-150
+MIN_WEIGHT_SHARE = 1e-150
 
 # Shares that were computed from weights sum to 1 up to this.
-_ROUNDING = 1e-14
+_SHARE_SUM_ATOL = 1e-14
 
 
 def check_predictions(
@@ -41,8 +41,8 @@ def check_predictions(
     as_logits: bool = False,
     in_place: bool = False,
     estimator: Any = None,
-) -> Predictions:
-    """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
+) -> ClassData:
+    """Labels, probabilities and weights as `ClassData`; rows of weight 0 are left out.
 
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
     holds logits. With `in_place`, arrays of other packages stay where they live, if they may. The
@@ -83,7 +83,7 @@ def check_predictions(
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, len(label))
         share = _normalize_weights(weight)
-        used = share > SMALLEST_SHARE
+        used = share > MIN_WEIGHT_SHARE
         if not used.all():
             proba, label, share = (
                 take_rows(proba, used),
@@ -95,12 +95,12 @@ def check_predictions(
         xp = array_namespace(proba)
         label = xp.asarray(label.astype(np.int64), device=device(proba))
         share = xp.asarray(np.array(share), device=device(proba))
-    return Predictions(proba, label, share, classes, log_proba=log_proba)
+    return ClassData(proba, label, share, classes, log_proba=log_proba)
 
 
-def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predictions:
-    """`Predictions` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
-    predictions = check_predictions(
+def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
+    """`ClassData` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
+    data = check_predictions(
         y,
         X,
         sample_weight=sample_weight,
@@ -117,7 +117,7 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predi
         )
     check_feature_names(estimator, X, reset=True)
     estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
-    return predictions
+    return data
 
 
 def check_predict_input(estimator: Any, X: Any) -> Array:
@@ -184,13 +184,13 @@ def positive_weight_rows(sample_weight: Any, n: int) -> np.ndarray | slice:
     if sample_weight is None:
         return slice(None)
     weight = check_sample_weight(sample_weight, n)
-    return weight / weight.sum() > SMALLEST_SHARE
+    return weight / weight.sum() > MIN_WEIGHT_SHARE
 
 
 def _normalize_weights(weight: np.ndarray) -> np.ndarray:
     """Weights divided by their sum, the same to the last bit in any order, and if done again."""
     total = np.sort(weight).sum()
-    return weight if abs(total - 1) <= _ROUNDING else weight / total
+    return weight if abs(total - 1) <= _SHARE_SUM_ATOL else weight / total
 
 
 def _resolve_classes(

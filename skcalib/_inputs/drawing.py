@@ -17,13 +17,13 @@ from .warnings import check_memory, warn_if_slow
 _BATCH = 2**22
 
 # From this many batches of draws on, the first one is timed.
-_MANY_BATCHES = 32
+_MIN_TIMED_BATCHES = 32
 
 # Uniform numbers that are drawn at once: they stay in the cache.
 _CHUNK = 2**16
 
 # With more classes, the class of a uniform number is found by bisection.
-_MANY_CLASSES = 64
+_MAX_COMPARED_CLASSES = 64
 
 
 class Batch(NamedTuple):
@@ -61,7 +61,7 @@ def evaluate_batches(
     """
     n_draws, values = sum(batch.size for batch in batches), []
     check_memory(size * n_draws, f"n_resamples={n_draws}", remedy)
-    if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
+    if len(batches) >= _MIN_TIMED_BATCHES:  # the first one tells how long the others take
         start = perf_counter()
         values.append(evaluate(*batches[0]))
         seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(n_jobs)
@@ -181,7 +181,7 @@ def draw_by_sample(
             continue
         bounds = np.cumsum(chunk_proba, axis=1, dtype=np.float64)
         bounds /= bounds[:, -1:]  # so that the last possible class reaches exactly 1
-        if bounds.shape[1] > _MANY_CLASSES:
+        if bounds.shape[1] > _MAX_COMPARED_CLASSES:
             for out, group_uniform, numbers in zip(label[rows], bounds, uniform, strict=True):
                 out[:] = group_uniform.searchsorted(numbers, side="right")
         else:

@@ -18,7 +18,7 @@ from .._numerics.sorting import (
 from .drawing import draw_labels, draw_labels_in_groups
 
 # Rows of double precision that sum to 1 miss it by less than this.
-_ROUNDING = 1e-12
+_ROW_SUM_ATOL = 1e-12
 
 # The fields with one entry for each row.
 _PER_ROW = {"proba", "label", "weight", "given", "log_proba", "groups", "square", "count"}
@@ -28,12 +28,12 @@ _COLUMNS = 2**20
 
 
 @dataclass(frozen=True)
-class Predictions:
+class ClassData:
     """Checked predictions. With two classes `proba` is the probability of the second one.
 
     Keeping one number instead of two complementary ones makes `(n,)` and `(n, 2)` input the same
     by construction, and saves half the memory. The reductions of K classes to two are such
-    `Predictions` again.
+    `ClassData` again.
 
     Single precision of K classes stays what it is, as double precision would take twice the memory
     of what may be the largest array there is. Numbers are computed in double precision all the
@@ -58,7 +58,7 @@ class Predictions:
     # (n,), how many samples a row stands for; None if each is one. Outcomes are shares of events
     # if rows stand for several.
     count: np.ndarray | None = None
-    mean_move: float = 0.0  # how far predictions were moved to a grid, on average
+    mean_rounding: float = 0.0  # how far predictions were moved to a grid, on average
 
     @property
     def is_binary(self) -> bool:
@@ -87,7 +87,7 @@ class Predictions:
         """`matrix`; rows whose sum is not 1 in double precision are divided by it."""
         matrix = self.matrix if self.is_binary else self.proba.astype(np.float64)
         total = matrix.sum(axis=1, keepdims=True)
-        inexact = np.abs(total - 1) > _ROUNDING
+        inexact = np.abs(total - 1) > _ROW_SUM_ATOL
         return np.divide(matrix, total, out=matrix, where=inexact)
 
     @property
@@ -110,12 +110,12 @@ class Predictions:
         """Whether the arrays are NumPy's."""
         return isinstance(self.proba, np.ndarray)
 
-    def to_numpy(self) -> "Predictions":
+    def to_numpy(self) -> "ClassData":
         """These predictions in arrays of NumPy."""
         if self.is_on_host:
             return self
         proba = to_numpy(self.proba)
-        return Predictions(
+        return ClassData(
             proba.astype(np.float64) if self.is_binary else proba,
             to_numpy(self.label).astype(np.int32),
             to_numpy(self.weight),
@@ -128,7 +128,7 @@ class Predictions:
         """The observed labels (n,), which `redraw` draws anew."""
         return self.label
 
-    def take(self, rows: Array) -> "Predictions":
+    def take(self, rows: Array) -> "ClassData":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
         fields = {
             name: take_rows(value, rows)
@@ -154,7 +154,7 @@ class Predictions:
             return draw_labels_in_groups(self.matrix, *shared)
         return draw_labels(self.proba, size, generator)
 
-    def with_outcome(self, outcome: np.ndarray) -> "Predictions":
+    def with_outcome(self, outcome: np.ndarray) -> "ClassData":
         """These predictions with other outcomes (n,).
 
         Rows that stand for several samples are split into those without and with the event.
@@ -198,7 +198,7 @@ class Predictions:
         order[is_tied] = tied
         return order
 
-    def sorted(self) -> "Predictions":
+    def sorted(self) -> "ClassData":
         """These samples in a fixed order, in whatever order they came.
 
         A sum depends on the order by rounding, and so does what almost certain predictions leave
@@ -233,12 +233,12 @@ class Predictions:
         """The weights of two classes, summed where predictions are tied."""
         return pool_label_weights(self.proba, self.label, self.weight, self.square)
 
-    def confidence(self) -> "Predictions":
+    def confidence(self) -> "ClassData":
         """The probability of the predicted class, and whether the prediction was right."""
         hit = self.label == np.argmax(self.proba, axis=1)
         return _binary(self.proba.max(axis=1), hit, self.weight, self.given)
 
-    def iter_top_label(self) -> Iterator[tuple[float, "Predictions | None"]]:
+    def iter_top_label(self) -> Iterator[tuple[float, "ClassData | None"]]:
         """`confidence` for each predicted class alone, with its share; None if that is 0."""
         top = np.argmax(self.proba, axis=1)
         for k in range(len(self.classes)):
@@ -252,7 +252,7 @@ class Predictions:
             )
             yield share, problem
 
-    def iter_one_vs_rest(self) -> Iterator[tuple[float, "Predictions"]]:
+    def iter_one_vs_rest(self) -> Iterator[tuple[float, "ClassData"]]:
         """Each class against the rest, with the class's share of the labels."""
         for k, proba in enumerate(self.iter_class_proba()):
             hit = self.label == k
@@ -261,6 +261,6 @@ class Predictions:
 
 def _binary(
     proba: np.ndarray, hit: np.ndarray, weight: np.ndarray, given: np.ndarray | None
-) -> Predictions:
+) -> ClassData:
     proba = proba.astype(np.float64, copy=False)
-    return Predictions(proba, hit.astype(np.int32), weight, np.array([False, True]), given)
+    return ClassData(proba, hit.astype(np.int32), weight, np.array([False, True]), given)

@@ -8,7 +8,7 @@ from array_api_compat import array_namespace
 from .._numerics.array_api import Array, as_type
 from .._numerics.logits import row_blocks
 from .arrays import (
-    MANY,
+    MIN_DISTINCT_NUMBERS,
     are_probably_measurements,
     are_probably_probabilities,
     as_array,
@@ -26,8 +26,8 @@ _TOLERANCES = {2: 5e-3, 4: 3.5e-4}
 SUM_TOLERANCE = 1e-5
 
 # By how much rounding takes a probability beyond 0 or 1, likewise: some units in the last place.
-ROUNDINGS = {2: 4e-3, 4: 5e-7}
-ROUNDING = 1e-14
+PROBABILITY_ATOL_BY_ITEMSIZE = {2: 4e-3, 4: 5e-7}
+PROBABILITY_ATOL = 1e-14
 
 # Probabilities beyond 0 or 1 by less look as if they were rounded more than that.
 _ALMOST = 1e-3
@@ -37,7 +37,7 @@ _CERTAIN_LOGIT = 37
 
 
 # Next to larger logits, differences between the other classes would be lost to rounding.
-_LARGEST_LOGIT = 1e6
+_MAX_LOGIT = 1e6
 
 
 def check_probabilities(
@@ -75,7 +75,7 @@ def check_probabilities(
     # NumPy may hold a tensor of half precision in a wider type
     itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
     tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
-    beyond = ROUNDINGS.get(min(itemsize, proba.dtype.itemsize), ROUNDING)
+    beyond = PROBABILITY_ATOL_BY_ITEMSIZE.get(min(itemsize, proba.dtype.itemsize), PROBABILITY_ATOL)
     proba = as_predicted(proba, name, keep_single)
     if not (proba.min() >= 0 and proba.max() <= 1):
         if not (proba.min() >= -beyond and proba.max() <= 1 + beyond):
@@ -93,7 +93,7 @@ def _probabilities_in_place(values: Any) -> Array | None:
         return None
     xp = array_namespace(proba)
     itemsize = getattr(values.dtype, "itemsize", 8)
-    beyond = ROUNDINGS.get(itemsize, ROUNDING)
+    beyond = PROBABILITY_ATOL_BY_ITEMSIZE.get(itemsize, PROBABILITY_ATOL)
     if not xp.all((proba >= 0) & (proba <= 1)):
         if not xp.all((proba >= -beyond) & (proba <= 1 + beyond)):
             return None
@@ -160,7 +160,7 @@ def check_not_forecast(y_proba: Any, name: str) -> None:
     raise ValueError(
         f"{name} must hold probabilities of classes; found a forecast of a number, "
         f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that the "
-        "outcome y exceeds a number t: the labels y > t with as_forecast(...).at_threshold(t)."
+        "outcome y exceeds a number t: the labels y > t with as_forecast(...).sf(t)."
     )
 
 
@@ -226,8 +226,8 @@ def _refuse_range(
 
 def warn_of_hard_labels(proba: Array, name: str) -> None:
     """Warn of probabilities that are all 0 or 1, unless they are few, as by chance."""
-    is_many = isinstance(proba, np.ndarray) and len(proba) >= MANY
-    if is_many and not (proba[:MANY] % 1).any() and not (proba % 1).any():
+    is_many = isinstance(proba, np.ndarray) and len(proba) >= MIN_DISTINCT_NUMBERS
+    if is_many and not (proba[:MIN_DISTINCT_NUMBERS] % 1).any() and not (proba % 1).any():
         warn(
             f"All values of {name} are 0 or 1, as predicted labels are. Pass the output of "
             "predict_proba; if this is it, say so with labels=[...]."
@@ -289,10 +289,10 @@ def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
         )
     scores = as_predicted(scores, name, keep_single=True)
     check_finite(scores, name)
-    if max(-scores.min(), scores.max()) > _LARGEST_LOGIT:
+    if max(-scores.min(), scores.max()) > _MAX_LOGIT:
         row = np.unravel_index(np.argmax(np.abs(scores)), scores.shape)
         raise ValueError(
-            f"{name} must hold logits between {-_LARGEST_LOGIT:g} and {_LARGEST_LOGIT:g}; found "
+            f"{name} must hold logits between {-_MAX_LOGIT:g} and {_MAX_LOGIT:g}; found "
             f"{float(scores[row])!r} in row {row[0]}. Replace a number that excludes a class by "
             "-1e4, as with np.clip(..., -1e4, 1e4)."
         )
@@ -315,6 +315,6 @@ def _logits_in_place(values: Any) -> Array | None:
     if logits is None:
         return None
     xp = array_namespace(logits)
-    is_in_range = xp.all(xp.abs(logits) <= _LARGEST_LOGIT)
+    is_in_range = xp.all(xp.abs(logits) <= _MAX_LOGIT)
     may_be_shares = logits.ndim == 2 and xp.all((logits >= 0) & (logits <= 1))
     return logits if is_in_range and not may_be_shares else None

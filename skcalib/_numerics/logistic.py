@@ -38,8 +38,9 @@ _SLOPE_RTOL = 1e-15
 # diagonal is below this fraction of another: its square is this small, squared.
 _ROOT_RTOL = 1e-4
 
-# Rows per block: at most _DESIGN_BLOCK_SIZE, which fit into the cache, and about _DESIGN_BLOCK_WORK / d² if there are
-# d columns, as larger products would be spread over threads, which cost more than they gain.
+# Rows per block: at most _DESIGN_BLOCK_SIZE, which fit into the cache, and about _DESIGN_BLOCK_WORK
+# / d² if there are d columns, as larger products would be spread over threads, which cost more than
+# they gain.
 _DESIGN_BLOCK_SIZE, _DESIGN_BLOCK_WORK = 2**13, 2**18
 
 

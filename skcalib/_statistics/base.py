@@ -9,17 +9,17 @@ from .._inputs.drawing import draw_by_sample
 from .._numerics.array_api import Array, arange_like, contiguous, take_rows
 
 # Labels in one block of samples, with all draws of a batch (16 MB).
-_BLOCK = 2**22
+_MAX_BLOCK_LABELS = 2**22
 
 # The number of draws in a batch depends on the number of samples only up to here.
-_ENOUGH = 2**14
+_MAX_SAMPLES_FOR_BATCH_SIZE = 2**14
 
 # The sums of a batch hold at most this many times the numbers of a batch (128 MB).
-_SUMS = 4
+_MAX_SUMS_PER_NUMBER = 4
 
 
 # Values that differ by less than this share are tied, but for rounding.
-TIE = 1e-12
+TIE_RTOL = 1e-12
 
 
 class Statistic:
@@ -65,7 +65,11 @@ class Statistic:
     def numbers_per_draw(self) -> int:
         """Numbers that are held for each draw: they decide how many draws are a batch."""
         n = self.data.weight.shape[0]
-        return max(min(n, _ENOUGH), -(-self.n_sums // _SUMS)) if self.adds_up else n
+        return (
+            max(min(n, _MAX_SAMPLES_FOR_BATCH_SIZE), -(-self.n_sums // _MAX_SUMS_PER_NUMBER))
+            if self.adds_up
+            else n
+        )
 
     def on(self, data: Any) -> Self:
         """This statistic on other data, with its options."""
@@ -112,7 +116,7 @@ class Statistic:
 
 
 def iter_sample_blocks(order: Array, n_draws: int) -> Iterator[Array]:
-    """The samples in this order, in blocks of at most `_BLOCK` labels."""
-    n, per_block = order.shape[0], max(1, _BLOCK // n_draws)
+    """The samples in this order, in blocks of at most `_MAX_BLOCK_LABELS` labels."""
+    n, per_block = order.shape[0], max(1, _MAX_BLOCK_LABELS // n_draws)
     for start in range(0, n, per_block):
         yield order[start : min(start + per_block, n)]

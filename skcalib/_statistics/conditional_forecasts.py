@@ -12,13 +12,13 @@ import numpy as np
 from .._numerics.median_distance import median_of_pairs
 from .._numerics.ridge import cross_validated_norm, ridge_form
 from .gram import gram_diagonal
-from .kernels import SMALLEST_BANDWIDTH, check_finite_kernel
+from .kernels import MIN_KERNEL_BANDWIDTH, check_finite_kernel
 from .matching import MatchingError
 from .matching_checks import MatchingOptions, check_matching
 from .matching_given import standardization
 
 # Squared distances are differences of inner products; below this share of these they are rounding.
-_ROUNDING = 1e-13
+_SQUARED_DISTANCE_RTOL = 1e-13
 
 # The values of options that serve forecasts: all others are for labels, or for numbers only.
 _OF_FORECASTS = {
@@ -79,12 +79,12 @@ def _gram(data, near, kernel, bandwidth):
         return near.copy()
     sums = np.add.outer(np.diagonal(near), np.diagonal(near))
     square = np.maximum(sums - 2 * near, 0.0)
-    square[square < _ROUNDING * sums] = 0.0
+    square[square < _SQUARED_DISTANCE_RTOL * sums] = 0.0
     if bandwidth == "median":
         distance = np.sqrt(square[np.triu_indices(len(square), 1)])
         bandwidth = median_of_pairs(distance, data.weight) or 1.0
     with np.errstate(over="ignore"):
-        gram = np.exp(-square / (2 * np.square(max(bandwidth, SMALLEST_BANDWIDTH))))
+        gram = np.exp(-square / (2 * np.square(max(bandwidth, MIN_KERNEL_BANDWIDTH))))
     return gram + near if kernel == "linear-rbf" else gram
 
 

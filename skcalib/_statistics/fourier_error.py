@@ -38,10 +38,10 @@ _SUMS = 2**17
 _SUMS_ON_DEVICE = 2**28
 
 # Rows of a product of matrices that takes all columns of a thousand classes.
-_FEWEST = 256
+_MIN_PRODUCT_ROWS = 256
 
 # Rounding errors of sums in single precision, next to one term.
-_ROUNDING = 1e-5
+_SINGLE_SUM_RTOL = 1e-5
 
 # Frequencies of the metric, if no number is chosen.
 N_COMPONENTS = 200
@@ -83,7 +83,7 @@ class FourierKernelError(Statistic):
 
     def __init__(
         self,
-        predictions,
+        data,
         *,
         kernel="total-variation",
         bandwidth="median",
@@ -92,11 +92,11 @@ class FourierKernelError(Statistic):
         n_components=N_COMPONENTS,
         seed=0,
     ):
-        if predictions.is_binary:
-            predictions = predictions.to_numpy()  # as `SquaredKernelError` does
-        self.data = predictions
+        if data.is_binary:
+            data = data.to_numpy()  # as `SquaredKernelError` does
+        self.data = data
         self.estimator = estimator
-        bandwidth = resolve_bandwidth(predictions, kernel, bandwidth)
+        bandwidth = resolve_bandwidth(data, kernel, bandwidth)
         self.options = {
             "kernel": kernel,
             "bandwidth": bandwidth,
@@ -105,19 +105,19 @@ class FourierKernelError(Statistic):
             "n_components": n_components,
             "seed": seed,
         }
-        n_classes, weight = len(predictions.classes), to_numpy(predictions.weight)
+        n_classes, weight = len(data.classes), to_numpy(data.weight)
         self.class_kernel = None
         if class_kernel is not None:
             matrix = check_class_kernel(class_kernel, n_classes)
             check_semidefinite(matrix, "class_kernel")
-            self.class_kernel = asarray_like(predictions.weight, matrix)
+            self.class_kernel = asarray_like(data.weight, matrix)
         frequencies = random_frequencies(
             KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
         )
-        self.frequencies = asarray_like(predictions.weight, frequencies)
+        self.frequencies = asarray_like(data.weight, frequencies)
         self.largest = float(weight.max())
-        self.resolution = _ROUNDING * predictions.inverse_effective_size
-        square = predictions.square
+        self.resolution = _SINGLE_SUM_RTOL * data.inverse_effective_size
+        square = data.square
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.expected = self._zeros((n_classes, 2 * n_components))
         self.n_sums = math.prod(self.expected.shape)
@@ -144,7 +144,9 @@ class FourierKernelError(Statistic):
         return zeros_on(self.frequencies, shape, self.frequencies.dtype)
 
     def _blocks(self, n):
-        return row_blocks(n, max(self.expected.shape), fewest=_FEWEST, on=self.frequencies)
+        return row_blocks(
+            n, max(self.expected.shape), fewest=_MIN_PRODUCT_ROWS, on=self.frequencies
+        )
 
     def _matrix(self, rows):
         """The probabilities of all classes of some samples, in double precision."""
@@ -240,13 +242,13 @@ class FourierKernelError(Statistic):
 
 
 def make_kernel_error(
-    predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
+    data, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
 ) -> Statistic:
     """The squared kernel error as a function of the labels: exact, or by random features."""
     estimator, block_size = options["estimator"], options.pop("block_size", None)
-    check_enough_for_estimator(predictions, estimator, block_size)
+    check_enough_for_estimator(data, estimator, block_size)
     if method == "exact":
-        return SquaredKernelError(predictions, block_size=block_size, **options)
+        return SquaredKernelError(data, block_size=block_size, **options)
     check_fourier(method, options["kernel"], estimator)
     seed = check_random_state(random_state).randint(2**31 - 1)
-    return FourierKernelError(predictions, n_components=n_components, seed=seed, **options)
+    return FourierKernelError(data, n_components=n_components, seed=seed, **options)

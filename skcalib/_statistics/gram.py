@@ -8,7 +8,7 @@ from array_api_compat import array_namespace, device
 
 from .._inputs.warnings import warn_if_slow
 from .._numerics.array_api import Array, arange_like, column_dots, doubles, row_dots, to_numpy
-from .kernels import SMALLEST_BANDWIDTH, Kernel, KernelFamily
+from .kernels import MIN_KERNEL_BANDWIDTH, Kernel, KernelFamily
 
 # Rows and columns of a tile, whose kernel values take half a megabyte. A GPU needs more at once,
 # and so do kernels whose values are matrices, as few pairs at a time take long.
@@ -187,7 +187,7 @@ def random_frequencies(
         direction = generator.standard_normal(shape)
         if not family.is_gaussian:  # the Cauchy distribution in d dimensions
             direction /= np.abs(generator.standard_normal((shape[0], 1)))
-    return direction * (family.scale / max(bandwidth, SMALLEST_BANDWIDTH))
+    return direction * (family.scale / max(bandwidth, MIN_KERNEL_BANDWIDTH))
 
 
 def pivoted_cholesky(

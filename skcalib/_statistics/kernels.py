@@ -18,10 +18,10 @@ Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # The least bandwidth that is used. The squared reciprocal of a smaller one overflows, and distinct
 # probabilities are as good as infinitely far apart anyway.
-SMALLEST_BANDWIDTH = 1e-150
+MIN_KERNEL_BANDWIDTH = 1e-150
 
 # Gaussian kernels are 0 from this many bandwidths on.
-_FARTHEST = 1e4
+_MAX_BANDWIDTHS_APART = 1e4
 
 # The largest number of points on which a kernel is tried.
 _TRIED = 100
@@ -54,31 +54,33 @@ KERNEL_CONSTRAINTS: dict = {
 
 def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) -> Array:
     """k of points (a, K) and (b, K), (a, b), on the namespace of the arrays."""
-    distance = distances(s, t, family.metric) * (family.scale / max(bandwidth, SMALLEST_BANDWIDTH))
+    distance = distances(s, t, family.metric) * (
+        family.scale / max(bandwidth, MIN_KERNEL_BANDWIDTH)
+    )
     xp = array_namespace(distance)
     if family.is_gaussian:  # squares that overflow would have derivatives that are NaN
-        distance = xp.clip(distance, None, _FARTHEST) ** 2 / 2
+        distance = xp.clip(distance, None, _MAX_BANDWIDTHS_APART) ** 2 / 2
     return xp.exp(-distance)
 
 
-def kernel_function(predictions, kernel, bandwidth, *, may_be_matrices=False):
+def kernel_function(data, kernel, bandwidth, *, may_be_matrices=False):
     """The kernel as a function of rows of probabilities."""
     if callable(kernel):
-        return check_kernel(kernel, predictions.matrix, may_be_matrices=may_be_matrices)
-    bandwidth = resolve_bandwidth(predictions, kernel, bandwidth)
+        return check_kernel(kernel, data.matrix, may_be_matrices=may_be_matrices)
+    bandwidth = resolve_bandwidth(data, kernel, bandwidth)
     return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
 
 
-def resolve_bandwidth(predictions, kernel, bandwidth):
+def resolve_bandwidth(data, kernel, bandwidth):
     """The number that "median" stands for, given these predictions."""
     if callable(kernel):
         return bandwidth
     if bandwidth != "median":
         return float(bandwidth)  # no number of NumPy meets arrays of other packages
     family = KERNELS[kernel]
-    scale = family.per_probability if predictions.is_binary else family.scale
-    points, weight = to_numpy(predictions.proba), to_numpy(predictions.weight)
-    return median_bandwidth(points, weight, family.metric, scale, predictions.square)
+    scale = family.per_probability if data.is_binary else family.scale
+    points, weight = to_numpy(data.proba), to_numpy(data.weight)
+    return median_bandwidth(points, weight, family.metric, scale, data.square)
 
 
 def median_bandwidth(

@@ -37,8 +37,8 @@ _RESOLUTION = 1e-9
 
 # Features per sample that are still faster than pairs: of normal forecasts, and of ensembles or
 # nodes with many members.
-MOST_FEATURES = 300
-_MANY_FEATURES = 4000
+MAX_FEATURES = 300
+_MAX_FEATURES_OF_MEMBERS = 4000
 
 # A draw may need twice the number of features of the observed outcomes, and this many more.
 _MORE_FEATURES = 64
@@ -121,12 +121,12 @@ class MatchingError(Statistic):
             return None
         waves: Features
         if matching_options.is_of_pits:
-            waves, most = UniformWaves(*shared, self.bandwidth), _MANY_FEATURES
+            waves, most = UniformWaves(*shared, self.bandwidth), _MAX_FEATURES_OF_MEMBERS
         else:
             waves = OutcomeWaves(*shared, is_rough=matching_options.method == "fourier")
             components = waves.components
             is_simple = components is not None and components.location.shape[1] == 1
-            most = MOST_FEATURES if is_simple else _MANY_FEATURES
+            most = MAX_FEATURES if is_simple else _MAX_FEATURES_OF_MEMBERS
         observed = self.observed[None]
         waves.size = waves.counts(observed, self._bandwidths(observed))[1]
         return waves if waves.size <= most else None

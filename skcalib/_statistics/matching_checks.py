@@ -8,9 +8,9 @@ import numpy as np
 
 from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import Count, Interval, StrOptions
-from ..forecasts._base import LARGEST
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._decisions import DecisionLoss, as_loss
-from .kernels import KERNELS, SMALLEST_BANDWIDTH, check_kernel
+from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH, check_kernel
 from .squared_error import check_enough_for_estimator
 
 # Forms that compare PITs with the uniform distribution.
@@ -31,7 +31,10 @@ _NEED_LOSS = {"tanh", "loss"}
 _WITHOUT_BANDWIDTH = {"energy", "moments", "thresholds", "loss"}
 
 # Squares of smaller bandwidths vanish.
-_BANDWIDTH: list = [StrOptions({"median"}), Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]
+_BANDWIDTH: list = [
+    StrOptions({"median"}),
+    Interval(Real, MIN_KERNEL_BANDWIDTH, None, closed="left"),
+]
 
 MATCHING_CONSTRAINTS: dict = {
     "kernel": [StrOptions({"rbf", "laplacian", "energy", *FEATURE_KERNELS}), callable],
@@ -46,8 +49,8 @@ MATCHING_CONSTRAINTS: dict = {
 }
 
 # Terms of the features of larger outcomes have squares that overflow.
-_LARGEST_FEATURE = 1e70
-_LARGEST_OF_MOMENTS = 1e35
+_MAX_FEATURE = 1e70
+_MAX_OF_MOMENTS = 1e35
 
 # The standard deviation of a forecast divided by the bandwidth of "tanh".
 _WIDEST = 1e150
@@ -210,11 +213,11 @@ def check_condition(calibration: str, given: Any) -> None:
 def _check_of_forecasts(data, options):
     kernel, bandwidth = options.kernel, options.bandwidth
     if not options.is_of_pits:
-        most = _LARGEST_OF_MOMENTS if kernel == "moments" else LARGEST
+        most = _MAX_OF_MOMENTS if kernel == "moments" else MAX_NUMBER
         largest = np.abs(check_numbers(data.value, "y_true", most=most)).max()
-        if 0 < largest < 1 / LARGEST:
+        if 0 < largest < 1 / MAX_NUMBER:
             raise ValueError(
-                f"y_true must reach {1 / LARGEST:g} in absolute value, so that distances can be "
+                f"y_true must reach {1 / MAX_NUMBER:g} in absolute value, so that distances can be "
                 f"squared; found at most {largest:g}. Measure outcomes and forecasts in a smaller "
                 "unit."
             )
@@ -271,11 +274,11 @@ def _check_decision_kernel(data, options):
 def check_moments(mean, std):
     """Refuse means and standard deviations whose squares overflow."""
     for name, values in (("means", mean), ("standard deviations", std)):
-        if not (np.abs(values) <= _LARGEST_OF_MOMENTS).all():  # NaN too
-            row = int(np.argmin(np.abs(values) <= _LARGEST_OF_MOMENTS))
+        if not (np.abs(values) <= _MAX_OF_MOMENTS).all():  # NaN too
+            row = int(np.argmin(np.abs(values) <= _MAX_OF_MOMENTS))
             raise ValueError(
                 f"kernel='moments' needs forecasts whose {name} are finite and at most "
-                f"{_LARGEST_OF_MOMENTS:g}; found {values[row]:g} in row {row}. Use "
+                f"{_MAX_OF_MOMENTS:g}; found {values[row]:g} in row {row}. Use "
                 "kernel='thresholds'."
             )
 
@@ -283,9 +286,9 @@ def check_moments(mean, std):
 def check_size_of_losses(losses):
     """Refuse losses whose products overflow when squared."""
     largest = np.abs(losses).max()
-    if largest > _LARGEST_FEATURE:
+    if largest > _MAX_FEATURE:
         raise ValueError(
-            f"loss must be at most {_LARGEST_FEATURE:g} in absolute value, so that products can be "
+            f"loss must be at most {_MAX_FEATURE:g} in absolute value, so that products can be "
             f"squared; found {largest:g}. Measure it in a larger unit."
         )
 

@@ -44,7 +44,7 @@ _ROWS = 2**11
 # Between these places, times the scale, tanh rises. With nodes on each piece its mean is right to
 # 1e-13, where those from its middle to infinity miss it by up to 1e-7.
 _ENDS = np.array([-8.0, 0.0, 8.0])
-_LARGEST_SCALE = 1e300
+_MAX_SCALE = 1e300
 
 
 class Features:
@@ -316,7 +316,7 @@ def _mean_steps_of(forecast, thresholds, scale):
             steps = smoothed_tanh(threshold, scale, location[is_normal], variance[is_normal])
         row[is_normal] = np.einsum("nc,nc->n", weight[is_normal], steps)
         if not is_normal.all():
-            ends = threshold + min(scale, _LARGEST_SCALE) * _ENDS
+            ends = threshold + min(scale, _MAX_SCALE) * _ENDS
             step = DecisionLoss(partial(_column, threshold, scale), breakpoints=ends)
             row[~is_normal] = step.expected_losses(forecast[~is_normal])[:, 0]
     return mean

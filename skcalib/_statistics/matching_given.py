@@ -23,11 +23,11 @@ from .matching_checks import MatchingOptions
 
 # A kernel matrix is replaced by the products of at most this many features per sample, if the
 # weighted trace of the rest is at most the tolerance; the trace of the whole is 1.
-_MOST_FEATURES = 256
+_MAX_CONDITION_FEATURES = 256
 _TOLERANCE = 1e-12
 
 # Points in more dimensions need more features than that.
-_FEW_DIMENSIONS = 3
+_MAX_DIMENSIONS = 3
 
 # Features of this many entries are held at once (128 MB).
 _HELD = 2**24
@@ -40,16 +40,16 @@ LEVELS = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
 _POOLED = 2**20
 
 # A column of points is constant if it varies by less than this share of its largest entry.
-_ROUNDING = 1e-12
+_CONSTANT_COLUMN_RTOL = 1e-12
 
 # Features of residuals of this many entries are computed at once (4 MB).
 _ENTRIES = 2**19
 
 # Fewer rows at once are not faster.
-_LEAST_ROWS = 64
+_MIN_BLOCK_ROWS = 64
 
 # Up to this many samples the threshold kernel is evaluated for pairs.
-_FEW = 2000
+_MAX_THRESHOLD_PAIRS = 2000
 
 Rows = Callable[[slice], np.ndarray]
 
@@ -85,7 +85,7 @@ class ConditionKernel(NamedTuple):
             return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
         mass = compute_in_blocks(rows_of, len(self.points), n_numbers)
         diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal)
-        if self.is_of_thresholds and len(self.points) > _FEW:
+        if self.is_of_thresholds and len(self.points) > _MAX_THRESHOLD_PAIRS:
             total = np.sum(mass.sum(axis=2) ** 2, axis=1)
             distances = [
                 np.mean([distance_pair_sum(column, weights) for column in self.points.T])
@@ -116,7 +116,7 @@ def compute_in_blocks(rows_of: Rows, n: int, n_numbers: int) -> np.ndarray:
 
 
 def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
-    size = max(_LEAST_ROWS, _ENTRIES // n_numbers)
+    size = max(_MIN_BLOCK_ROWS, _ENTRIES // n_numbers)
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
@@ -214,8 +214,8 @@ def point_kernel(
     family = KERNELS[kernel]
     function = partial(kernel_values, family=family, bandwidth=bandwidth)
     given = ConditionKernel(points, function, np.ones(len(points)))
-    most = min(_MOST_FEATURES, len(points) // 2)
-    has_few = family.is_gaussian and points.shape[1] <= _FEW_DIMENSIONS
+    most = min(_MAX_CONDITION_FEATURES, len(points) // 2)
+    has_few = family.is_gaussian and points.shape[1] <= _MAX_DIMENSIONS
     if not has_few or len(points) * most > _HELD:
         return given
     features, error = pivoted_cholesky(function, points, given.diagonal, weight, most, _TOLERANCE)
@@ -266,7 +266,7 @@ def standardization(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray,
     """The means of the columns, and their standard deviations; infinite if they are constant."""
     centre = weight @ points
     spread = root_mean_square(weight[:, None], points - centre, axis=0)
-    varies = spread > _ROUNDING * np.abs(points).max(axis=0)
+    varies = spread > _CONSTANT_COLUMN_RTOL * np.abs(points).max(axis=0)
     return centre, np.where(varies, spread, np.inf)
 
 

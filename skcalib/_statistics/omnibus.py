@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._numerics.laplace import laplace_pair_sum
-from .base import TIE, Statistic
+from .base import TIE_RTOL, Statistic
 from .fourier_error import make_kernel_error
-from .kernels import KERNELS, SMALLEST_BANDWIDTH, resolve_bandwidth
+from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH, resolve_bandwidth
 from .residuals import (
     BinnedResiduals,
     ClasswiseScoreTest,
@@ -23,7 +23,7 @@ from .squared_error import SquaredKernelError
 _MULTIPLICATIONS = 2e11
 
 # Cells into which many predictions are pooled for the kernel error.
-_MOST_CELLS = 4096
+_MAX_CELLS = 4096
 
 # Random frequencies of the kernel error where it would take longer.
 _N_COMPONENTS = 32
@@ -43,7 +43,7 @@ class Omnibus(Statistic):
     # of the components: the kernel error seldom speaks alone
     weights: Sequence[float] = (0.5, 1.0, 1.0, 1.0)
 
-    def __init__(self, data: Predictions, kernel_error: Statistic, kernel_method: str) -> None:
+    def __init__(self, data: ClassData, kernel_error: Statistic, kernel_method: str) -> None:
         self.data, self.kernel_error, self.kernel_method = data, kernel_error, kernel_method
         self.components = {
             "skce": kernel_error,
@@ -59,7 +59,7 @@ class Omnibus(Statistic):
     def numbers_per_draw(self) -> int:
         return self.kernel_error.numbers_per_draw  # the other components hold fewer
 
-    def on(self, data: Predictions) -> "Omnibus":
+    def on(self, data: ClassData) -> "Omnibus":
         return Omnibus(data, self.kernel_error.on(data), self.kernel_method)
 
     def __call__(self, labels):
@@ -121,12 +121,12 @@ class SeveralBandwidths(Omnibus):
         held = [component.numbers_per_draw for component in self.components.values()]
         return sum(held) if self.adds_up else max(held)
 
-    def on(self, data: Predictions) -> "SeveralBandwidths":
+    def on(self, data: ClassData) -> "SeveralBandwidths":
         errors = {name: error.on(data) for name, error in self.components.items()}
         return SeveralBandwidths(errors, self.kernel_method)
 
 
-def several_bandwidths(data: Predictions, options: dict[str, Any]) -> SeveralBandwidths:
+def several_bandwidths(data: ClassData, options: dict[str, Any]) -> SeveralBandwidths:
     """The squared kernel errors with the median distance as bandwidth, and shares of it."""
     median = resolve_bandwidth(data, options["kernel"], "median")
     errors = {
@@ -144,7 +144,7 @@ def pooled_p_values(values, is_signed, resolution=0.0):
     0 except for the largest value and, for what has a sign, the smallest.
     """
     is_finite, ordered, n = np.isfinite(values), np.sort(values), len(values)
-    slack = max(TIE * np.abs(values).max(where=is_finite, initial=0.0), resolution)
+    slack = max(TIE_RTOL * np.abs(values).max(where=is_finite, initial=0.0), resolution)
     p_values = (n - np.searchsorted(ordered, values - slack, side="left")) / n
     # infinite values are ties, and NaN exceeds no slack
     with np.errstate(invalid="ignore", over="ignore"):
@@ -165,11 +165,11 @@ class PooledKernelError(ResidualStatistic):
     cells of equal mass.
     """
 
-    def __init__(self, data: Predictions, *, kernel: Any, bandwidth: float | str) -> None:
+    def __init__(self, data: ClassData, *, kernel: Any, bandwidth: float | str) -> None:
         resolved = resolve_bandwidth(data, kernel, bandwidth)
         super().__init__(data, kernel=kernel, bandwidth=resolved)
-        self.length = max(resolved, SMALLEST_BANDWIDTH) / KERNELS[kernel].per_probability
-        self.cells = BinnedResiduals(data.proba, data.weight, data.squares, data.label, _MOST_CELLS)
+        self.length = max(resolved, MIN_KERNEL_BANDWIDTH) / KERNELS[kernel].per_probability
+        self.cells = BinnedResiduals(data.proba, data.weight, data.squares, data.label, _MAX_CELLS)
         self.points = self.cells.expected / self.cells.mass
 
     def __call__(self, labels):
@@ -185,7 +185,7 @@ class PooledKernelError(ResidualStatistic):
 
 
 def omnibus(
-    data: Predictions,
+    data: ClassData,
     *,
     n_resamples: int = 999,
     seed: Callable[[], int] = int,
@@ -209,7 +209,7 @@ def omnibus(
     }
     is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
-    if is_fast and n > _MOST_CELLS:
+    if is_fast and n > _MAX_CELLS:
         error, method = (
             PooledKernelError(data, kernel=kernel, bandwidth=bandwidth),
             "pool_label_weights",

@@ -18,7 +18,7 @@ from .omnibus import Omnibus
 # shape, which of exchangeable members is mostly chance. Those that vary by less than this share of
 # the first one are rounding.
 _N_PROPERTIES, _OF_MEMBERS = 3, 2
-_ROUNDING = 1e-6
+_SINGULAR_VALUE_RTOL = 1e-6
 
 
 class BiasAndSpread(Statistic):
@@ -103,7 +103,9 @@ def quantile_components(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
     points = forecast._wasserstein_points()
     root = np.sqrt(weight)[:, None]
     left, size, _ = np.linalg.svd(root * (points - weight @ points), full_matrices=False)
-    varies = size > _ROUNDING * np.maximum(size[0], np.abs(points).max() * _ROUNDING)
+    varies = size > _SINGULAR_VALUE_RTOL * np.maximum(
+        size[0], np.abs(points).max() * _SINGULAR_VALUE_RTOL
+    )
     return (left / root)[:, varies]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import chdtrc, log_ndtr
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._numerics.array_api import take_labels
 from .._numerics.logits import log_odds, row_blocks
 from .._numerics.sorting import quantile_bins
@@ -25,13 +25,13 @@ _MOSTLY_CERTAIN = 0.9
 
 
 # The most groups of similar predictions that are looked at.
-_MOST_GROUPS = 1024
+_MAX_GAP_GROUPS = 1024
 
 # The most neighbouring groups that are merged.
 _WIDEST = 3
 
 # Tails of sums of squared gaps that are smaller are not told apart.
-_SMALLEST = np.finfo(np.float64).tiny
+_MIN_TAIL = np.finfo(np.float64).tiny
 
 
 class ResidualStatistic(Statistic):
@@ -44,7 +44,7 @@ class ResidualStatistic(Statistic):
     takes_counts = True
     takes_signs = True
 
-    def __init__(self, data: Predictions, **options: Any) -> None:
+    def __init__(self, data: ClassData, **options: Any) -> None:
         self.data, self.options = data, options
         self.adds_up = not data.is_binary
         if data.is_binary:
@@ -66,7 +66,7 @@ class ScoreExcess(ResidualStatistic):
     is_signed = True
     n_sums = 1
 
-    def __init__(self, data: Predictions, score: str) -> None:
+    def __init__(self, data: ClassData, score: str) -> None:
         super().__init__(data, score=score)
         self.score = score
         if data.is_binary:
@@ -129,7 +129,7 @@ class ClasswiseScoreTest(ResidualStatistic):
     single label is no evidence; so the variances are increased by that of one label.
     """
 
-    def __init__(self, data: Predictions) -> None:
+    def __init__(self, data: ClassData) -> None:
         super().__init__(data)
         self.n_columns = 1 if data.is_binary else data.proba.shape[1]
         self.n_sums = 2 * self.n_columns
@@ -298,14 +298,14 @@ class MultiResolutionGaps(ResidualStatistic):
     the second.
     """
 
-    def __init__(self, data: Predictions) -> None:
+    def __init__(self, data: ClassData) -> None:
         super().__init__(data)
         proba, hit = data.proba, data.label
         if not data.is_binary:
             self.top = np.argmax(proba, axis=1)
             proba, hit = proba.max(axis=1).astype(np.float64), data.label == self.top
         n_effective = 1 / data.inverse_effective_size
-        self.n_groups = min(2 ** round(np.log2(n_effective) / 2), _MOST_GROUPS)
+        self.n_groups = min(2 ** round(np.log2(n_effective) / 2), _MAX_GAP_GROUPS)
         self.cells = BinnedResiduals(proba, data.weight, data.squares, hit, self.n_groups)
         self.n_sums = len(self.cells.start)
         self.one_label = data.inverse_effective_size / data.n_samples
@@ -342,7 +342,7 @@ class MultiResolutionGaps(ResidualStatistic):
                 gap_square = merged**2 / (merged_variance + self.one_label)
                 peak = np.maximum(peak, gap_square.max(axis=1))
             tail = chdtrc(n_filled, squares.sum(axis=1))
-            largest = np.maximum(largest, -np.log(np.maximum(tail, _SMALLEST)))
+            largest = np.maximum(largest, -np.log(np.maximum(tail, _MIN_TAIL)))
             largest = np.maximum(largest, -log_ndtr(-np.sqrt(peak)) - np.log(2 * n_filled))
             if n_groups == 1:
                 return largest
@@ -351,7 +351,7 @@ class MultiResolutionGaps(ResidualStatistic):
             variance = variance.reshape(n_groups, 2).sum(axis=1)
 
 
-def iter_cache_blocks(labels: np.ndarray, data: Predictions, fewest: int = 1) -> Iterator[slice]:
+def iter_cache_blocks(labels: np.ndarray, data: ClassData, fewest: int = 1) -> Iterator[slice]:
     """Slices of the samples of labels (m, R) whose probabilities and labels stay in the cache."""
     n_samples, n_draws = labels.shape
     return row_blocks(n_samples, max(n_draws, data.proba.shape[1]), fewest=fewest)

@@ -16,7 +16,7 @@ from .base import Statistic
 from .gram import gram_block_sums, gram_own_terms, gram_pair_sum
 from .kernels import (
     KERNELS,
-    SMALLEST_BANDWIDTH,
+    MIN_KERNEL_BANDWIDTH,
     check_finite_kernel,
     check_semidefinite,
     kernel_function,
@@ -24,13 +24,13 @@ from .kernels import (
 )
 
 # Kernel values in single precision are wrong by less than this share.
-_ROUNDING = 1e-6
+_SINGLE_KERNEL_RTOL = 1e-6
 
-_LARGEST_ENTRY = 1e150  # of a class kernel
+_MAX_KERNEL_ENTRY = 1e150  # of a class kernel
 
 # Where rows stand for several samples, the weight of all pairs is a difference of rounded sums, of
 # which less than this may be rounding alone.
-_LOST = 1e-9
+_PAIR_WEIGHT_RTOL = 1e-9
 
 CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
 
@@ -58,7 +58,7 @@ class SquaredKernelError(Statistic):
 
     def __init__(
         self,
-        predictions,
+        data,
         *,
         kernel="total-variation",
         bandwidth="median",
@@ -66,22 +66,22 @@ class SquaredKernelError(Statistic):
         estimator="unbiased",
         block_size=None,
     ):
-        if predictions.is_binary or callable(kernel) or estimator not in ("unbiased", "biased"):
-            predictions = predictions.to_numpy()  # sorted, of a user's function, or cheap
-        self.data = predictions
+        if data.is_binary or callable(kernel) or estimator not in ("unbiased", "biased"):
+            data = data.to_numpy()  # sorted, of a user's function, or cheap
+        self.data = data
         self.estimator = estimator
-        weight = to_numpy(predictions.weight)
+        weight = to_numpy(data.weight)
         most = block_size or max(2, math.isqrt(len(weight)))
         self.block_size: Any = {"linear": 2, "block": most}.get(estimator)  # None: all pairs
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
         self.depends_on_order = self.block_size is not None
-        self.square = square = predictions.square  # of the samples that a row stands for
+        self.square = square = data.square  # of the samples that a row stands for
         # of each block, if there are blocks
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
-        self.root = None if class_kernel is None else _root(class_kernel, predictions)
-        bandwidth = resolve_bandwidth(predictions, kernel, bandwidth)
+        self.root = None if class_kernel is None else _root(class_kernel, data)
+        bandwidth = resolve_bandwidth(data, kernel, bandwidth)
         self.options = {
             "kernel": kernel,
             "bandwidth": bandwidth,
@@ -90,16 +90,16 @@ class SquaredKernelError(Statistic):
             "block_size": block_size,
         }
         self.uses_sorted_algorithm = (
-            predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
+            data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )
         self.takes_counts = self.uses_sorted_algorithm and not self.depends_on_order
         if self.uses_sorted_algorithm:
-            bandwidth = max(bandwidth, SMALLEST_BANDWIDTH)
+            bandwidth = max(bandwidth, MIN_KERNEL_BANDWIDTH)
             self.length = bandwidth / KERNELS[kernel].per_probability
-            is_sorted = (predictions.proba[1:] >= predictions.proba[:-1]).all()
-            self.order = slice(None) if is_sorted else np.argsort(predictions.proba)
-            self.ordered_proba = predictions.proba[self.order]
-            self.ordered_weight = predictions.weight[self.order]
+            is_sorted = (data.proba[1:] >= data.proba[:-1]).all()
+            self.order = slice(None) if is_sorted else np.argsort(data.proba)
+            self.ordered_proba = data.proba[self.order]
+            self.ordered_weight = data.weight[self.order]
             # the residual vector is (y − p) (−1, 1): |L (−1, 1)|² is a factor of every term
             direction = np.array([-1.0, 1.0])
             self.scale = np.sum((direction if self.root is None else direction @ self.root) ** 2)
@@ -165,9 +165,9 @@ class SquaredKernelError(Statistic):
         """The kernel k, points and masses with w_i w_j h_ij = ⟨mass_i, k(point_i, point_j) mass_j⟩,
         of the labels that were observed.
         """
-        predictions = self.data
-        mass = self.weighted_residuals(predictions.label[None])[:, 0]
-        return self.kernel, predictions.matrix, mass
+        data = self.data
+        mass = self.weighted_residuals(data.label[None])[:, 0]
+        return self.kernel, data.matrix, mass
 
     def weighted_residuals(self, labels):
         """w_i L r_i for R label vectors (R, n): (n, R, K)."""
@@ -215,9 +215,9 @@ def largest_term(class_kernel, n_classes):
     return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))
 
 
-def _root(class_kernel, predictions):
+def _root(class_kernel, data):
     """L with L Lᵀ = M, for the class kernel M in the order of the classes."""
-    matrix = check_class_kernel(class_kernel, len(predictions.classes))
+    matrix = check_class_kernel(class_kernel, len(data.classes))
     eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
     return vector * np.sqrt(np.maximum(eigenvalue, 0))
 
@@ -233,10 +233,14 @@ def check_class_kernel(class_kernel, n_classes):
         )
     matrix = matrix.astype(np.float64, copy=False)
     largest = np.abs(matrix).max()
-    if largest > 0 and not 1 / _LARGEST_ENTRY <= largest <= _LARGEST_ENTRY and np.isfinite(largest):
+    if (
+        largest > 0
+        and not 1 / _MAX_KERNEL_ENTRY <= largest <= _MAX_KERNEL_ENTRY
+        and np.isfinite(largest)
+    ):
         raise ValueError(
-            f"The largest entry of class_kernel must lie between {1 / _LARGEST_ENTRY:.0e} and "
-            f"{_LARGEST_ENTRY:.0e}, so that squares neither underflow nor overflow; found "
+            f"The largest entry of class_kernel must lie between {1 / _MAX_KERNEL_ENTRY:.0e} and "
+            f"{_MAX_KERNEL_ENTRY:.0e}, so that squares neither underflow nor overflow; found "
             f"{largest:.3g}. Divide the matrix by it: the error is divided by the same number."
         )
     centred = matrix - matrix.mean(axis=0)
@@ -250,22 +254,22 @@ def check_class_kernel(class_kernel, n_classes):
 
 def check_not_negative(values, largest):
     """Biased estimates are squared norms, and at most `largest`, if the kernel is semi-definite."""
-    if (values < -_ROUNDING * largest).any():
+    if (values < -_SINGLE_KERNEL_RTOL * largest).any():
         raise ValueError(
             "kernel must be positive semi-definite, so that biased estimates are at least 0; found "
             f"{values.min():.3g}. Choose another one."
         )
 
 
-def check_enough_for_estimator(predictions, estimator, block_size=None):
+def check_enough_for_estimator(data, estimator, block_size=None):
     """All estimates but the biased one average over pairs of different samples."""
-    n = predictions.n_samples
+    n = data.n_samples
     if estimator != "biased" and n < 2:
         raise ValueError(
             f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
             "estimator='biased'."
         )
-    if estimator == "unbiased" and has_negligible_pairs(predictions):
+    if estimator == "unbiased" and has_negligible_pairs(data):
         raise ValueError(
             "estimator='unbiased' of a CalibrationState needs weights that are comparable, as it "
             "keeps their sums only; found one sample with almost all weight. Use "
@@ -278,6 +282,6 @@ def check_enough_for_estimator(predictions, estimator, block_size=None):
         )
 
 
-def has_negligible_pairs(predictions):
+def has_negligible_pairs(data):
     """True if the weight of all pairs is lost in the rounding of sums of weights and squares."""
-    return predictions.square is not None and predictions.inverse_effective_size > 1 - _LOST
+    return data.square is not None and data.inverse_effective_size > 1 - _PAIR_WEIGHT_RTOL

@@ -5,11 +5,10 @@ from ._decisions import DecisionDisplay
 from ._local_calibration import LocalCalibrationDisplay
 from ._pit import PITHistogramDisplay, QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
-from ._reliability_curve import ReliabilityCurve
 from ._score_decomposition import ScoreDecompositionDisplay
 from ._simplex import SimplexDisplay
 from ._tests import NullDistributionDisplay, SequentialTestDisplay
-from ._witness import WitnessCurve, WitnessDisplay
+from ._witness import WitnessDisplay
 
 __all__ = [
     "ComparisonDisplay",
@@ -18,11 +17,9 @@ __all__ = [
     "NullDistributionDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",
-    "ReliabilityCurve",
     "ReliabilityDisplay",
     "ScoreDecompositionDisplay",
     "SequentialTestDisplay",
     "SimplexDisplay",
-    "WitnessCurve",
     "WitnessDisplay",
 ]

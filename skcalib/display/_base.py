@@ -20,7 +20,7 @@ from .._inputs.scikit_learn import (
     check_matplotlib_support,
     validate_params,
 )
-from ..forecasts import forecast_of
+from ..forecasts import get_forecast
 from ..forecasts._estimators import has_forecast
 
 # Constraints of the options that several displays have.
@@ -77,8 +77,8 @@ class Display:
         ----------
         estimator : estimator
             A fitted classifier with `predict_proba` where the display takes probabilities, and a
-            regressor in which :func:`skcalib.forecasts.forecast_of` finds a forecast where it takes
-            forecasts.
+            regressor in which :func:`skcalib.forecasts.get_forecast` finds a forecast where it
+            takes forecasts.
 
         X : array-like of shape (n_samples, n_features)
             Features of data that the estimator was not fitted on.
@@ -148,7 +148,7 @@ def response_of(
         check_is_fitted(estimator)
     if takes_classes and hasattr(estimator, "classes_"):
         return estimator.predict_proba(X), {"labels": estimator.classes_}
-    return forecast_of(estimator, X), {}
+    return get_forecast(estimator, X), {}
 
 
 def check_models(models: Any, argument: str, *, least: int = 1, name: str | None = None) -> None:

@@ -124,7 +124,7 @@ class ComparisonDisplay(Display):
         ----------
         estimators : dict of str to estimator
             Fitted classifiers of the same classes with `predict_proba`, or regressors in which
-            :func:`skcalib.forecasts.forecast_of` finds a forecast, by their names.
+            :func:`skcalib.forecasts.get_forecast` finds a forecast, by their names.
 
         X : array-like of shape (n_samples, n_features)
             Features of data that the estimators were not fitted on.

@@ -297,7 +297,7 @@ def _two_classes(data, decision: DecisionLoss):
                 "whether the outcome exceeds c; found a callable. Pass kind='actions'."
             )
         decision.check_is_of_numbers()
-        return data.forecast.at_threshold(decision.loss), data.value > decision.loss
+        return data.forecast.sf(decision.loss), data.value > decision.loss
     if not data.is_binary:
         raise ValueError(
             f"kind must be 'actions' for more than two classes; found {len(data.classes)} classes. "

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._inputs.by import check_by
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from ._base import (
     Display,
     axes_of,
@@ -28,14 +28,14 @@ DIAGONAL = "calibrated"
 CURVE = "curve of a model"
 
 # Panels in a row, and the size of a panel, in inches.
-_MOST_COLUMNS = 4
+_MAX_COLUMNS = 4
 _WIDTH, _HEIGHT = 2.3, 3.0
 
 # Width of a letter, in units of the font size.
 _LETTER = 0.55
 
 # Names of panels that are not shown, in the note below.
-_MOST_NAMES = 20
+_MAX_NAMES = 20
 
 # Room for the handle of a legend, in letters.
 _HANDLE = 8
@@ -48,33 +48,33 @@ _SHORT = 22
 class Problem:
     """Predictions of two classes, and what a figure calls them."""
 
-    predictions: Predictions
+    predictions: ClassData
     names: tuple[str, str]  # of what is predicted, and of the rest
     x_label: str
     title: str | None = None
 
 
 def problems_of(
-    predictions: Predictions, multi_class: str, by: Any, n_samples: int, sample_weight: Any
+    data: ClassData, multi_class: str, by: Any, n_samples: int, sample_weight: Any
 ) -> list[Problem]:
     """One problem, or one for each class or subgroup that has samples."""
     if by is not None:
         subgroups = check_by(by, n_samples, sample_weight)
-        if not predictions.is_binary and multi_class != "confidence":
+        if not data.is_binary and multi_class != "confidence":
             raise ValueError(
                 f"by must be None with multi_class={multi_class!r}: the grid shows either "
                 f"subgroups or classes; found {len(subgroups.labels)} subgroups and "
-                f"{len(predictions.classes)} classes. Pass multi_class='confidence', or the "
+                f"{len(data.classes)} classes. Pass multi_class='confidence', or the "
                 "samples of one subgroup."
             )
         titled_rows = zip(subgroups.titles, subgroups.rows(), strict=True)
-        return [_whole(predictions.take(rows), title) for title, rows in titled_rows]
-    if predictions.is_binary or multi_class == "confidence":
-        return [_whole(predictions)]
+        return [_whole(data.take(rows), title) for title, rows in titled_rows]
+    if data.is_binary or multi_class == "confidence":
+        return [_whole(data)]
     is_top = multi_class == "top-label"
-    of_classes = predictions.iter_top_label() if is_top else predictions.iter_one_vs_rest()
+    of_classes = data.iter_top_label() if is_top else data.iter_one_vs_rest()
     problems = []
-    for name, (_, problem) in zip(predictions.classes.tolist(), of_classes, strict=True):
+    for name, (_, problem) in zip(data.classes.tolist(), of_classes, strict=True):
         if problem is not None:
             names = ("right", "wrong") if is_top else (f"{name}", "others")
             x_label = "confidence if predicted" if is_top else "predicted probability"
@@ -82,11 +82,11 @@ def problems_of(
     return problems
 
 
-def _whole(predictions: Predictions, title: str | None = None) -> Problem:
-    if predictions.is_binary:
-        other, event = map(str, predictions.classes.tolist())
-        return Problem(predictions, (event, other), f"predicted probability of {event}", title)
-    return Problem(predictions.confidence(), ("right", "wrong"), "confidence", title)
+def _whole(data: ClassData, title: str | None = None) -> Problem:
+    if data.is_binary:
+        other, event = map(str, data.classes.tolist())
+        return Problem(data, (event, other), f"predicted probability of {event}", title)
+    return Problem(data.confidence(), ("right", "wrong"), "confidence", title)
 
 
 def choose_panels(
@@ -118,7 +118,7 @@ def panels(ax: Any, n: int, size: tuple[float, float], n_columns: int | None = N
     if n == 1:
         return np.array([axes_of(ax, size)])
     if n_columns is None:
-        n_columns = min(_MOST_COLUMNS, ceil(n**0.5))
+        n_columns = min(_MAX_COLUMNS, ceil(n**0.5))
         size = max(_WIDTH * n_columns, 4.5), _HEIGHT * ceil(n / n_columns) + 0.8
     if ax is None:
         import matplotlib.pyplot as plt
@@ -215,8 +215,8 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
     if not left_out:
         return ""
     names = [shorten(name, 30) for name in left_out]
-    if len(names) > _MOST_NAMES:
-        names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} more"]
+    if len(names) > _MAX_NAMES:
+        names = [*names[:_MAX_NAMES], f"and {len(names) - _MAX_NAMES} more"]
     errors = "error" if len(left_out) == 1 else "errors at most"
     return f"not shown: {', '.join(names)} ({errors} {max(left_out.values()):.3f})"
 

@@ -31,10 +31,10 @@ _ERROR = ALL_METRICS["quantile_calibration_error"]
 _LINE = "calibrated"
 
 # An ensemble with at most this many possible ranks has a bin for each.
-_MOST_RANKS = 25
+_MAX_RANKS = 25
 
 # Widths of bins that differ by less are equal.
-_ROUNDING = 1e-9
+_BIN_WIDTH_RTOL = 1e-9
 
 # Levels at which a curve is drawn.
 _GRID = np.arange(101) / 100
@@ -235,7 +235,7 @@ class PITHistogramDisplay(_PitDisplay):
                 data, edges[1:-1], n_resamples, random_state, is_uniform=is_uniform
             )
             # bars of different widths differ in how much they vary
-            has_equal_bins = np.ptp(np.diff(edges)) < _ROUNDING
+            has_equal_bins = np.ptp(np.diff(edges)) < _BIN_WIDTH_RTOL
             band = band_of(
                 _densities(null_cdf, edges),
                 np.ones(len(density)),
@@ -451,7 +451,7 @@ def _edges(data: ForecastData, n_bins: int | None) -> np.ndarray:
         n_bins = 10
         if data.forecast.is_exchangeable:
             n_ranks = data.forecast.components().location.shape[1] + 1
-            n_bins = n_ranks if n_ranks <= _MOST_RANKS else n_bins
+            n_bins = n_ranks if n_ranks <= _MAX_RANKS else n_bins
     return np.arange(n_bins + 1) / n_bins
 
 

@@ -313,11 +313,11 @@ class ReliabilityDisplay(CurvesDisplay):
         problems = []
         for model, proba in models.items():
             shown_as = "y_proba" if proba is y_proba else f"y_proba[{model!r}]"
-            predictions = check_predictions(
+            data = check_predictions(
                 y_true, proba, sample_weight, pos_label, labels, names=("y_true", shown_as)
             )
             n_samples = np.shape(y_true)[0]
-            problems.append(problems_of(predictions, multi_class, by, n_samples, sample_weight))
+            problems.append(problems_of(data, multi_class, by, n_samples, sample_weight))
         _check_same_panels(problems)
         make, curve_options = METHODS[method], {}
         if method == "binned":

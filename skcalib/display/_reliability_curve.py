@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.reliability import (
     binned_means,
@@ -26,7 +26,7 @@ from ._panels import Problem
 _BARS = 20
 
 # Smoothing by less cannot be seen.
-SMALLEST_BANDWIDTH = 1e-3
+MIN_CURVE_BANDWIDTH = 1e-3
 
 # A smoothed curve ends this many bandwidths away from the predictions.
 _REACH = 2.0
@@ -146,16 +146,16 @@ class CurveMethod(ABC):
     share: np.ndarray | None = None  # of bins
     ends: tuple[np.ndarray, np.ndarray] | None = None
 
-    def __init__(self, predictions: Predictions, error: float, scale: str) -> None:
-        self.predictions = predictions.take(np.argsort(predictions.proba, kind="stable"))
+    def __init__(self, data: ClassData, error: float, scale: str) -> None:
+        self.predictions = data.take(np.argsort(data.proba, kind="stable"))
         self.proba, self.weight = self.predictions.proba, self.predictions.weight
         self.label = self.predictions.label.astype(np.float64)
         self.error, self.scale = error, scale
 
     @classmethod
-    def error_of(cls, predictions: Predictions, **options: Any) -> float:
+    def error_of(cls, data: ClassData, **options: Any) -> float:
         """The value of the measure that belongs to the curve."""
-        return float(ALL_METRICS[cls.metric].measure(predictions, **options))
+        return float(ALL_METRICS[cls.metric].measure(data, **options))
 
     @abstractmethod
     def curve(self, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -207,8 +207,8 @@ class Isotonic(CurveMethod):
 
     metric, measure = "smooth_calibration_error", "smooth CE"
 
-    def __init__(self, predictions: Predictions, error: float, scale: str) -> None:
-        super().__init__(predictions, error, scale)
+    def __init__(self, data: ClassData, error: float, scale: str) -> None:
+        super().__init__(data, error, scale)
         self.points, self.level = np.unique(self.proba, return_inverse=True)
         self.positions = np.unique(np.clip(self.grid(_N_PLACES), self.proba[0], self.proba[-1]))
 
@@ -241,9 +241,9 @@ class Binned(CurveMethod):
     metric, measure = "expected_calibration_error", "ECE"
 
     def __init__(
-        self, predictions: Predictions, error: float, scale: str, *, n_bins: int, strategy: str
+        self, data: ClassData, error: float, scale: str, *, n_bins: int, strategy: str
     ) -> None:
-        super().__init__(predictions, error, scale)
+        super().__init__(data, error, scale)
         self.n_bars = n_bins if strategy == "uniform" and scale == "linear" else None
         self.bins, begin, end = bins_of(self.proba, self.weight, n_bins, strategy)
         self.ends = begin, end
@@ -280,10 +280,10 @@ class Smooth(CurveMethod):
     metric, measure = "smooth_expected_calibration_error", "smECE"
 
     def __init__(
-        self, predictions: Predictions, error: float, scale: str, *, bandwidth: float | None
+        self, data: ClassData, error: float, scale: str, *, bandwidth: float | None
     ) -> None:
-        super().__init__(predictions, error, scale)
-        self.bandwidth = max(error if bandwidth is None else bandwidth, SMALLEST_BANDWIDTH)
+        super().__init__(data, error, scale)
+        self.bandwidth = max(error if bandwidth is None else bandwidth, MIN_CURVE_BANDWIDTH)
         self.positions = np.union1d(self.grid(_N_PLACES), self.proba[[0, -1]])
         behind = np.searchsorted(self.proba, self.positions)
         neighbours = np.stack([np.maximum(behind - 1, 0), np.minimum(behind, len(self.proba) - 1)])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from ._base import LINES, MARKERS, draw_bars, inches_of, is_small, name_halves, strip_below
 from ._panels import CURVE, DIAGONAL, curves_on
 from ._reliability_curve import ReliabilityCurve
@@ -19,7 +19,7 @@ _MARGIN = 0.02
 _HEIGHT = 0.26
 
 # Every half of the strip has at least this share of its height.
-_LEAST_HALF = 0.4
+_MIN_HALF_HEIGHT = 0.4
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -108,7 +108,7 @@ def _scale_strip(strip):
     heights = np.concatenate([np.append(patch.get_data().values, 0) for patch in strip.patches])
     top, bottom = heights.max(), -heights.min()
     whole = top + bottom
-    top, bottom = max(top, _LEAST_HALF * whole), max(bottom, _LEAST_HALF * whole)
+    top, bottom = max(top, _MIN_HALF_HEIGHT * whole), max(bottom, _MIN_HALF_HEIGHT * whole)
     strip.set_ylim(-1.15 * bottom, 1.15 * top)
     reached = [(heights.max(), top), (heights.min(), bottom)]
     ticks = [
@@ -125,12 +125,12 @@ def _round_down(value):
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))
 
 
-def choose_scale(ax: Any, predictions: list[Predictions], n_panels: int) -> str:
+def choose_scale(ax: Any, data: list[ClassData], n_panels: int) -> str:
     """The scale of models already on the axes; else "logit" if most predictions are very sure."""
     for axes in np.ravel(np.array(ax, dtype=object)):
         if axes is not None and curves_on(axes):
             return _scale_of(axes)
-    sure = [axes.weight @ (np.minimum(axes.proba, 1 - axes.proba) <= _SURE) for axes in predictions]
+    sure = [axes.weight @ (np.minimum(axes.proba, 1 - axes.proba) <= _SURE) for axes in data]
     return "logit" if n_panels == 1 and np.mean(sure) > 0.5 else "linear"
 
 

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import RandomState, check_matplotlib_support
 from .._numerics.sorting import product_bins
 from ._base import (
@@ -26,12 +26,12 @@ from ._base import (
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
 
 # Distances that differ by less are equal.
-_ROUNDING = 1e-12
+_DISTANCE_ATOL = 1e-12
 
 _GREY = "0.6"
 
 # Area of the largest dot, in square points.
-_LARGEST = 60.0
+_MAX_DOT_AREA = 60.0
 
 # Width of the arrows, in inches.
 _WIDTH = 0.018
@@ -201,30 +201,30 @@ class SimplexDisplay(Display):
             The display, drawn.
         """
         check_matplotlib_support("SimplexDisplay")
-        predictions = check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=labels)
-        check_three_classes(predictions)
-        cells, n_cells = product_bins(predictions.doubles, n_bins)
-        share = np.bincount(cells, predictions.weight, n_cells)
-        sums = [np.bincount(cells, predictions.weight * p, n_cells) for p in predictions.proba.T]
+        data = check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=labels)
+        check_three_classes(data)
+        cells, n_cells = product_bins(data.doubles, n_bins)
+        share = np.bincount(cells, data.weight, n_cells)
+        sums = [np.bincount(cells, data.weight * p, n_cells) for p in data.proba.T]
         predicted = np.column_stack(sums) / share[:, None]
 
         def frequencies(label):
-            counts = np.bincount(3 * cells + label, predictions.weight, 3 * n_cells)
+            counts = np.bincount(3 * cells + label, data.weight, 3 * n_cells)
             return counts.reshape(n_cells, 3) / share[:, None]
 
-        observed = frequencies(predictions.label)
+        observed = frequencies(data.label)
         generator = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        distance = _distance(observed - predicted) - _ROUNDING
+        distance = _distance(observed - predicted) - _DISTANCE_ATOL
         n_as_far = np.zeros(n_cells)
         for _ in range(n_resamples):  # one by one, as all of them may not fit into memory
-            label = predictions.simulate_outcomes(generator, 1)[0]
+            label = data.simulate_outcomes(generator, 1)[0]
             n_as_far += _distance(frequencies(label) - predicted) >= distance
         return cls(
             predicted,
             observed,
             share,
             (1 + n_as_far) / (1 + n_resamples),
-            predictions.classes,
+            data.classes,
             n_bins=n_bins,
             confidence_level=confidence_level,
             name=name,
@@ -245,7 +245,9 @@ class SimplexDisplay(Display):
         vectors = np.hstack([start, end - start]).T
         scale = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
         self.arrows_ = ax.quiver(*vectors, color=colors, width=_WIDTH, zorder=3, **(scale | style))
-        self.dots_ = ax.scatter(*start.T, s=_LARGEST * relative, c=colors, linewidth=0, zorder=2)
+        self.dots_ = ax.scatter(
+            *start.T, s=_MAX_DOT_AREA * relative, c=colors, linewidth=0, zorder=2
+        )
         marker: dict[str, Any] = {"marker": ">", "markersize": 5, "linewidth": 1.5}
         handles = [Line2D([], [], color=c, **marker) for c in (color, _GREY)]
         labels = [
@@ -282,11 +284,11 @@ def _draw_triangle(ax, n_bins, classes):
     ax.annotate(top, _CORNERS[2], **text_options, fontsize=size, annotation_clip=False)
 
 
-def check_three_classes(predictions: Predictions) -> None:
+def check_three_classes(data: ClassData) -> None:
     """A triangle has three corners."""
-    if len(predictions.classes) != 3:
+    if len(data.classes) != 3:
         raise ValueError(
-            f"y_proba must be of three classes; found {len(predictions.classes)}. Use "
+            f"y_proba must be of three classes; found {len(data.classes)}. Use "
             "ReliabilityDisplay, with multi_class='classwise' for more than two classes, or merge "
             "classes with skcalib.lenses.class_groups."
         )

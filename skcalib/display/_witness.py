@@ -7,7 +7,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Label
 from .._numerics.smooth import lipschitz_maximiser
 from ._base import (
@@ -27,7 +27,7 @@ _HEIGHT = 0.35
 _N_BINS = 40
 
 # Curves that are closer to their mean look flat.
-_FLAT = 0.1
+_FLATNESS_ATOL = 0.1
 
 _PREDICTIONS = "predictions"
 
@@ -86,11 +86,11 @@ class WitnessCurve:
         return float(self.witness @ self.residual)
 
 
-def witness_curve(predictions: Predictions, **names: Any) -> WitnessCurve:
+def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
     """The witness of two classes."""
-    points, mass = predictions.pool_residuals()
-    index = np.searchsorted(points, predictions.proba)
-    share = np.bincount(index, predictions.weight, len(points))
+    points, mass = data.pool_residuals()
+    index = np.searchsorted(points, data.proba)
+    share = np.bincount(index, data.weight, len(points))
     return WitnessCurve(points, lipschitz_maximiser(points, mass), mass, share=share, **names)
 
 
@@ -234,10 +234,10 @@ class WitnessDisplay(CurvesDisplay):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs)
-        predictions = check_predictions(
+        data = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        problems = problems_of(predictions, multi_class, by, np.shape(y_true)[0], sample_weight)
+        problems = problems_of(data, multi_class, by, np.shape(y_true)[0], sample_weight)
         curves = [
             witness_curve(problem.predictions, title=problem.title, x_label=problem.x_label)
             for problem in problems
@@ -278,7 +278,7 @@ def _set_limits(axes: Any, strips: list[Any]) -> None:
     The limits of the strips hold all bars and leave room for names.
     """
     values = np.concatenate([line.get_ydata() for ax in axes for line in ax.lines])
-    ends = 1.1 * values.min(initial=-_FLAT), 1.1 * values.max(initial=_FLAT)
+    ends = 1.1 * values.min(initial=-_FLATNESS_ATOL), 1.1 * values.max(initial=_FLATNESS_ATOL)
     heights = [np.abs(patch.get_data().values).max() for strip in strips for patch in strip.patches]
     most = 1.9 * max(*heights, 1e-12)
     for ax, strip in zip(axes, strips, strict=True):

@@ -4,7 +4,7 @@ from ._base import Components, Forecast
 from ._data import as_forecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._estimators import forecast_of
+from ._estimators import get_forecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
 
@@ -18,5 +18,5 @@ __all__ = [
     "QuantileForecast",
     "ResidualForecast",
     "as_forecast",
-    "forecast_of",
+    "get_forecast",
 ]

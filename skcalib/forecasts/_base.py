@@ -14,14 +14,14 @@ from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_ensemble, crps_nodes, gauss_legendre, quantile_nodes, split_nodes
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
-_LEAST_SPREAD = 1e-6
+_MIN_RELATIVE_SPREAD = 1e-6
 
 # Quantiles that stand for a forecast where its Wasserstein distances have no closed form.
 _WASSERSTEIN_NODES = 64
 
 
 # The largest number of a forecast, or of a feature, whose square is finite.
-LARGEST = 1e150
+MAX_NUMBER = 1e150
 
 
 class Components(NamedTuple):
@@ -363,7 +363,7 @@ class Forecast(ABC):
         """
         return self._pit_bounds(self._outcomes(y))
 
-    def log_odds(self, y: ArrayLike) -> np.ndarray:
+    def pit_log_odds(self, y: ArrayLike) -> np.ndarray:
         """Log odds of the transform of the outcome, which do not saturate: logcdf − logsf.
 
         Parameters
@@ -378,15 +378,15 @@ class Forecast(ABC):
         """
         if not self.is_continuous:
             self._raise_unknown(
-                "log_odds", "has outcomes of positive probability", "Use pit_bounds."
+                "pit_log_odds", "has outcomes of positive probability", "Use pit_bounds."
             )
         return self._log_odds(self._outcomes(y)[:, None])[:, 0]
 
-    def at_threshold(self, threshold: ArrayLike) -> np.ndarray:
+    def sf(self, threshold: ArrayLike) -> np.ndarray:
         """The probability that the outcome exceeds a threshold.
 
         It makes every measure of two classes one of forecasts:
-        ``smooth_calibration_error(y > t, forecast.at_threshold(t))``.
+        ``smooth_calibration_error(y > t, forecast.sf(t))``.
 
         Parameters
         ----------
@@ -455,7 +455,7 @@ class Forecast(ABC):
             self._raise_unknown(
                 "parameters", "has no finite mean and standard deviation", "Pass given=[...]."
             )
-        least = _LEAST_SPREAD * root_mean_square(1 / len(std), std) or 1.0
+        least = _MIN_RELATIVE_SPREAD * root_mean_square(1 / len(std), std) or 1.0
         return np.column_stack([mean, np.log(np.maximum(std, least))])
 
     def _match_scale(self, y: np.ndarray) -> np.ndarray:

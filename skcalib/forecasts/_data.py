@@ -9,16 +9,16 @@ import numpy as np
 from .._inputs.arrays import as_array, check_numbers, check_same_length
 from .._inputs.by import check_groups, check_several_groups
 from .._inputs.checks import (
-    SMALLEST_SHARE,
+    MIN_WEIGHT_SHARE,
     check_predictions,
     check_sample_weight,
     positive_weight_rows,
 )
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.probabilities import check_not_swapped, is_forecast
 from .._inputs.warnings import check_memory
 from .._numerics.sorting import codes_by_appearance
-from ._base import LARGEST, Forecast, check_outcomes
+from ._base import MAX_NUMBER, Forecast, check_outcomes
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast
 from ._foreign import is_distribution, normal_parameters, unwrap_ngboost
@@ -30,12 +30,12 @@ _CONSTRUCTORS = (
     "GaussianMixtureForecast(mean, std, weights) or DistributionForecast(dist)"
 )
 
-Data = TypeVar("Data", bound="Predictions | ForecastData")
+Data = TypeVar("Data", bound="ClassData | ForecastData")
 
 
 @dataclass(frozen=True)
 class ForecastData:
-    """Checked forecasts, outcomes and weights. For classes there are `Predictions`."""
+    """Checked forecasts, outcomes and weights. For classes there are `ClassData`."""
 
     kind: ClassVar[str] = "forecasts"
 
@@ -216,7 +216,7 @@ def check_forecasts(
         return ForecastData(forecast, value, np.broadcast_to(1.0 / n, n), given)
     weight = check_sample_weight(sample_weight, n)
     share = weight / weight.sum()
-    used = share > SMALLEST_SHARE
+    used = share > MIN_WEIGHT_SHARE
     if not used.all():
         forecast, value = forecast[used], value[used]
         given = None if given is None else given[used]
@@ -232,7 +232,7 @@ def check_given(given: Any, n: int) -> np.ndarray:
         with contextlib.suppress(ValueError):
             array = check_numbers(array, "given", finite=False)
     is_group = array.dtype.kind in "OUSMmb"
-    return _labels_of_groups(array) if is_group else check_numbers(array, "given", most=LARGEST)
+    return _labels_of_groups(array) if is_group else check_numbers(array, "given", most=MAX_NUMBER)
 
 
 def _labels_of_groups(labels: np.ndarray) -> np.ndarray:
@@ -267,12 +267,12 @@ def check_data(
     names: tuple[str, str] = ("y_true", "y_proba"),
     may_be_numbers: bool = False,
     in_place: bool = False,
-) -> Predictions | ForecastData:
-    """`Predictions` from probabilities, and `ForecastData` from forecasts.
+) -> ClassData | ForecastData:
+    """`ClassData` from probabilities, and `ForecastData` from forecasts.
 
     With `may_be_numbers`, the outcomes tell if the predictions do not.
     """
-    data: Predictions | ForecastData
+    data: ClassData | ForecastData
     if is_forecast(y_proba) or (may_be_numbers and _is_forecast_problem(y_true, y_proba)):
         check_no_labels(labels, pos_label)
         data = check_forecasts(
@@ -297,14 +297,12 @@ def _is_forecast_problem(y_true: Any, y_proba: Any) -> bool:
     return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)
 
 
-def with_given(
-    predictions: Predictions, y_true: Any, given: Any, sample_weight: Any
-) -> Predictions:
+def with_given(data: ClassData, y_true: Any, given: Any, sample_weight: Any) -> ClassData:
     """Add the features to condition on; rows of weight 0 are left out."""
     if given is None:
-        return predictions
+        return data
     given = check_given(given, len(y_true))
-    return replace(predictions, given=given[positive_weight_rows(sample_weight, len(y_true))])
+    return replace(data, given=given[positive_weight_rows(sample_weight, len(y_true))])
 
 
 def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Data:

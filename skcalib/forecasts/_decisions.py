@@ -169,7 +169,7 @@ class DecisionLoss:
         """
         self.check_is_of_numbers()
         if is_number(self.loss):
-            return np.column_stack([forecast.at_threshold(self.loss), forecast.cdf(self.loss)])
+            return np.column_stack([forecast.sf(self.loss), forecast.cdf(self.loss)])
         if forecast._has_quantiles_only:
             raise ValueError(
                 "loss must be a number (a threshold) for a QuantileForecast, which knows no "

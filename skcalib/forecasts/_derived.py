@@ -23,10 +23,10 @@ _BLOCK = 2**22
 _LEAST_EXACT, _LARGEST_EXACT = -690.0, 16.0
 
 # From the quartiles to the largest number by doubling.
-_MOST_STEPS = 2100
+_MAX_DOUBLINGS = 2100
 
 # An outcome that is moved, and moved back, misses its place by less than this share.
-_ROUNDING = 1e-15
+_ROUND_TRIP_RTOL = 1e-15
 
 
 class AffineForecast(Forecast):
@@ -50,7 +50,7 @@ class AffineForecast(Forecast):
     def _rounding_error(self, y: np.ndarray) -> np.ndarray:
         """Return the largest rounding error of `_back`."""
         shape = (-1,) + (1,) * (y.ndim - 1)
-        missed = _ROUNDING * (np.abs(y) + np.abs(self.shift).reshape(shape))
+        missed = _ROUND_TRIP_RTOL * (np.abs(y) + np.abs(self.shift).reshape(shape))
         return np.where(np.isfinite(y), missed / self.factor.reshape(shape), 0.0)
 
     def _to_base_inclusive(self, y: np.ndarray) -> np.ndarray:
@@ -298,14 +298,14 @@ def ppf_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
     near = np.where(far, y, quartiles[:, :1])  # any finite value where it is not far
     z = np.where(far, z, 0.0)
     end = near + side * step
-    for _ in range(_MOST_STEPS):  # until the outcome lies between near and end
+    for _ in range(_MAX_DOUBLINGS):  # until the outcome lies between near and end
         short = far & (side * (forecast._log_odds(end) - z) < 0)
         if not short.any():
             break
         near = np.where(short, end, near)
         step = np.where(short, 2 * step, step)
         end = np.where(short, end + side * step, end)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_DOUBLINGS):
         middle = (near + end) / 2
         if ((middle == near) | (middle == end)).all():
             break

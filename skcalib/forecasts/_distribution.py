@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._inputs.arrays import as_array
-from ._base import LARGEST, Components, Forecast
+from ._base import MAX_NUMBER, Components, Forecast
 from ._foreign import wrap
 
 # Functions of the probability of all outcomes up to a value.
 _OF_AT_MOST = ("cdf", "sf", "logcdf", "logsf")
 
 # A discrete distribution with at most this many likely values is the sum over them.
-_MOST_ATOMS = 512
+_MAX_ATOMS = 512
 
 # Values that are less likely than this share do not count among the likely ones.
 _UNLIKELY = 1e-15
@@ -59,7 +59,7 @@ class DistributionForecast(Forecast):
     >>> forecast = DistributionForecast(gamma([1.0, 2.0]))
     >>> forecast.mean()
     array([1., 2.])
-    >>> forecast.at_threshold(3.0).round(3)
+    >>> forecast.sf(3.0).round(3)
     array([0.05 , 0.199])
     """
 
@@ -109,13 +109,13 @@ class DistributionForecast(Forecast):
         with np.errstate(divide="ignore"):
             return np.log1p(-self._cdf(y))
 
-    def log_odds(self, y: Any) -> np.ndarray:
-        odds = super().log_odds(y)
+    def pit_log_odds(self, y: Any) -> np.ndarray:
+        odds = super().pit_log_odds(y)
         if not np.isfinite(odds).all():
             row = int(np.argmin(np.isfinite(odds)))
             outcome = as_array(y, "y")[row]
             self._raise_unknown(
-                "log_odds",
+                "pit_log_odds",
                 f"says that the outcome {outcome:.6g} in row {row} is impossible, in double "
                 "precision",
                 "Pass a distribution with the methods logcdf and logsf, or remove the sample.",
@@ -146,7 +146,7 @@ class DistributionForecast(Forecast):
             return super().std()
         with np.errstate(over="ignore"):
             std = self._wrapped.moment("std")
-        is_lost = ~(std > 1 / LARGEST)  # many packages take the root of a variance
+        is_lost = ~(std > 1 / MAX_NUMBER)  # many packages take the root of a variance
         return np.where(is_lost, super().std(), std) if is_lost.any() else std
 
     def entropy(self) -> np.ndarray:
@@ -168,7 +168,7 @@ class DistributionForecast(Forecast):
         if self.is_continuous or not self._wrapped.has_whole_numbers:
             return None
         ends = self._call("ppf", np.tile([_UNLIKELY, 1 - _UNLIKELY], (len(self), 1)))
-        if not np.isfinite(ends).all() or np.ptp(ends, axis=1).max() >= _MOST_ATOMS:
+        if not np.isfinite(ends).all() or np.ptp(ends, axis=1).max() >= _MAX_ATOMS:
             return None
         location = ends[:, :1] + np.arange(int(np.ptp(ends, axis=1).max()) + 1)
         inner = self._cdf(location[:, :-1])

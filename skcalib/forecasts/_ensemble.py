@@ -8,10 +8,10 @@ import numpy as np
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_ensemble
-from ._base import LARGEST, Components, Forecast
+from ._base import MAX_NUMBER, Components, Forecast
 
 # A location plus a residual misses their sum by less than this share.
-_ROUNDING = 4e-16
+_MEMBER_RTOL = 4e-16
 
 
 class EnsembleForecast(Forecast):
@@ -68,7 +68,7 @@ class EnsembleForecast(Forecast):
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
         self.members = check_numbers(
-            members, "members", ndim=2, rows="one row for each sample", most=LARGEST
+            members, "members", ndim=2, rows="one row for each sample", most=MAX_NUMBER
         )
         if self.members.shape[1] < 2:
             raise ValueError(
@@ -185,8 +185,8 @@ class ResidualForecast(Forecast):
     def __init__(
         self, location: ArrayLike, residuals: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        self.location = check_numbers(location, "location", ndim=1, most=LARGEST)
-        residuals = check_numbers(residuals, "residuals", ndim=1, most=LARGEST)
+        self.location = check_numbers(location, "location", ndim=1, most=MAX_NUMBER)
+        residuals = check_numbers(residuals, "residuals", ndim=1, most=MAX_NUMBER)
         if len(residuals) < 2:
             raise ValueError(
                 "residuals must hold at least 2 values; found 1. Collect the residuals of more "
@@ -204,7 +204,7 @@ class ResidualForecast(Forecast):
     def _place(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         """The number of residuals below y − location, or at most that. Rounding breaks no tie."""
         location = self.location[:, None]
-        slack = _ROUNDING * (np.abs(y) + np.abs(location))
+        slack = _MEMBER_RTOL * (np.abs(y) + np.abs(location))
         gap = y - location + (slack if side == "right" else -slack)
         return np.searchsorted(self.residuals, gap, side=side)
 
@@ -272,7 +272,7 @@ def check_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
 
 
 # Levels that miss a sum of weights by rounding count as that sum.
-_LEVEL_ROUNDING = 1e-12
+_LEVEL_RTOL = 1e-12
 
 
 def cumulative_weights(weight: np.ndarray) -> np.ndarray:
@@ -309,11 +309,11 @@ def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarra
     cumulative = np.cumsum(weight, axis=1)
     last = members.shape[1] - 1
     if len(members) == 1:
-        index = np.searchsorted(cumulative[0], level[0] - _LEVEL_ROUNDING, side="left")
+        index = np.searchsorted(cumulative[0], level[0] - _LEVEL_RTOL, side="left")
         return members[0, np.minimum(np.maximum(index, _first(weight)[0]), last)][None]
     index = np.empty(level.shape, dtype=np.intp)
     for j, column in enumerate(level.T):
-        index[:, j] = (cumulative < column[:, None] - _LEVEL_ROUNDING).sum(axis=1)
+        index[:, j] = (cumulative < column[:, None] - _LEVEL_RTOL).sum(axis=1)
     index = np.clip(index, _first(weight)[:, None], last)
     return np.take_along_axis(members, index, axis=1)
 

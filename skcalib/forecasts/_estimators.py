@@ -18,7 +18,7 @@ from ._base import Forecast
 from ._data import as_forecast
 
 
-def forecast_of(estimator: Any, X: Any) -> Forecast:
+def get_forecast(estimator: Any, X: Any) -> Forecast:
     """Forecast of a fitted estimator.
 
     What the estimator knows of the outcomes is taken in this order: its `predict_forecast`; the
@@ -56,10 +56,10 @@ def forecast_of(estimator: Any, X: Any) -> Forecast:
     >>> from sklearn.linear_model import BayesianRidge
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skcalib.forecasts import forecast_of
+    >>> from skcalib.forecasts import get_forecast
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
-    >>> forecast_of(model, X)
+    >>> get_forecast(model, X)
     GaussianForecast(n_samples=442)
     """
     steps, last = innermost(estimator, fitted=True)
@@ -71,7 +71,7 @@ def forecast_of(estimator: Any, X: Any) -> Forecast:
 
 
 def has_forecast(estimator: Any) -> bool:
-    """Whether an estimator, fitted or not, has a forecast for `forecast_of` to find."""
+    """Whether an estimator, fitted or not, has a forecast for `get_forecast` to find."""
     return _forecast_method(innermost(estimator, fitted=False)[1]) is not None
 
 

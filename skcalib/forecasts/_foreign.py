@@ -11,7 +11,7 @@ from .._inputs.arrays import check_numbers
 _LEVELS = np.linspace(0.05, 0.95, 19)
 
 # Whole numbers that were computed miss one by less than this share.
-_ROUNDING = 1e-9
+_INTEGER_RTOL = 1e-9
 
 # Names of each method in other packages, in order of preference.
 _NAMES = {
@@ -67,7 +67,7 @@ class DistributionAdapter:
     def is_possible(self, values: np.ndarray) -> np.ndarray:
         """Whether values (n, m) are such whole numbers, up to rounding."""
         nearest = self.round_down(values + 0.5)
-        return np.isclose(values, nearest, rtol=_ROUNDING, atol=_ROUNDING)
+        return np.isclose(values, nearest, rtol=_INTEGER_RTOL, atol=_INTEGER_RTOL)
 
     def _method(self, name: str) -> Any:
         candidates = (getattr(self.dist, alias, None) for alias in _NAMES[name])

@@ -8,7 +8,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_gaussian, crps_mixture, normal_density
-from ._base import LARGEST, Components, Forecast
+from ._base import MAX_NUMBER, Components, Forecast
 from ._ensemble import check_weights
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2 * np.pi)
@@ -55,7 +55,7 @@ class GaussianForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike) -> None:
-        self.loc = check_numbers(mean, "mean", ndim=1, most=LARGEST)
+        self.loc = check_numbers(mean, "mean", ndim=1, most=MAX_NUMBER)
         self.scale = check_deviations(std, self.loc.shape)
 
     def _standardized(self, y: np.ndarray) -> np.ndarray:
@@ -161,7 +161,9 @@ class GaussianMixtureForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale", "weights")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.loc = check_numbers(mean, "mean", ndim=2, rows="one row for each sample", most=LARGEST)
+        self.loc = check_numbers(
+            mean, "mean", ndim=2, rows="one row for each sample", most=MAX_NUMBER
+        )
         self.scale = check_deviations(std, self.loc.shape)
         self.weights = check_weights(weights, self.loc.shape)
 
@@ -226,12 +228,12 @@ class GaussianMixtureForecast(Forecast):
 
 
 # Numbers below have fewer digits, and densities of narrower forecasts overflow.
-_SMALLEST_STD = 1e-300
+_MIN_STD = 1e-300
 
 
 def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Positive standard deviations of the same shape as the means; one number stands for all."""
-    array = check_numbers(std, "std", most=LARGEST)
+    array = check_numbers(std, "std", most=MAX_NUMBER)
     if array.ndim == 2 and len(shape) == 1 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim > 0 and array.shape != shape:
@@ -240,19 +242,19 @@ def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
             f"{array.shape}. Pass one value for each mean."
         )
     array = np.broadcast_to(array, shape).copy()
-    if (array < _SMALLEST_STD).any():
-        row = int(np.argmax((array < _SMALLEST_STD).reshape(len(array), -1).any(axis=1)))
+    if (array < _MIN_STD).any():
+        row = int(np.argmax((array < _MIN_STD).reshape(len(array), -1).any(axis=1)))
         raise ValueError(
             f"std must be positive; found {array[row].min():.6g} in row {row}. Use a small number, "
-            f"but at least {_SMALLEST_STD:g}, for an outcome that is all but certain."
+            f"but at least {_MIN_STD:g}, for an outcome that is all but certain."
         )
     return array
 
 
 # Bisection alone needs no more steps than these.
-_MOST_STEPS = 200
+_MAX_QUANTILE_STEPS = 200
 
-_ROUNDING = 4e-16
+_QUANTILE_RTOL = 4e-16
 
 
 def _quantiles(
@@ -274,7 +276,7 @@ def _quantiles(
     x = (low + high) / 2
     active = np.flatnonzero(low < high)
     last = before_last = high[active] - low[active]
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_QUANTILE_STEPS):
         if len(active) == 0:
             break
         z = (x[active, None] - centre[active]) / std[active]
@@ -289,6 +291,6 @@ def _quantiles(
         new = np.where(inside & is_fast, newton, (low[active] + high[active]) / 2)
         step = np.abs(new - x[active])
         x[active] = new
-        unconverged = (step > _ROUNDING * np.abs(new)) & (excess != 0)
+        unconverged = (step > _QUANTILE_RTOL * np.abs(new)) & (excess != 0)
         active, before_last, last = active[unconverged], last[unconverged], step[unconverged]
     return sign * x

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers, format_values
 from .._numerics.crps import crps_quantiles, level_weights
-from ._base import LARGEST, Components, Forecast
+from ._base import MAX_NUMBER, Components, Forecast
 
 
 class QuantileForecast(Forecast):
@@ -68,7 +68,7 @@ class QuantileForecast(Forecast):
 
     def __init__(self, quantiles: ArrayLike, levels: ArrayLike) -> None:
         self.values = check_numbers(
-            quantiles, "quantiles", ndim=2, rows="one row for each sample", most=LARGEST
+            quantiles, "quantiles", ndim=2, rows="one row for each sample", most=MAX_NUMBER
         )
         self.levels = check_grid(levels, self.values.shape[1])
         check_order(self.values, self.levels)

@@ -9,7 +9,7 @@ from ._classical import (
     SpiegelhalterTest,
 )
 from ._equivalence import EquivalenceTest
-from ._grades import GradeTest
+from ._grades import RatingGradeTest
 from ._power import RequiredSampleSize, power_of_test, required_sample_size
 from ._search import SubgroupSearch, find_miscalibrated_subgroups
 from ._sequential import SequentialCalibrationTest
@@ -22,8 +22,8 @@ __all__ = [
     "CalibrationTest",
     "CoxTest",
     "EquivalenceTest",
-    "GradeTest",
     "HosmerLemeshowTest",
+    "RatingGradeTest",
     "RequiredSampleSize",
     "SequentialCalibrationTest",
     "SpiegelhalterTest",

@@ -10,10 +10,10 @@ from sklearn.utils import Tags, check_random_state
 
 from .._inputs.checks import check_fit_input
 from .._inputs.drawing import evaluate_batches, make_batches
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._numerics.sorting import codes_by_appearance
-from .._statistics.base import TIE
+from .._statistics.base import TIE_RTOL
 from ..forecasts._data import (
     ForecastData,
     check_forecasts,
@@ -76,12 +76,12 @@ def delete_attributes(test, *names):
 
 def check_test_input(
     test, X, y, sample_weight, groups=None, given=None
-) -> Predictions | ForecastData:
+) -> ClassData | ForecastData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
 
     Sets what scikit-learn's estimators know of X, and the classes if there are any.
     """
-    data: Predictions | ForecastData
+    data: ClassData | ForecastData
     if is_forecast(X):
         check_no_labels(test.labels)
         data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
@@ -97,7 +97,7 @@ def check_test_input(
     return data if groups is None else with_groups(data, y, groups, sample_weight)
 
 
-def check_class_input(test, X, y, sample_weight) -> Predictions:
+def check_class_input(test, X, y, sample_weight) -> ClassData:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     if is_forecast(X):
         check_not_forecast(X, "X")
@@ -122,7 +122,7 @@ def monte_carlo_p_value(values, alternative="greater", resolution=0.0):
             "resampled ones. If it fails where a class does not occur among the labels, let it "
             "take an argument `labels`, in which it gets the classes."
         )
-    slack = max(TIE * np.abs(values).max(), resolution)
+    slack = max(TIE_RTOL * np.abs(values).max(), resolution)
     above = np.count_nonzero(values >= values[0] - slack) / len(values)
     below = np.count_nonzero(values <= values[0] + slack) / len(values)
     two_sided = min(1.0, 2 * min(above, below))

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
 from ..metrics._registry import MetricNames
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
@@ -28,7 +28,7 @@ from ._base import (
 _DEFAULTS = {"kernel": "total-variation", "bandwidth": "median", "estimator": "unbiased"}
 
 # Values of a statistic that differ by less than this share are equal but for rounding.
-_ROUNDING = 1e-9
+_STATISTIC_RTOL = 1e-9
 
 
 class CalibrationTest(HypothesisTest):
@@ -547,7 +547,7 @@ _OPTIONAL_ATTRIBUTES = (
 )
 
 
-def predictions_from_state(test: Any, state: CalibrationState, **data_args: Any) -> Predictions:
+def predictions_from_state(test: Any, state: CalibrationState, **data_args: Any) -> ClassData:
     """The counts of a state, from which numbers of events are drawn."""
     for name, value in data_args.items():
         if value is not None:
@@ -584,7 +584,7 @@ def check_depends_on_cells(test, statistic):
     if data.forecast._to_simulated(data.value) is data.value:
         return
     value, as_drawn = statistic(np.array([data.value, data.forecast._to_simulated(data.value)]))
-    slack = np.maximum(statistic.resolution, _ROUNDING * np.abs(value))
+    slack = np.maximum(statistic.resolution, _STATISTIC_RTOL * np.abs(value))
     if (np.abs(value - as_drawn) > slack).any():
         raise ValueError(
             "statistic must depend on nothing but the cells between quantiles in which the "

@@ -97,9 +97,9 @@ class ClassicalTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        predictions = check_class_input(self, X, y, sample_weight)
-        self.classes_ = predictions.classes
-        binary = predictions if predictions.is_binary else predictions.confidence()
+        data = check_class_input(self, X, y, sample_weight)
+        self.classes_ = data.classes
+        binary = data if data.is_binary else data.confidence()
         self._judge(binary, check_random_state(self.random_state))
         return self
 
@@ -205,7 +205,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
     --------
     CalibrationSlopeTest : Tests the spread of the predictions, whatever their mean.
     CoxTest : Tests for both at once.
-    GradeTest : Tests each grade of a rating.
+    RatingGradeTest : Tests each grade of a rating.
 
     Notes
     -----

@@ -12,7 +12,7 @@ from .._inputs.scikit_learn import StrOptions, fit_context
 from ._base import HypothesisTest, check_class_input
 
 
-class GradeTest(HypothesisTest):
+class RatingGradeTest(HypothesisTest):
     r"""Test of whether each grade of a rating has as many defaults as predicted.
 
     A grade is a set of samples with the same, or nearly the same, prediction. Credit calls the
@@ -114,17 +114,17 @@ class GradeTest(HypothesisTest):
     Examples
     --------
     >>> import numpy as np
-    >>> from skcalib.hypothesis_tests import GradeTest
+    >>> from skcalib.hypothesis_tests import RatingGradeTest
     >>> n_samples, n_defaults = [2000, 1000, 400], [3, 19, 22]
     >>> proba = np.repeat([0.001, 0.01, 0.05], n_samples)
     >>> y = np.concatenate([np.arange(n) < d for n, d in zip(n_samples, n_defaults)])
-    >>> test = GradeTest().fit(proba, y)
+    >>> test = RatingGradeTest().fit(proba, y)
     >>> test.p_values_.round(4)
     array([0.3233, 0.0069, 0.3541])
     >>> test.adjusted_p_values_.round(4)
     array([0.6466, 0.0207, 0.6466])
     >>> grades = np.repeat(["A", "B", "C"], n_samples)
-    >>> GradeTest(method="jeffreys").fit(proba, y, grades=grades).p_values_.round(4)
+    >>> RatingGradeTest(method="jeffreys").fit(proba, y, grades=grades).p_values_.round(4)
     array([0.2202, 0.0048, 0.3135])
     """
 

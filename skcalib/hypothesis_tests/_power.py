@@ -29,7 +29,7 @@ from ._calibration import CalibrationTest
 from ._equivalence import EquivalenceTest
 
 # The search begins with this many samples, and simulates this often at each doubling.
-_FEWEST = 16
+_MIN_SAMPLES = 16
 _N_GLANCES = 25
 
 # The curve is fitted this many times.
@@ -176,7 +176,7 @@ def power_of_test(
     _CONSTRAINTS
     | {
         "power": [Interval(Real, 0, 1, closed="neither")],
-        "max_samples": [IntegerInterval(_FEWEST)],
+        "max_samples": [IntegerInterval(_MIN_SAMPLES)],
     },
     prefer_skip_nested_validation=False,
 )
@@ -272,7 +272,7 @@ def required_sample_size(
     check_power(power, level)
     trials = Trials(y_proba, true_proba, test, level, random_state, n_jobs)
     check_can_be_found(trials)
-    n = _FEWEST
+    n = _MIN_SAMPLES
     while (n_rejected := trials.rejections(n, _N_GLANCES)) < power * _N_GLANCES:
         if n == max_samples:
             raise _too_few(power, max_samples, f"{n_rejected} of {_N_GLANCES}")
@@ -401,7 +401,7 @@ def _p_value(test, proba, truth, n_samples, seed):
 
 
 def _clip_size(n, most):
-    return int(np.clip(np.ceil(n), _FEWEST, most))
+    return int(np.clip(np.ceil(n), _MIN_SAMPLES, most))
 
 
 def _too_few(power, max_samples, n_rejected):

@@ -19,14 +19,14 @@ from .._inputs.scikit_learn import (
     StrOptions,
     validate_params,
 )
-from .._statistics.base import TIE
+from .._statistics.base import TIE_RTOL
 from ..forecasts._data import ForecastData, check_data
 from ._base import compute_null_values
 from ._search_scores import Candidate, ClassSearch, ForecastSearch
 from ._subgroups import SubgroupCalibrationTest, standardize
 
 # Columns of more distinct numbers are divided into ranges.
-_MOST_NUMBERS = 10
+_MAX_DISTINCT_NUMBERS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -336,7 +336,7 @@ def _standardize_candidates(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """Standardised values of all candidates, (C,), and their p-values."""
     standard = np.column_stack([standardize(column) for column in values.T])
     largest = np.sort(standard.max(axis=1))
-    above = len(largest) - np.searchsorted(largest, standard[0] * (1 - TIE))
+    above = len(largest) - np.searchsorted(largest, standard[0] * (1 - TIE_RTOL))
     return standard[0], above / len(largest)
 
 
@@ -361,7 +361,7 @@ def _candidates(name: Any, column: Any, n: int, used: Any, n_bins: int) -> Itera
     labels, code = encode_column(column, n, f"X[{name!r}]", may_be_quantity=True)
     code = code[used]
     numbers = [label for label in labels if is_number(label)]
-    if len(numbers) <= _MOST_NUMBERS or len(numbers) < len(labels) - (labels[-1] is None):
+    if len(numbers) <= _MAX_DISTINCT_NUMBERS or len(numbers) < len(labels) - (labels[-1] is None):
         for k, label in enumerate(labels):
             yield Candidate(name, title_of(label), code == k)
         return

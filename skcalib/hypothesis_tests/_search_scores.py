@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._numerics.logits import log_odds
 from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.base import Statistic
@@ -16,7 +16,7 @@ from ..recalibration import SplineRecalibrator
 from ..recalibration._either import to_fit_data
 
 # A remainder of less than this share of a variance is rounding.
-_ROUNDING = 1e-9
+_REMAINDER_RTOL = 1e-9
 
 # Level of the central intervals whose coverage is shown.
 _LEVEL = 0.8
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
 class CandidateScores:
     """The score statistics of all candidates as functions of the residuals."""
 
-    def __init__(self, data: Predictions, candidates: list[Candidate]) -> None:
+    def __init__(self, data: ClassData, candidates: list[Candidate]) -> None:
         weight, proba = data.weight, data.proba
         spread = log_odds(proba)
         information = weight * proba * (1 - proba)
@@ -54,11 +54,11 @@ class CandidateScores:
         variance += self.explained @ common @ np.swapaxes(self.explained, 1, 2)
         level = variance[:, 0, 0]
         one_label = data.inverse_effective_size / len(weight)
-        safe = np.where(level > _ROUNDING * sums_inside[:, 0, 0], level, np.inf)
+        safe = np.where(level > _REMAINDER_RTOL * sums_inside[:, 0, 0], level, np.inf)
         self.ratio = variance[:, 0, 1] / safe
         slope_variance = variance[:, 1, 1] - self.ratio * variance[:, 0, 1]
         slope_variance = np.where(
-            slope_variance > _ROUNDING * sums_inside[:, 1, 1], slope_variance, np.inf
+            slope_variance > _REMAINDER_RTOL * sums_inside[:, 1, 1], slope_variance, np.inf
         )
         self.scale = np.stack([safe, slope_variance]) * (1 + one_label / safe)
         # only impossible labels differ where nothing can vary, and one of them is enough
@@ -87,9 +87,7 @@ class Search(Statistic):
 class ClassSearch(Search):
     """The candidates in predictions of classes: of two, or of each against the rest."""
 
-    def __init__(
-        self, data: Predictions, candidates: list[Candidate], *, recalibrate: bool
-    ) -> None:
+    def __init__(self, data: ClassData, candidates: list[Candidate], *, recalibrate: bool) -> None:
         self.candidates = candidates
         self.shown = _problems(data)
         self.data = _recalibrate(data) if recalibrate else data
@@ -134,13 +132,13 @@ class ClassSearch(Search):
         return columns | {"label": [name for name in self.classes for _ in self.candidates]}
 
 
-def _problems(data: Predictions) -> list[Predictions]:
+def _problems(data: ClassData) -> list[ClassData]:
     if data.is_binary:
         return [data]
     return [problem for _, problem in data.iter_one_vs_rest() if problem is not None]
 
 
-def _recalibrate(data: Predictions) -> Predictions:
+def _recalibrate(data: ClassData) -> ClassData:
     """The predictions by a smooth curve of their log-odds, the same for all samples."""
     recalibrator = to_fit_data(data).fit_clone(SplineRecalibrator())
     proba = recalibrator.predict_proba(data.proba)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_fit_input, check_predictions
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._inputs.scikit_learn import IntegerInterval, check_feature_names, fit_context
 from ..recalibration import (
@@ -24,7 +24,7 @@ from ._base import HypothesisTest, as_p_value
 _SHARE_OF_PREDICTIONS = 0.01
 
 # A recalibrator is fitted anew when this share of its window is new, but not for fewer samples.
-_FEWEST_NEW = 50
+_MIN_NEW_SAMPLES = 50
 _SHARE_NEW = 0.1
 
 
@@ -198,8 +198,8 @@ class SequentialCalibrationTest(HypothesisTest):
             batch = self._check_later(X, y)
         for bettor in self._bettors:
             bettor.begin(len(self.history_["n_seen"]))
-        for start in range(0, len(batch.label), _FEWEST_NEW):
-            self._bet(batch.take(slice(start, start + _FEWEST_NEW)))
+        for start in range(0, len(batch.label), _MIN_NEW_SAMPLES):
+            self._bet(batch.take(slice(start, start + _MIN_NEW_SAMPLES)))
         self.n_seen_ += len(batch.label)
         self._record()
         return self
@@ -281,7 +281,7 @@ class BettingRecalibrator:
         """The bet that begins with batch k joins those that run, with the weight it has."""
         self.log_wealth = float(np.logaddexp(self.log_wealth, -np.log((k + 1) * (k + 2))))
 
-    def bet(self, batch: Predictions) -> None:
+    def bet(self, batch: ClassData) -> None:
         rows = np.arange(len(batch.label))
         predicted = batch.simplex[rows, batch.label]
         if (predicted == 0).any():
@@ -296,7 +296,7 @@ class BettingRecalibrator:
         """Fit to the last samples, if enough of them are new."""
         self.n_new += n_new
         n = min(len(label), self.window)
-        if self.n_new < max(_FEWEST_NEW, _SHARE_NEW * n) and self.is_fitted:
+        if self.n_new < max(_MIN_NEW_SAMPLES, _SHARE_NEW * n) and self.is_fitted:
             return
         self.recalibrator.fit(proba[-n:], self.recalibrator.labels[label[-n:]])
         self.n_new, self.is_fitted = 0, True
@@ -304,9 +304,10 @@ class BettingRecalibrator:
 
 def check_windows(windows):
     """Each window is a number of samples from which something can be learned."""
-    is_size = IntegerInterval(_FEWEST_NEW).is_satisfied_by
+    is_size = IntegerInterval(_MIN_NEW_SAMPLES).is_satisfied_by
     if len(windows) == 0 or not all(map(is_size, windows)):
         raise ValueError(
-            f"windows must be whole numbers of at least {_FEWEST_NEW} samples; found {windows!r}. "
+            f"windows must be whole numbers of at least {_MIN_NEW_SAMPLES} samples; found "
+            f"{windows!r}. "
             "The default is (500, 10000)."
         )

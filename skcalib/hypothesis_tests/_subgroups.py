@@ -8,7 +8,7 @@ import numpy as np
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
-from .._statistics.base import TIE, Statistic
+from .._statistics.base import TIE_RTOL, Statistic
 from .._statistics.omnibus import pooled_p_values
 from ..metrics._registry import MetricNames
 from ..metrics._statistic import STATISTICS, make_statistic
@@ -376,7 +376,7 @@ def standardize(values, *, is_signed=False, resolution=0.0):
         distance = np.abs(distance)
     index = n - 1 - max(1, n // 100)  # of the largest hundredth
     usual = np.sort(distance)[[max(index - 1, 0), index]].mean()
-    rounding = TIE * np.abs(values).max()  # of values that are all equal
+    rounding = TIE_RTOL * np.abs(values).max()  # of values that are all equal
     distance = distance / (usual if usual > rounding else 1.0)
     is_beyond_all = rank <= (2 if is_signed else 1)
     share = np.where(is_beyond_all, 0.0, (1 + distance / (1 + np.abs(distance))) / 2)
@@ -390,7 +390,7 @@ def step_down_p_values(standard):
     """
     order = np.argsort(-standard[0], kind="stable")
     largest = np.maximum.accumulate(standard[:, order[::-1]], axis=1)[:, ::-1]
-    share = np.mean(largest >= standard[0, order] * (1 - TIE), axis=0)
+    share = np.mean(largest >= standard[0, order] * (1 - TIE_RTOL), axis=0)
     adjusted = np.empty(len(order))
     adjusted[order] = np.maximum.accumulate(share)
     return adjusted

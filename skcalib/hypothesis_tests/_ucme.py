@@ -193,17 +193,17 @@ class UCMETest(ClassicalTest):
         self : object
             The fitted test.
         """
-        predictions = check_class_input(self, X, y, sample_weight)
-        n_classes = len(predictions.classes)
+        data = check_class_input(self, X, y, sample_weight)
+        n_classes = len(data.classes)
         random_state = check_random_state(self.random_state)
         if self.locations is None:
             points = random_state.dirichlet(np.ones(n_classes), size=self.n_locations)
             codes = random_state.randint(n_classes, size=self.n_locations)
         else:
-            points, codes = check_locations(self.locations, predictions.classes)
-        self.classes_ = predictions.classes
-        self.locations_ = points, predictions.classes[codes]
-        self._judge(predictions, random_state, points, codes)
+            points, codes = check_locations(self.locations, data.classes)
+        self.classes_ = data.classes
+        self.locations_ = points, data.classes[codes]
+        self._judge(data, random_state, points, codes)
         return self
 
     def _statistic(self, data, points, codes):

@@ -12,10 +12,10 @@ from ._errors import (
     soft_binned_calibration_loss,
 )
 from ._matching import distribution_matching_loss
-from ._predictions import Draws
+from ._predictions import SampledForecast
 
 __all__ = [
-    "Draws",
+    "SampledForecast",
     "conditional_kernel_calibration_loss",
     "distribution_matching_loss",
     "kde_calibration_loss",

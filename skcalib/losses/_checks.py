@@ -16,7 +16,7 @@ from .._statistics.matching_checks import (
     check_form,
     check_unused_options,
 )
-from ._predictions import Distributions, Draws
+from ._predictions import Distributions, SampledForecast
 
 CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}
 
@@ -73,16 +73,17 @@ def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:
 
 def parts_of(prediction: Any) -> dict[str, Any]:
     """The arrays of a prediction, by the names that users know."""
-    if isinstance(prediction, Draws):
+    if isinstance(prediction, SampledForecast):
         fields = ("values", "parameters", "weight")
-        arrays = {f"{name} of Draws": vars(prediction)[name] for name in fields}
+        arrays = {f"{name} of SampledForecast": vars(prediction)[name] for name in fields}
         return {name: array for name, array in arrays.items() if array is not None}
     if not isinstance(prediction, tuple):
         return {"prediction": prediction}
     if len(prediction) not in (2, 3):
         raise ValueError(
             "prediction must be an array of class scores, a tuple (mean, std) or (mean, std, "
-            f"weight), or Draws; found a tuple of {len(prediction)}. Pass means and standard "
+            f"weight), or SampledForecast; found a tuple of {len(prediction)}. Pass means and "
+            "standard "
             "deviations, and for mixtures weights."
         )
     return dict(zip(("mean", "std", "weight"), prediction, strict=False))
@@ -153,9 +154,11 @@ def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | Non
             continue
         if array.ndim != 2 or array.shape[0] != n or 0 in array.shape:
             rule = f"two axes, the first of them for the {n} samples of target"
-            member_name = "draws" if isinstance(prediction, Draws) else "components of the mixtures"
+            member_name = (
+                "draws" if isinstance(prediction, SampledForecast) else "components of the mixtures"
+            )
             raise _wrong_shape(name, array, rule, f"Put the {member_name} on the second axis.")
-        if array.shape[1] != first.shape[1] and name != "parameters of Draws":
+        if array.shape[1] != first.shape[1] and name != "parameters of SampledForecast":
             rule = f"the shape {tuple(first.shape)} of {next(iter(arrays))}"
             raise _wrong_shape(name, array, rule, "Pass one entry for each of them.")
     if thresholds is not None and (thresholds.ndim != 1 or 0 in thresholds.shape):
@@ -230,7 +233,8 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
     needs_cdf = is_of_pits or kernel == "thresholds" or has_thresholds
     if needs_cdf and forecast.cdf is None:
         raise ValueError(
-            f"Draws must have a cdf for calibration={form!r} and kernel={kernel!r}; found "
+            f"SampledForecast must have a cdf for calibration={form!r} and kernel={kernel!r}; "
+            "found "
             "None. Pass the distribution functions, or compare outcomes with kernel='rbf'."
         )
     has_bandwidth = kernel in WITH_BANDWIDTH

@@ -28,11 +28,11 @@ from ._checks import (
     validate_options,
 )
 from ._matching import pair_average, weights_of
-from ._predictions import SMALLEST_PROBABILITY, class_predictions, less_largest
+from ._predictions import MIN_PROBABILITY, class_predictions, less_largest
 
 # |x| becomes √(x² + ε), and √x becomes √(x + ε), whose derivatives are finite at 0.
-_ROUNDING_OF_ABSOLUTE = 1e-12
-_ROUNDING_OF_ROOT = 1e-10
+_ABSOLUTE_VALUE_ATOL = 1e-12
+_ROOT_ATOL = 1e-10
 
 # Soft bins that hold less than this share of a batch add less than that to the sum of squares.
 _EMPTY = 1e-12
@@ -125,7 +125,7 @@ def smooth_calibration_loss(
     proba, residual = classes.problems(multi_class)
     mass = weight[:, None] * residual
     n_steps = math.ceil(_STEPS_PER_BANDWIDTH / min(bandwidth, 1.0))
-    height = xp.sqrt(smoothed_mass(proba, mass, bandwidth, n_steps) ** 2 + _ROUNDING_OF_ABSOLUTE)
+    height = xp.sqrt(smoothed_mass(proba, mass, bandwidth, n_steps) ** 2 + _ABSOLUTE_VALUE_ATOL)
     inner = xp.sum(height, axis=1) - (height[:, 0] + height[:, -1]) / 2
     return xp.mean(inner) / n_steps
 
@@ -220,7 +220,7 @@ def maximum_mean_calibration_loss(
                 class_residual + proba[:, k] > 0.5, weight
             )
         square = pair_average(near * class_residual[:, None] * class_residual, weight, "biased")
-        total = total + xp.sqrt(xp.clip(square, 0.0, None) + _ROUNDING_OF_ROOT)
+        total = total + xp.sqrt(xp.clip(square, 0.0, None) + _ROOT_ATOL)
     return total / proba.shape[1]
 
 
@@ -297,7 +297,7 @@ def kde_calibration_loss(
     xp, classes, weight = _prepare_batch(prediction, target, sample_weight, input_type, least=2)
     proba = classes.proba
     # logarithms of saturated probabilities would make gradients explode
-    log_proba = xp.clip(classes.log_proba, math.log(SMALLEST_PROBABILITY), None)
+    log_proba = xp.clip(classes.log_proba, math.log(MIN_PROBABILITY), None)
     index = arange_like(weight, len(weight))
     is_other = (index[:, None] != index) & (weight != 0)
     products = xp.where(is_other, log_proba @ proba.T, -math.inf)
@@ -509,7 +509,7 @@ def soft_binned_calibration_loss(
     is_empty = size < _EMPTY
     gap = xp.where(is_empty, 0.0, xp.sum(mass * residual[:, :, None], axis=0))
     squares = gap**2 / xp.where(is_empty, 1.0, size)
-    return xp.mean(xp.sqrt(xp.sum(squares, axis=1) + _ROUNDING_OF_ROOT))
+    return xp.mean(xp.sqrt(xp.sum(squares, axis=1) + _ROOT_ATOL))
 
 
 def _prepare_batch(prediction, target, sample_weight, input_type, least=1):

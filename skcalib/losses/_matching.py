@@ -30,7 +30,7 @@ from ._checks import (
 from ._predictions import (
     ClassPredictions,
     Distributions,
-    Draws,
+    SampledForecast,
     as_distributions,
     call_kernel,
     class_predictions,
@@ -47,11 +47,11 @@ _PROBABILITY_BANDWIDTH = 0.4
 
 # Half of the range of probabilities, in bandwidths, up to which a power series of the Gaussian
 # kernel is better than pairs, and does not underflow in single precision.
-_LARGEST_REACH = 6.0
+_MAX_SERIES_REACH = 6.0
 
 # The rounding errors of products of probabilities count for less than those of single precision
 # with a Gaussian kernel of a larger bandwidth.
-_SMALLEST_OF_PRODUCTS = 0.2
+_MIN_PRODUCT_BANDWIDTH = 0.2
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -95,12 +95,12 @@ def distribution_matching_loss(
 
     Parameters
     ----------
-    prediction : array, tuple of two or three arrays, or Draws
+    prediction : array, tuple of two or three arrays, or SampledForecast
         For classes, what `input_type` says: shape (n_samples, n_classes), or (n_samples,) of the
         second of two classes. For a number, means and standard deviations, each of shape
         (n_samples,); means, standard deviations and weights of mixtures of normal distributions,
-        each of shape (n_samples, n_components); or :class:`Draws` from the distribution of each
-        sample.
+        each of shape (n_samples, n_components); or :class:`SampledForecast` from the distribution
+        of each sample.
 
     target : array of shape (n_samples,)
         Labels 0, 1, 2 and so on, or outcomes.
@@ -187,10 +187,10 @@ def distribution_matching_loss(
 
     Functions of the user are written for the package of the arrays, which differentiates them. For
     normal distributions and their mixtures they are averaged over the 64 nodes of the metric, so
-    that pairs of a callable kernel cost 64² times as much; with :class:`Draws` they cost less, and
-    are unbiased, too. A callable kernel must be symmetric and positive semi-definite, which is not
-    checked here. A loss with a step has the derivative 0 on either side of it, and trains nothing:
-    take "thresholds".
+    that pairs of a callable kernel cost 64² times as much; with :class:`SampledForecast` they cost
+    less, and are unbiased, too. A callable kernel must be symmetric and positive semi-definite,
+    which is not checked here. A loss with a step has the derivative 0 on either side of it, and
+    trains nothing: take "thresholds".
 
     The cost is :math:`O(n^2)`, times K for classes (with "rbf" in matrix products), and times s²
     for s draws or components; all pairs are held, as a batch is small. For "marginal" and
@@ -238,7 +238,7 @@ def distribution_matching_loss(
         detach_given=detach_given,
         estimator=estimator,
     )
-    if isinstance(prediction, tuple | Draws):
+    if isinstance(prediction, tuple | SampledForecast):
         check_forecast_batch(prediction, target, thresholds)
         return matching.evaluate_forecasts(as_distributions(prediction), target, sample_weight)
     check_class_batch(prediction, target)
@@ -353,7 +353,7 @@ class MatchingLossOptions:
         if self.given is not None:
             return self._kernel_matrix(as_type(self.given, dtype))
         family = KERNELS.get(name_of(self.given_kernel))
-        if family is None or not family.is_gaussian or self._width < _SMALLEST_OF_PRODUCTS:
+        if family is None or not family.is_gaussian or self._width < _MIN_PRODUCT_BANDWIDTH:
             return self._kernel_matrix(classes.proba)
         # one matrix product in place of the distances of all pairs
         points = self._as_constant(classes.proba) / self._width
@@ -388,7 +388,7 @@ class MatchingLossOptions:
         xp, family = array_namespace(proba), KERNELS.get(name_of(self.given_kernel))
         if family is not None and family.is_gaussian:
             reach = family.per_probability / self._width / 2
-            if reach <= _LARGEST_REACH:
+            if reach <= _MAX_SERIES_REACH:
                 points = (2 * self._as_constant(proba) - 1) * reach
                 return gaussian_average(points, residual, reach, weight, self.estimator)
         averages = []

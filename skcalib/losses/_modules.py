@@ -73,7 +73,7 @@ class Penalty(torch.nn.Module):
         prediction : tensor of shape (n_samples, n_classes), (n_samples,) or (n_samples, 1)
             Logits, or probabilities, of all classes or of the second of two. Penalties for
             forecasts of a number take a tuple of means and standard deviations, a distribution of
-            torch, or :class:`skcalib.losses.Draws`.
+            torch, or :class:`skcalib.losses.SampledForecast`.
 
         target : tensor of shape (n_samples,) or (n_samples, 1)
             Labels 0, 1, …, or outcomes.
@@ -362,7 +362,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
 
     See Also
     --------
-    skcalib.metrics.log_density_loss : The metric.
+    skcalib.metrics.negative_log_likelihood : The metric.
 
     Notes
     -----

@@ -26,7 +26,7 @@ from .._numerics.matching import expected_kernel, smoothed_kernel, smoothed_tanh
 from .._statistics.matching_features import NODES
 
 # Probabilities are clipped to at least this where their logarithm is taken.
-SMALLEST_PROBABILITY = 1e-30
+MIN_PROBABILITY = 1e-30
 
 
 class ClassPredictions(NamedTuple):
@@ -80,7 +80,7 @@ def class_predictions(prediction: Array, target: Array, input_type: str) -> Clas
     is_label = xp.any(target[:, None] == arange_like(value, value.shape[1]), axis=1)
     value = xp.where(is_label[:, None], value, math.nan)
     if are_probabilities:
-        log_proba = xp.log(xp.clip(value, SMALLEST_PROBABILITY, None))
+        log_proba = xp.log(xp.clip(value, MIN_PROBABILITY, None))
         return ClassPredictions(value, log_proba, target)
     value = less_largest(value)
     log_proba = value - xp.log(xp.sum(xp.exp(value), axis=1, keepdims=True))
@@ -98,7 +98,7 @@ def less_largest(score: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Draws:
+class SampledForecast:
     """Predictive distributions that are known by draws from each.
 
     Gradients flow through the draws, which are functions of what a model predicts
@@ -131,11 +131,11 @@ class Draws:
     Examples
     --------
     >>> import numpy as np
-    >>> from skcalib.losses import Draws, distribution_matching_loss
+    >>> from skcalib.losses import SampledForecast, distribution_matching_loss
     >>> rng = np.random.default_rng(0)
     >>> mean = rng.normal(size=256)
     >>> y = np.exp(mean + rng.normal(size=256))  # lognormal
-    >>> draws = Draws(np.exp(mean[:, None] + rng.normal(size=(256, 8))))
+    >>> draws = SampledForecast(np.exp(mean[:, None] + rng.normal(size=(256, 8))))
     >>> loss = distribution_matching_loss(draws, y, calibration="marginal", bandwidth=1.0)
     >>> bool(abs(loss) < 0.01)
     True
@@ -276,7 +276,7 @@ def as_distributions(prediction: Any) -> Distributions:
 
     Standard deviations are NaN where they are not positive.
     """
-    if isinstance(prediction, Draws):
+    if isinstance(prediction, SampledForecast):
         (values,) = promote_to_float(prediction.values)
         cdf, share = prediction.cdf, as_type(prediction.weight, values.dtype)
         if share is None:
@@ -319,7 +319,7 @@ def _cdf_of_draws(cdf: Callable[[Array], Array], n: int, points: Array) -> Array
     probability, shape = cdf(points), (n, *points.shape[1:])
     if tuple(probability.shape) != shape:
         raise ValueError(
-            f"cdf of Draws must return shape {shape} for points of shape "
+            f"cdf of SampledForecast must return shape {shape} for points of shape "
             f"{tuple(points.shape)}; found {tuple(probability.shape)}. Give its parameters a "
             "second axis if the points have one."
         )

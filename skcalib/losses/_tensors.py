@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._inputs.probabilities import ROUNDING, ROUNDINGS
+from .._inputs.probabilities import PROBABILITY_ATOL, PROBABILITY_ATOL_BY_ITEMSIZE
 from .._numerics.array_api import promote_to_float
 from ._checks import check_batch, check_class_batch
 
@@ -20,7 +20,7 @@ _DROP = "Drop these samples."
 _state = {"checks": True}
 
 
-def check_values(enabled: bool) -> None:
+def set_value_checks(enabled: bool) -> None:
     """Switch the checks of values on or off, for all losses of this module.
 
     They are on at first, so that bad values raise an error that names them. To look at values,
@@ -40,9 +40,9 @@ def check_values(enabled: bool) -> None:
 
     Examples
     --------
-    >>> from skcalib.torch import check_values
-    >>> check_values(False)
-    >>> check_values(True)
+    >>> from skcalib.torch import set_value_checks
+    >>> set_value_checks(False)
+    >>> set_value_checks(True)
     """
     _state["checks"] = enabled
 
@@ -71,7 +71,8 @@ def class_batch(
     if not isinstance(prediction, Tensor):
         raise TypeError(
             f"prediction must be a tensor of class scores; found {type(prediction).__name__}. For "
-            "forecasts of a number pass a tuple (mean, std), Draws or a distribution of torch to "
+            "forecasts of a number pass a tuple (mean, std), SampledForecast or a distribution of "
+            "torch to "
             "DistributionMatchingLoss."
         )
     (prediction,) = promote_to_float(prediction)
@@ -168,7 +169,7 @@ def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
 
 def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> Tensor:
     """Probabilities, without those by which rounding takes them beyond 0 or 1."""
-    beyond = ROUNDINGS.get(tensor.dtype.itemsize, ROUNDING)
+    beyond = PROBABILITY_ATOL_BY_ITEMSIZE.get(tensor.dtype.itemsize, PROBABILITY_ATOL)
     if not is_all_true((tensor >= -beyond) & (tensor <= 1 + beyond)):
         low, high = tensor.min().item(), tensor.max().item()
         raise ValueError(

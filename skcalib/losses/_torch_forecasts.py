@@ -12,7 +12,7 @@ from torch.distributions import Normal as TorchNormal
 
 from .._numerics.array_api import promote_to_float
 from ._checks import check_forecast_batch, parts_of
-from ._predictions import Distributions, Draws, as_distributions
+from ._predictions import Distributions, SampledForecast, as_distributions
 from ._tensors import (
     check_between_0_and_1,
     check_finite,
@@ -34,12 +34,12 @@ def unwrapped(prediction: Any) -> Any:
     return prediction
 
 
-def forecast_of(
+def get_forecast(
     prediction: Any, target: Tensor, *, n_draws: int | None = None, needs_draws: bool = True
 ) -> Distributions:
     """The distributions of the samples of a target; values are checked."""
     prediction, n = unwrapped(prediction), len(target)
-    if isinstance(prediction, Draws):
+    if isinstance(prediction, SampledForecast):
         for name, tensor in parts_of(prediction).items():
             check_finite(name, tensor)
         check_forecast_batch(prediction, target, None)
@@ -91,7 +91,7 @@ def check_one_number_each(distribution: Distribution, n: int) -> None:
 
 def _draws_of(
     distribution: Distribution, target: Tensor, n_draws: int | None, needs_draws: bool
-) -> Draws:
+) -> SampledForecast:
     n, weight = len(target), None
     many = N_DRAWS if n_draws is None else n_draws
     if not needs_draws:
@@ -113,7 +113,7 @@ def _draws_of(
     (values,) = promote_to_float(values)
     check_finite("draws from prediction", values)
     cdf = partial(_cdf_at, distribution)
-    return Draws(values, cdf, _parameters(distribution, n), weight)
+    return SampledForecast(values, cdf, _parameters(distribution, n), weight)
 
 
 def _draw_with_score_weights(distribution: Distribution, n_draws: int) -> tuple[Tensor, Tensor]:
@@ -165,8 +165,10 @@ def check_user_values(name: str, function: Callable[..., Tensor], *points: Tenso
 def _check_user_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
     """Distribution functions of a user."""
     probability = cdf(points)
-    check_finite("cdf of Draws", probability)
-    return check_between_0_and_1("cdf of Draws", probability, "Pass distribution functions.")
+    check_finite("cdf of SampledForecast", probability)
+    return check_between_0_and_1(
+        "cdf of SampledForecast", probability, "Pass distribution functions."
+    )
 
 
 def _cdf_at(distribution: Distribution, points: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ from .._statistics.matching_given import LEVELS, median_of, standardization
 from ._checks import WITH_BANDWIDTH, name_of
 from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLossOptions
 from ._modules import Penalty
-from ._predictions import Draws, class_predictions
+from ._predictions import SampledForecast, class_predictions
 from ._tensors import check_finite, class_batch, is_all_true, number_batch
-from ._torch_forecasts import N_DRAWS, check_moments, check_user_values, forecast_of
+from ._torch_forecasts import N_DRAWS, check_moments, check_user_values, get_forecast
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -276,7 +276,7 @@ class DistributionMatchingLoss(Penalty):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _error(self, prediction, batch):
-        if isinstance(prediction, tuple | list | Draws | Distribution):
+        if isinstance(prediction, tuple | list | SampledForecast | Distribution):
             return self._error_of_numbers(prediction, batch)
         return self._error_of_classes(prediction, batch)
 
@@ -306,7 +306,7 @@ class DistributionMatchingLoss(Penalty):
         n_draws, needs_draws = self.n_draws, form not in PIT_FORMS and kernel != "thresholds"
         if n_draws is None and kernel == "callable" and self.loss is None:
             n_draws = N_DRAWS  # cheaper than the nodes of pairs, and unbiased
-        distributions = forecast_of(
+        distributions = get_forecast(
             prediction, batch.target, n_draws=n_draws, needs_draws=needs_draws
         )
         batch = number_batch(batch, distributions.dtype)
@@ -405,7 +405,7 @@ def _training_array(
 
 def _parameters_of(prediction: Any, target: Tensor) -> np.ndarray:
     """Mean and log standard deviation of training data, (n, 2)."""
-    parameters = forecast_of(prediction, target, needs_draws=False).parameters
+    parameters = get_forecast(prediction, target, needs_draws=False).parameters
     if parameters is None:
         raise ValueError(
             "prediction must consist of distributions with a mean and a standard deviation; found "

@@ -29,7 +29,11 @@ from ._distance import (
     distance_certificate,
     lower_distance_to_calibration,
 )
-from ._forecast_scores import continuous_ranked_probability_loss, interval_loss, log_density_loss
+from ._forecast_scores import (
+    continuous_ranked_probability_loss,
+    interval_loss,
+    negative_log_likelihood,
+)
 from ._interval import interval_calibration_error
 from ._kernel import (
     joint_kernel_calibration_error,
@@ -84,9 +88,9 @@ __all__ = [
     "level_set_calibration_error",
     "local_calibration",
     "local_calibration_error",
-    "log_density_loss",
     "lower_distance_to_calibration",
     "make_scorer",
+    "negative_log_likelihood",
     "observed_expected_ratio",
     "quantile_calibration_error",
     "score_decomposition",

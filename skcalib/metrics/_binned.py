@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Count, IntegerInterval, Label, StrOptions
 from .._numerics.sorting import (
     bin_extents,
@@ -32,39 +32,39 @@ _DEBIASED = SampleRequirement(
 )
 
 
-def _bins(predictions, n_bins, strategy, min_bin_size):
+def _bins(data, n_bins, strategy, min_bin_size):
     """Index of the bin of each sample, (n,), and the number of bins."""
-    proba, weight = predictions.doubles, predictions.weight
+    proba, weight = data.doubles, data.weight
     if strategy == "median-variance":
         return median_variance_bins(proba.reshape(len(proba), -1), weight, min_bin_size)
     if strategy == "quantile":
         return quantile_bins(proba, weight, n_bins), n_bins
-    if predictions.is_binary:
+    if data.is_binary:
         return uniform_bins(proba, n_bins), n_bins
     return product_bins(proba, n_bins)
 
 
-def _class_residuals(predictions, bins, n_bins):
+def _class_residuals(data, bins, n_bins):
     """The sums of w (1[y = k] − p_k) in each bin, (B,), for one class after another."""
-    if predictions.is_binary:
-        mass = np.bincount(bins, predictions.weighted_residuals, n_bins)
+    if data.is_binary:
+        mass = np.bincount(bins, data.weighted_residuals, n_bins)
         yield from (mass, -mass)
         return
-    label, weight = predictions.label, predictions.weight
-    for k, proba in enumerate(predictions.iter_class_proba()):
+    label, weight = data.label, data.weight
+    for k, proba in enumerate(data.iter_class_proba()):
         yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
 
 
-def _binned_residuals(predictions, bins, share, distance):
+def _binned_residuals(data, bins, share, distance):
     """Share of each bin times its gap, (B,)."""
     factor, power = _DISTANCES[distance]
     share = np.where(share > 0, share, 1.0)
-    residuals = _class_residuals(predictions, bins, len(share))
+    residuals = _class_residuals(data, bins, len(share))
     return factor * sum(np.abs(mass) ** power for mass in residuals) / share ** (power - 1)
 
 
 def _binned_error(
-    predictions: Predictions,
+    data: ClassData,
     n_bins: int,
     strategy: str,
     min_bin_size: int,
@@ -73,10 +73,10 @@ def _binned_error(
     debias: bool,
     add_bin_width: bool,
 ) -> float:
-    proba, weight = predictions.proba, predictions.weight
-    bins, n_bins = _bins(predictions, n_bins, strategy, min_bin_size)
+    proba, weight = data.proba, data.weight
+    bins, n_bins = _bins(data, n_bins, strategy, min_bin_size)
     share = np.bincount(bins, weight, n_bins)
-    residual = _binned_residuals(predictions, bins, share, distance)
+    residual = _binned_residuals(data, bins, share, distance)
     if norm == "l1" and not add_bin_width:
         return float(residual.sum())
     if norm == "l1":
@@ -88,21 +88,19 @@ def _binned_error(
         return float(gap.max())
     square = gap**2
     if debias:
-        variance = mean_variances(bins, predictions.label, weight, n_bins, predictions.square)[
-            filled
-        ]
+        variance = mean_variances(bins, data.label, weight, n_bins, data.square)[filled]
         if np.isnan(variance).all():
             return np.nan  # the noise is known in no bin
         square = np.where(np.isnan(variance), 0.0, square - variance)
     return float(np.sqrt(max(share[filled] @ square, 0.0)))
 
 
-def _expected_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
+def _expected_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
     checked_options = (options[name] for name in ("norm", "distance", "debias", "add_bin_width"))
     check_binned_options(*checked_options)
-    if options["multi_class"] == "canonical" and not predictions.is_binary:
+    if options["multi_class"] == "canonical" and not data.is_binary:
         check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
-    error = average_over_reductions(_binned_error, predictions, needs=_DEBIASED, **options)
+    error = average_over_reductions(_binned_error, data, needs=_DEBIASED, **options)
     check_debiased(error)
     return error
 
@@ -392,24 +390,24 @@ def check_debiased(error):
         )
 
 
-def _level_set_calibration_error(predictions: Predictions) -> float:
-    if predictions.is_binary:
-        _, mass = predictions.pool_residuals()
+def _level_set_calibration_error(data: ClassData) -> float:
+    if data.is_binary:
+        _, mass = data.pool_residuals()
         return float(np.abs(mass).sum())
-    _, columns = pooled_residuals(predictions)
+    _, columns = pooled_residuals(data)
     return 0.5 * sum(float(np.abs(mass).sum()) for mass in columns)
 
 
-def pooled_residuals(predictions: Predictions) -> tuple[np.ndarray, Iterator[np.ndarray]]:
+def pooled_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarray]]:
     """The distinct predictions of more than two classes (m, K), and Σ w_i (e_y − p) at each.
 
     The sums come for one class after another, (m,).
     """
-    points, level = np.unique(predictions.proba, axis=0, return_inverse=True)
-    level, label, weight = level.ravel(), predictions.label, predictions.weight
+    points, level = np.unique(data.proba, axis=0, return_inverse=True)
+    level, label, weight = level.ravel(), data.label, data.weight
     columns = (
         np.bincount(level, weight * ((label == k) - proba), len(points))
-        for k, proba in enumerate(predictions.iter_class_proba())
+        for k, proba in enumerate(data.iter_class_proba())
     )
     return points, columns
 

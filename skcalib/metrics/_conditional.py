@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.array_api import Array, arange_like, asarray_like, doubles
@@ -30,7 +30,7 @@ from .._numerics.ridge import (
 from .._statistics.conditional_forecasts import check_kind, error_of_forecasts
 from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (
-    SMALLEST_BANDWIDTH,
+    MIN_KERNEL_BANDWIDTH,
     check_finite_kernel,
     check_semidefinite,
     resolve_bandwidth,
@@ -111,19 +111,19 @@ class _Regression(NamedTuple):
 
 
 def _conditional_error(
-    predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng, **debias
+    data: ClassData, kernel, bandwidth, regularization, method, n_components, rng, **debias
 ) -> float:
     if callable(kernel) or method == "nystroem":  # a user's function, or a search for pivots
-        predictions = predictions.to_numpy()
-    label, weight = predictions.label, predictions.weight
-    points = predictions.matrix if predictions.is_binary else predictions.proba
+        data = data.to_numpy()
+    label, weight = data.label, data.weight
+    points = data.matrix if data.is_binary else data.proba
     if regularization is None:
         regularization = weight.shape[0] ** -0.25
     regression = _Regression(points, label, weight, regularization, **debias)
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return regression.from_features(regression.proba)
     if method == "fourier":
-        gamma = max(resolve_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
+        gamma = max(resolve_bandwidth(data, "rbf", bandwidth), MIN_KERNEL_BANDWIDTH)
         check_memory(
             32.0 * n_components**2,
             f"method='fourier' with n_components={n_components}",
@@ -146,8 +146,8 @@ def _conditional_error(
         check_matrix(points, 3 if debias["debias"] or regularization == "cv" else 1)
     elif method == "nystroem":
         check_features(points, n_components)
-    function = conditional_kernel(predictions, kernel, bandwidth)
-    points = doubles(predictions.matrix)
+    function = conditional_kernel(data, kernel, bandwidth)
+    points = doubles(data.matrix)
     if method == "exact":
         gram = gram_matrix(function, points)
         if callable(kernel):
@@ -161,7 +161,7 @@ def _conditional_error(
 
 
 def _conditional_kernel_calibration_error(
-    data: Predictions | ForecastData, *, random_state: RandomState = None, **options: Any
+    data: ClassData | ForecastData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
     check_kind(data, options)
     check_fourier_kernel(options["kernel"], options["method"])
@@ -461,7 +461,7 @@ def check_fourier_kernel(kernel, method):
         )
 
 
-def check_noise_options(predictions, options):
+def check_noise_options(data, options):
     """Refuse corrections whose law is not known."""
     if options["regularization"] == "cv":
         if options["debias"]:
@@ -480,7 +480,7 @@ def check_noise_options(predictions, options):
             "standardize=True needs debias=True, whose mean is 0 for calibrated predictions; found "
             "debias=False. Pass both."
         )
-    one_by_one = options["multi_class"] in ("top-label", "classwise") and not predictions.is_binary
+    one_by_one = options["multi_class"] in ("top-label", "classwise") and not data.is_binary
     if options["standardize"] and one_by_one and options["average"] is not None:
         raise ValueError(
             "standardize=True needs average=None for the values of several classes, as their "

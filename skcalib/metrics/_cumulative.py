@@ -3,13 +3,13 @@
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Label, StrOptions
 from ._reductions import probability_metric, reduce_classes
 
 
-def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
-    _, mass = predictions.pool_residuals()
+def _cumulative_calibration_error(data: ClassData, kind: str) -> float:
+    _, mass = data.pool_residuals()
     total = np.cumsum(mass)
     highest, lowest = max(total.max(), 0.0), min(total.min(), 0.0)
     return float(max(highest, -lowest) if kind == "max" else highest - lowest)

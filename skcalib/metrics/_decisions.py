@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
 from ..forecasts._data import ForecastData, check_data
@@ -86,7 +86,7 @@ class DecisionCalibration:
 
 def check_decision_data(
     y_true: Any, y_proba: Any, loss: Any, **data_args: Any
-) -> tuple[Predictions | ForecastData, DecisionLoss]:
+) -> tuple[ClassData | ForecastData, DecisionLoss]:
     """The data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
     data = check_data(y_true, y_proba, may_be_numbers=not decision.is_of_classes, **data_args)
@@ -106,7 +106,7 @@ def classes_are_reversed(data, labels=None, pos_label=None, **_):
 
 
 def _decision_calibration_error(
-    data: Predictions | ForecastData, loss: Any, given: str | None = None, actions: str = "all"
+    data: ClassData | ForecastData, loss: Any, given: str | None = None, actions: str = "all"
 ) -> float:
     gaps = DecisionGaps(data, loss=loss, given=given, actions=actions)
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
@@ -243,7 +243,7 @@ def decision_calibration_error(
     """
 
 
-def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> float:
+def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> float:
     data = data.sorted()
     return float(WorstDecisionGap(data, n_actions=n_actions)(data.label[None])[0])
 

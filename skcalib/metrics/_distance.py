@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import least_calibrating_transport, transport_bounds
@@ -78,14 +78,14 @@ class DistanceCertificate:
     potentials: np.ndarray
 
 
-def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> float:
-    lower, upper = least_calibrating_transport(*predictions.pool_label_weights()[:2], tol)
+def _lower_distance_to_calibration(data: ClassData, tol: float) -> float:
+    lower, upper = least_calibrating_transport(*data.pool_label_weights()[:2], tol)
     _warn_of_wide_bracket(lower, upper, tol)
     return lower
 
 
-def _distance_certificate(predictions: Predictions, tol: float) -> DistanceCertificate:
-    certificate = DistanceCertificate(*transport_bounds(*predictions.pool_label_weights()[:2], tol))
+def _distance_certificate(data: ClassData, tol: float) -> DistanceCertificate:
+    certificate = DistanceCertificate(*transport_bounds(*data.pool_label_weights()[:2], tol))
     _warn_of_wide_bracket(certificate.lower, certificate.upper, tol)
     return certificate
 
@@ -99,17 +99,17 @@ def _warn_of_wide_bracket(lower: float, upper: float, tol: float) -> None:
         )
 
 
-def _bounds(predictions: Predictions, tol: float) -> np.ndarray:
-    if predictions.given is not None:
-        certificate = certificate_of(predictions)
+def _bounds(data: ClassData, tol: float) -> np.ndarray:
+    if data.given is not None:
+        certificate = certificate_of(data)
         return np.array([certificate.lower, certificate.upper])
-    lower = _lower_distance_to_calibration(predictions, tol)
-    upper = change_by_intervals(predictions)
+    lower = _lower_distance_to_calibration(data, tol)
+    upper = change_by_intervals(data)
     return np.array([min(lower, upper), upper])
 
 
-def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **reduction) -> tuple:
-    bounds = average_over_reductions(_bounds, predictions, tol=tol, **reduction)
+def _calibration_distance_bounds(data: ClassData, tol: float = 1e-4, **reduction) -> tuple:
+    bounds = average_over_reductions(_bounds, data, tol=tol, **reduction)
     return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
 
 
@@ -310,9 +310,9 @@ def distance_certificate(
     >>> round(certificate.lower, 4), round(certificate.upper, 4)
     (0.08, 0.08)
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     measure = partial(_distance_certificate, tol=tol)
-    return map_reduction(measure, predictions, multi_class, n_jobs)
+    return map_reduction(measure, data, multi_class, n_jobs)
 
 
 @validate_params(METRIC_CONSTRAINTS | _TOLERANCE)
@@ -435,8 +435,8 @@ def calibration_distance_bounds(
     >>> round(lower, 4), round(upper, 4)
     (0.08, 0.1)
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    predictions = with_given(predictions, y_true, given, sample_weight)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = with_given(data, y_true, given, sample_weight)
     return _calibration_distance_bounds(
-        predictions, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
+        data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
     )

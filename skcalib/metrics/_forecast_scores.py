@@ -335,7 +335,7 @@ def interval_loss(
 @metric(
     _log_density_loss, _AVERAGE, cost="n", takes=("forecasts",), is_mean=True, may_be_negative=True
 )
-def log_density_loss(
+def negative_log_likelihood(
     y_true: ArrayLike,
     y_forecast: Any,
     *,
@@ -386,8 +386,8 @@ def log_density_loss(
 
     Examples
     --------
-    >>> from skcalib.metrics import log_density_loss
-    >>> round(log_density_loss([0.0, 40.0], ([0.0, 0.0], [1.0, 1.0])), 3)
+    >>> from skcalib.metrics import negative_log_likelihood
+    >>> round(negative_log_likelihood([0.0, 40.0], ([0.0, 0.0], [1.0, 1.0])), 3)
     400.919
     """
     data = _check_score_input(y_true, y_forecast, sample_weight, average)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (
     PARTITION_RTOL,
@@ -31,13 +31,13 @@ _USUAL = 6
 _NARROWEST = 24
 
 
-def _exact(predictions: Predictions, precision: float | None) -> float:
-    points, weight, _ = predictions.pool_label_weights()
+def _exact(data: ClassData, precision: float | None) -> float:
+    points, weight, _ = data.pool_label_weights()
     return sum(partition_errors(points, weight, optimal_partition(points, weight, precision)))
 
 
-def _surrogate(predictions: Predictions, precision: float | None) -> float:
-    points, mass = predictions.pool_residuals()
+def _surrogate(data: ClassData, precision: float | None) -> float:
+    points, mass = data.pool_residuals()
     best = _limit_of_narrow_intervals(mass, precision)
     narrowest = largest_exponent(precision)
     first = min(_USUAL, narrowest)
@@ -53,11 +53,9 @@ def _surrogate(predictions: Predictions, precision: float | None) -> float:
     return best
 
 
-def _sampled_surrogate(
-    predictions: Predictions, precision: float | None, n_draws: int, rng
-) -> float:
+def _sampled_surrogate(data: ClassData, precision: float | None, n_draws: int, rng) -> float:
     """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
-    points, mass = predictions.pool_residuals()
+    points, mass = data.pool_residuals()
     best = _limit_of_narrow_intervals(mass, precision)
     for k in range(largest_exponent(precision) + 1):
         error = sampled_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
@@ -75,15 +73,15 @@ def largest_exponent(precision: float | None) -> int:
     return min(math.ceil(1 - math.log2(max(precision or 0, PARTITION_RTOL))), _NARROWEST)
 
 
-def _random_grid(predictions: Predictions, width: float | None, n_draws: int | None, rng) -> float:
-    points, mass = predictions.pool_residuals()
+def _random_grid(data: ClassData, width: float | None, n_draws: int | None, rng) -> float:
+    points, mass = data.pool_residuals()
     if n_draws is None:
         return mean_partition_sum(points, mass, cast(float, width))
     return sampled_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
 
 
 def _interval_calibration_error(
-    predictions: Predictions,
+    data: ClassData,
     *,
     method: str = "exact",
     precision: float | None = None,
@@ -101,7 +99,7 @@ def _interval_calibration_error(
         measure, options = _sampled_surrogate, options | {"n_draws": n_draws}
     if method != "exact" and measure is not _surrogate:
         options["rng"] = check_random_state(random_state)
-    return average_over_reductions(measure, predictions, **options, **reduction)
+    return average_over_reductions(measure, data, **options, **reduction)
 
 
 @probability_metric(

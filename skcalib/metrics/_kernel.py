@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState, StrOptions
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
@@ -46,28 +46,28 @@ def _linear_plus(s, t, other):
     return s @ t.T + other(s, t)
 
 
-def conditional_kernel(predictions, kernel, bandwidth):
+def conditional_kernel(data, kernel, bandwidth):
     """The kernel as a function of rows of probabilities, the combined one included."""
     if kernel == "linear":
         return _linear
     if kernel == "linear-rbf":
-        return partial(_linear_plus, other=kernel_function(predictions, "rbf", bandwidth))
-    return kernel_function(predictions, kernel, bandwidth)
+        return partial(_linear_plus, other=kernel_function(data, "rbf", bandwidth))
+    return kernel_function(data, kernel, bandwidth)
 
 
-def _squared_error(predictions, **options):
+def _squared_error(data, **options):
     estimator = options["estimator"]
-    if predictions.n_samples < _least_samples(estimator, options["block_size"]):
+    if data.n_samples < _least_samples(estimator, options["block_size"]):
         return np.nan  # there are no pairs
-    if estimator == "unbiased" and has_negligible_pairs(predictions):
+    if estimator == "unbiased" and has_negligible_pairs(data):
         return np.nan
-    error = make_kernel_error(predictions, **options)
+    error = make_kernel_error(data, **options)
     return float(error(error.data.label[None, :])[0])
 
 
-def _kernel_statistic(predictions, *, multi_class, average, **options):
+def _kernel_statistic(data, *, multi_class, average, **options):
     """The error of batches of labels, of all classes at once; None for other reductions."""
-    return make_kernel_error(predictions, **options) if multi_class == "canonical" else None
+    return make_kernel_error(data, **options) if multi_class == "canonical" else None
 
 
 def _least_samples(estimator, block_size):
@@ -77,17 +77,17 @@ def _least_samples(estimator, block_size):
     return block_size if estimator == "block" and block_size is not None else 2
 
 
-def _squared_kernel_calibration_error(predictions, **options):
+def _squared_kernel_calibration_error(data, **options):
     estimator, block_size = options["estimator"], options["block_size"]
-    check_enough_for_estimator(predictions, estimator, block_size)
+    check_enough_for_estimator(data, estimator, block_size)
     check_fourier(options["method"], options["kernel"], estimator)
     least = _least_samples(estimator, block_size)
     needs = SampleRequirement(f"at least {least} samples", "use estimator='biased'")
-    return average_over_reductions(_squared_error, predictions, needs=needs, **options)
+    return average_over_reductions(_squared_error, data, needs=needs, **options)
 
 
-def _kernel_calibration_error(predictions, **options):
-    square = _squared_error(predictions, estimator="biased", block_size=None, **options)
+def _kernel_calibration_error(data, **options):
+    square = _squared_error(data, estimator="biased", block_size=None, **options)
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -419,19 +419,19 @@ def kernel_calibration_error(
     """
 
 
-def _joint_error(predictions: Predictions, kernel, bandwidth) -> float:
-    if len(predictions.weight) < 2:
+def _joint_error(data: ClassData, kernel, bandwidth) -> float:
+    if len(data.weight) < 2:
         return np.nan  # there are no pairs
     if kernel in ("linear", "linear-rbf"):
-        kernel = conditional_kernel(predictions, kernel, bandwidth)
-    error = SquaredKernelError(predictions, kernel=kernel, bandwidth=bandwidth)
-    return float(error(predictions.label[None])[0])
+        kernel = conditional_kernel(data, kernel, bandwidth)
+    error = SquaredKernelError(data, kernel=kernel, bandwidth=bandwidth)
+    return float(error(data.label[None])[0])
 
 
-def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
-    check_two_samples(predictions)
+def _joint_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
+    check_two_samples(data)
     needs = SampleRequirement("at least 2 samples", "use the conditional error")
-    return average_over_reductions(_joint_error, predictions, needs=needs, **options)
+    return average_over_reductions(_joint_error, data, needs=needs, **options)
 
 
 @probability_metric(_joint_kernel_calibration_error, CONDITIONAL_CONSTRAINTS, cost="n²")
@@ -537,9 +537,9 @@ def joint_kernel_calibration_error(
     """
 
 
-def check_two_samples(predictions):
+def check_two_samples(data):
     """Refuse a single sample: the joint error averages over pairs."""
-    if len(predictions.weight) < 2:
+    if len(data.weight) < 2:
         raise ValueError(
             "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
             "are averaged; found 1. Collect more, or use the conditional error."

@@ -7,29 +7,29 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
-from .._statistics.kernels import SMALLEST_BANDWIDTH
+from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
 from ._reductions import average_over_reductions, probability_metric
 
 # Pairs of samples that are drawn at once; an array of them takes 8 MB.
 _BATCH = 2**20
 
 
-def _exact_square(predictions: Predictions, bandwidth: float) -> float:
-    points, mass = predictions.pool_residuals()
+def _exact_square(data: ClassData, bandwidth: float) -> float:
+    points, mass = data.pool_residuals()
     return float(laplace_pair_sum(points, mass, bandwidth) + mass @ mass)
 
 
-def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
+def _subsampled_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     """Mean of r_i r_j exp(−|p_i − p_j|/h) over pairs drawn by weight, equation 29 of the paper."""
     # sorted, so that the order of the samples does not matter
-    order = np.lexsort((predictions.label, predictions.proba))
-    proba = predictions.proba[order]
-    residual = predictions.label[order] - proba
-    cumulative = np.cumsum(predictions.weight[order])
+    order = np.lexsort((data.label, data.proba))
+    proba = data.proba[order]
+    residual = data.label[order] - proba
+    cumulative = np.cumsum(data.weight[order])
     cumulative[-1] = 1.0
     total = 0.0
     for start in range(0, n_draws, _BATCH):
@@ -40,9 +40,9 @@ def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> flo
     return total / n_draws
 
 
-def _fourier_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
+def _fourier_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     """Mean of |Σ_i c_i exp(−iω p_i)|² over Cauchy frequencies ω, Algorithm 1 of the paper."""
-    points, mass = predictions.pool_residuals()
+    points, mass = data.pool_residuals()
     total = 0.0
     for frequency in rng.standard_cauchy(size=n_draws) / bandwidth:
         phase = frequency * points
@@ -50,9 +50,9 @@ def _fourier_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
     return float(total / n_draws)
 
 
-def _binned_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
+def _binned_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     """Mean of Σ_bins (Σ_{i ∈ bin} c_i)² over bins of random width and shift, Algorithm 2."""
-    points, mass = predictions.pool_residuals()
+    points, mass = data.pool_residuals()
     total = 0.0
     for width, shift in zip(
         rng.gamma(shape=2, scale=bandwidth, size=n_draws), rng.uniform(size=n_draws), strict=True
@@ -70,25 +70,23 @@ _ESTIMATORS = {
 }
 
 
-def _binary_laplace_error(
-    predictions: Predictions, bandwidth, method, n_draws, squared, rng
-) -> float:
+def _binary_laplace_error(data: ClassData, bandwidth, method, n_draws, squared, rng) -> float:
     if method == "exact":
-        square = _exact_square(predictions, bandwidth)
+        square = _exact_square(data, bandwidth)
     else:
-        bandwidth = max(bandwidth, SMALLEST_BANDWIDTH)
+        bandwidth = max(bandwidth, MIN_KERNEL_BANDWIDTH)
         if n_draws is None:
-            n_draws = 10 * len(predictions.proba) if method == "subsample" else 100
-        square = _ESTIMATORS[method](predictions, bandwidth, n_draws, rng)
+            n_draws = 10 * len(data.proba) if method == "subsample" else 100
+        square = _ESTIMATORS[method](data, bandwidth, n_draws, rng)
     return square if squared else float(np.sqrt(max(square, 0.0)))
 
 
 def _laplace_kernel_calibration_error(
-    predictions: Predictions, *, random_state: RandomState = None, **options: Any
+    data: ClassData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
     check_draws(options["method"], options["n_draws"])
     rng = check_random_state(random_state)
-    return average_over_reductions(_binary_laplace_error, predictions, rng=rng, **options)
+    return average_over_reductions(_binary_laplace_error, data, rng=rng, **options)
 
 
 @probability_metric(

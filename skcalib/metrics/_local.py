@@ -20,7 +20,7 @@ from .._statistics.kernels import (
 )
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from .._statistics.matching_given import standardization
-from ..forecasts._base import LARGEST
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._data import ForecastData, check_forecasts, check_given
 from ._quantile import Gaps, quotient, resolve_levels
 from ._registry import metric
@@ -451,7 +451,7 @@ def _features(values, name):
     """Finite numbers (m, d); truth values count as 0 and 1."""
     values = values.astype(np.int8) if values.dtype.kind == "b" else values
     values = values[:, None] if values.ndim == 1 else values
-    return check_numbers(values, name, ndim=2, rows="one row for each point", most=LARGEST)
+    return check_numbers(values, name, ndim=2, rows="one row for each point", most=MAX_NUMBER)
 
 
 def _check_kernel_weights(kernel, query, points):

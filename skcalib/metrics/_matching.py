@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, make_matching_error
@@ -17,7 +17,7 @@ from ._decisions import classes_are_reversed
 from ._reductions import probability_metric
 
 # The variance of the error is estimated from all pairs of at most this many samples.
-_MOST_SAMPLES = 1024
+_MAX_PAIRED_SAMPLES = 1024
 
 # Outcomes that are drawn: their number times that of the samples is at least this.
 _DRAWN = 2**14
@@ -28,7 +28,7 @@ _ENTRIES = 2**20
 
 
 def _distribution_matching_error(
-    data: ForecastData | Predictions,
+    data: ForecastData | ClassData,
     *,
     standardize: bool = False,
     random_state: RandomState = None,
@@ -330,7 +330,7 @@ def null_deviation(
     """
     weight = error.data.weight
     n = len(weight)
-    m = min(n, _MOST_SAMPLES)
+    m = min(n, _MAX_PAIRED_SAMPLES)
     rows = np.sort(generator.choice(n, m, replace=False)) if m < n else np.arange(n)
     subset = error.at_rows(rows)
     n_draws = max(1, (_DRAWN if subset.has_features else _DRAWN_FOR_PAIRS) // m)

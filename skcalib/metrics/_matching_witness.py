@@ -15,7 +15,7 @@ from .._statistics.matching_checks import (
     MatchingOptions,
     check_matching,
 )
-from ..forecasts._base import LARGEST
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._data import check_forecasts
 
 # Points of the grids if none are passed.
@@ -239,7 +239,7 @@ def _places(error, given_grid):
 
 def _check_grid(values, name, n_dimensions, n_columns=1):
     """A finite grid of numbers, with this number of columns if it has two dimensions."""
-    grid = check_numbers(values, name, most=LARGEST)
+    grid = check_numbers(values, name, most=MAX_NUMBER)
     grid = grid[:, None] if n_dimensions == 2 and grid.ndim == 1 else grid
     if grid.ndim != n_dimensions or len(grid) == 0 or grid.shape[1:] not in ((), (n_columns,)):
         shape = "(n_points,)" if n_dimensions == 1 else f"(n_places, {n_columns})"

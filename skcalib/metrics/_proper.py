@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -42,7 +42,7 @@ DRAW_TOLERANCE = 5e-3
 _REACH, _NARROW, _MOST_RISES = 5.0, 1 / 16, 2048
 
 # Up to this many values of discrete forecasts are looked at for steps.
-_MOST_VALUES = 2**20
+_MAX_STEP_VALUES = 2**20
 
 # Numbers of cells that are tried, one after another.
 _CELLS = tuple(2**k for k in range(7, 15))
@@ -70,7 +70,7 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
         steps = _steps(forecast, widest, n_cells)
         recalibrated = 0.0
         for t, width in zip(*threshold_cells(points, mass, steps, n_cells), strict=True):
-            proba, event = forecast.at_threshold(t), value > t
+            proba, event = forecast.sf(t), value > t
             error += width * (weight @ (proba - event) ** 2)
             complement = forecast.cdf(t)
             recalibrated += width * isotonic_brier_score(proba, complement, event, weight)
@@ -86,7 +86,7 @@ def _steps(forecast, widest, n_cells):
     """Where discrete forecasts of few values jump, and where narrow ones rise, if they are few."""
     if not forecast.is_continuous:
         n_values = forecast[:1].components().location.size * len(forecast)
-        few = n_values <= _MOST_VALUES
+        few = n_values <= _MAX_STEP_VALUES
         return forecast.components().location.ravel() if few else np.empty(0)
     n_levels = min(n_cells, _MOST_RISES) // len(forecast)
     if n_levels < 2:
@@ -165,9 +165,9 @@ class ScoreDecomposition:
         return f"{type(self).__name__}({', '.join(field_texts)})"
 
 
-def _score_decomposition(predictions: Predictions, score: str) -> np.ndarray:
+def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
     """Miscalibration, discrimination, uncertainty and score, (4,)."""
-    proba, label, weight = predictions.proba, predictions.label, predictions.weight
+    proba, label, weight = data.proba, data.label, data.weight
 
     def mean_loss(forecast):
         return weight @ PROPER_LOSSES[score](forecast, label)
@@ -342,7 +342,7 @@ def score_decomposition(
 
 def check_scored(
     y_true: Any, y_proba: Any, score: str, sample_weight: Any, pos_label: Any, labels: Any
-) -> Predictions | ForecastData:
+) -> ClassData | ForecastData:
     """Checked data of the kind that the score is for."""
     if score != "crps":
         check_probabilities_given(y_proba, score)

@@ -25,7 +25,7 @@ from ..forecasts._data import ForecastData, check_forecasts
 from ._registry import metric
 
 # Levels that are the same differ by less than this through rounding.
-_ROUNDING = 1e-9
+_LEVEL_ATOL = 1e-9
 
 
 class Gaps:
@@ -266,7 +266,7 @@ def resolve_levels(forecast, kind="quantile", levels=None):
     if levels is None:
         return resolved
     nearest = resolved[np.abs(levels[:, None] - resolved).argmin(axis=1)]
-    unknown = np.abs(levels - nearest) > _ROUNDING
+    unknown = np.abs(levels - nearest) > _LEVEL_ATOL
     if unknown.any():
         raise ValueError(
             f"levels must be among those that the forecast has, {format_values(resolved)} for "
@@ -278,7 +278,7 @@ def resolve_levels(forecast, kind="quantile", levels=None):
 
 def _interval_levels(grid):
     """The levels of the central intervals between two levels of the grid, increasing."""
-    lower, upper = np.nonzero(np.abs(grid[:, None] + grid - 1) < _ROUNDING)
+    lower, upper = np.nonzero(np.abs(grid[:, None] + grid - 1) < _LEVEL_ATOL)
     return np.sort((grid[upper] - grid[lower])[upper > lower])
 
 

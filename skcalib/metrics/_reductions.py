@@ -28,21 +28,17 @@ def map_classes(function, problems, n_jobs):
     )
 
 
-def map_reduction(function, predictions, multi_class, n_jobs=1):
+def map_reduction(function, data, multi_class, n_jobs=1):
     """The value of a function of two classes; for more classes, a list with its value for each.
 
     The value of a class that is never predicted is None. With "confidence" there is only one
     problem, and its value is returned without a list.
     """
-    if predictions.is_binary:
-        return function(predictions)
+    if data.is_binary:
+        return function(data)
     if multi_class == "confidence":
-        return function(predictions.confidence())
-    problems = (
-        predictions.iter_top_label()
-        if multi_class == "top-label"
-        else predictions.iter_one_vs_rest()
-    )
+        return function(data.confidence())
+    problems = data.iter_top_label() if multi_class == "top-label" else data.iter_one_vs_rest()
     return [value for _, value in map_classes(function, problems, n_jobs)]
 
 
@@ -53,15 +49,15 @@ class SampleRequirement(NamedTuple):
     remedy: str
 
 
-_ENOUGH = SampleRequirement("enough samples", "collect more samples")
+_ENOUGH_SAMPLES = SampleRequirement("enough samples", "collect more samples")
 
 
 def average_over_reductions(
     measure,
-    predictions,
+    data,
     multi_class="confidence",
     average="auto",
-    needs=_ENOUGH,
+    needs=_ENOUGH_SAMPLES,
     n_jobs=1,
     **options,
 ):
@@ -74,16 +70,12 @@ def average_over_reductions(
     """
     if options:
         measure = partial(measure, **options)
-    if predictions.is_binary or multi_class == "canonical":
-        return measure(predictions)
-    predictions = predictions.to_numpy()  # the predicted classes are searched, others sorted
+    if data.is_binary or multi_class == "canonical":
+        return measure(data)
+    data = data.to_numpy()  # the predicted classes are searched, others sorted
     if multi_class == "confidence":
-        return measure(predictions.confidence())
-    problems = (
-        predictions.iter_top_label()
-        if multi_class == "top-label"
-        else predictions.iter_one_vs_rest()
-    )
+        return measure(data.confidence())
+    problems = data.iter_top_label() if multi_class == "top-label" else data.iter_one_vs_rest()
     results = map_classes(measure, problems, n_jobs)
     share = np.array([share for share, _ in results])  # (K,)
     exists = np.array([value is not None for _, value in results])
@@ -94,7 +86,7 @@ def average_over_reductions(
     if average is None:
         return value
     if not is_measured[exists].all():
-        left_out = predictions.classes[exists & ~is_measured].tolist()
+        left_out = data.classes[exists & ~is_measured].tolist()
         warn(
             f"The average leaves out the class(es) {', '.join(map(repr, left_out))}: with "
             f"multi_class={multi_class!r} a class needs {needs.least}. To include every class, "
@@ -138,7 +130,7 @@ def probability_metric(
 ) -> Callable[[Function], Function]:
     """Declare a metric of probabilities by its signature and docstring; its body is here.
 
-    `compute` gets `Predictions` and all options; or `ForecastData`, if the metric takes forecasts
+    `compute` gets `ClassData` and all options; or `ForecastData`, if the metric takes forecasts
     as well. With `in_place`, arrays of other packages stay where they live. Where options follow
     the data, `prepare` makes both out of `y_true`, `y_proba`, the other data and the options. The
     other arguments are those of `metric`.

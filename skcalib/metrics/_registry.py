@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     InvalidParameterError,
@@ -24,7 +24,7 @@ from .._inputs.scikit_learn import (
 from .._statistics.base import Statistic
 from ..forecasts._data import ForecastData
 
-Data = Predictions | ForecastData
+Data = ClassData | ForecastData
 Function = TypeVar("Function", bound=Callable)
 
 # The arguments of metrics that are data, not options.
@@ -158,7 +158,7 @@ class CallableMetric(Metric):
         self.check_names(params)
         return dict(params)
 
-    def _user_proba(self, data: Predictions) -> np.ndarray:
+    def _user_proba(self, data: ClassData) -> np.ndarray:
         """The probabilities as the function takes them; it may not change them."""
         proba = data.simplex if self.as_matrix else data.doubles
         order = self._order(data)
@@ -171,7 +171,7 @@ class CallableMetric(Metric):
     def _user_arguments(self, data: Data) -> dict[str, Any]:
         """Further arguments, of those that the function has."""
         arguments: dict[str, Any] = {} if data.given is None else {"given": data.given}
-        if isinstance(data, Predictions):
+        if isinstance(data, ClassData):
             order = self._order(data)
             arguments["labels"] = data.classes if order is None else data.classes[order]
             if order is not None and data.is_binary and not self.as_matrix:
@@ -179,7 +179,7 @@ class CallableMetric(Metric):
         arguments = {name: value for name, value in arguments.items() if name in self.parameters}
         return arguments | ({"sample_weight": data.weight} if self.weighted else {})
 
-    def _order(self, data: Predictions) -> np.ndarray | None:
+    def _order(self, data: ClassData) -> np.ndarray | None:
         """The classes as the functions of scikit-learn take them: sorted, the last one positive."""
         is_theirs = getattr(unwrap_partial(self.function)[0], "__module__", "").startswith(
             "sklearn."

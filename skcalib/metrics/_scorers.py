@@ -5,7 +5,7 @@ from typing import Any
 
 from .._inputs.scikit_learn import Scorer, cache_of
 from .._inputs.warnings import warn
-from ..forecasts import forecast_of
+from ..forecasts import get_forecast
 from ._registry import ALL_METRICS, Metric, check_name, find_entry, resolve_metric
 
 # The methods that may hold a forecast, as scikit-learn wants to be told them.
@@ -40,7 +40,7 @@ class _ForecastScorer(_ClassAwareScorer):
         self._warn_overlap("Arguments of make_scorer are also passed as metadata.", kwargs)
         cache = cache_of(method_caller)
         if "forecast" not in cache:
-            cache["forecast"] = forecast_of(estimator, X)
+            cache["forecast"] = get_forecast(estimator, X)
         features = {"given": X} if self._metric.requires_given else {}
         arguments = features | self._kwargs | kwargs
         if cache["forecast"]._has_quantiles_only and self._metric.sums_over_levels(arguments):
@@ -64,7 +64,7 @@ def make_scorer(
     The same as :func:`sklearn.metrics.make_scorer`, with the two defaults that calibration errors
     need. A metric that takes `labels` gets the classes of the estimator, so that a test set need
     not contain all of them. A metric of forecasts gets what
-    :func:`skcalib.forecasts.forecast_of` finds in the estimator, and one that requires `given`
+    :func:`skcalib.forecasts.get_forecast` finds in the estimator, and one that requires `given`
     gets the features for it, unless others are passed.
 
     Parameters

@@ -4,18 +4,18 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
 from ._reductions import map_reduction, probability_metric, reduce_classes
 
 
-def _smooth_calibration_error(predictions: Predictions) -> float:
-    return lipschitz_maximum(*predictions.pool_residuals())
+def _smooth_calibration_error(data: ClassData) -> float:
+    return lipschitz_maximum(*data.pool_residuals())
 
 
-def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
-    points, mass = predictions.pool_residuals()
+def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray]:
+    points, mass = data.pool_residuals()
     return points, lipschitz_maximiser(points, mass)
 
 
@@ -199,5 +199,5 @@ def smooth_calibration_witness(
     >>> smooth_calibration_witness([1, 1, 0], [0.2, 0.3, 0.9])
     (array([0.2, 0.3, 0.9]), array([1. , 0.9, 0.3]))
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return map_reduction(_smooth_calibration_witness, predictions, multi_class)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return map_reduction(_smooth_calibration_witness, data, multi_class)

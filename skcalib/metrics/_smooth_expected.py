@@ -5,7 +5,7 @@ from numbers import Real
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval, Label
 from .._numerics.smooth_expected import (
     SMALLEST_BANDWIDTH,
@@ -15,8 +15,8 @@ from .._numerics.smooth_expected import (
 from ._reductions import probability_metric, reduce_classes
 
 
-def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: float | None) -> float:
-    proba, mass = predictions.proba, predictions.weighted_residuals
+def _smooth_expected_calibration_error(data: ClassData, bandwidth: float | None) -> float:
+    proba, mass = data.proba, data.weighted_residuals
     if bandwidth is None:
         return smoothed_absolute_mass_fixed_point(proba, mass)
     return smoothed_absolute_mass(proba, mass, float(bandwidth))

@@ -197,7 +197,7 @@ def check_takes_kind(metric: Metric, kind: str, name: str) -> None:
         metric_name for metric_name, entry in ALL_METRICS.items() if kind in entry.takes
     )
     remedy = {
-        "forecasts": "A metric of classes takes y > t and forecast.at_threshold(t).",
+        "forecasts": "A metric of classes takes y > t and forecast.sf(t).",
         "classes": "Forecasts of a number are made with skcalib.forecasts.",
     }
     raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import CertifiedTransport, transport_bounds
@@ -72,20 +72,20 @@ class UpperDistanceCertificate:
     values: np.ndarray
 
 
-def change_by_intervals(predictions: Predictions) -> float:
+def change_by_intervals(data: ClassData) -> float:
     """The least change that is found by cells which are intervals; the best of any if exact."""
-    levels, _, guess = _levels(predictions)
+    levels, _, guess = _levels(data)
     return levels.change(nearest_intervals(levels, guess))
 
 
-def _upper_distance(predictions: Predictions, order: float) -> float:
-    levels, _, cells, _ = _nearest(predictions, order)
+def _upper_distance(data: ClassData, order: float) -> float:
+    levels, _, cells, _ = _nearest(data, order)
     return levels.change(cells, order) ** (1 / order)
 
 
-def certificate_of(predictions: Predictions, order: float = 1.0) -> UpperDistanceCertificate:
+def certificate_of(data: ClassData, order: float = 1.0) -> UpperDistanceCertificate:
     """The bracket on the upper distance, and what proves its upper end."""
-    levels, level, cells, transport = _nearest(predictions, order)
+    levels, level, cells, transport = _nearest(data, order)
     lower = upper = levels.change(cells, order) ** (1 / order)
     if transport is not None:  # of any order: a mean is no larger than a root mean power
         lower = min(upper, max(transport.lower, relaxation_bound(levels)))
@@ -93,22 +93,22 @@ def certificate_of(predictions: Predictions, order: float = 1.0) -> UpperDistanc
 
 
 def _nearest(
-    predictions: Predictions, order: float
+    data: ClassData, order: float
 ) -> tuple[Levels, np.ndarray, np.ndarray, CertifiedTransport | None]:
     """The levels, which of them each sample has, and their cells of least change.
 
     Also the transport from which the cells were found; None if all partitions were compared.
     """
-    levels, level, guess = _levels(predictions)
+    levels, level, guess = _levels(data)
     if is_exact(levels):
         return levels, level, exhaustive_partition(levels, order), None
-    transport = transport_bounds(*predictions.pool_label_weights()[:2], _TOLERANCE)
+    transport = transport_bounds(*data.pool_label_weights()[:2], _TOLERANCE)
     return levels, level, nearest_cells(levels, transport, guess, order), transport
 
 
-def _levels(predictions: Predictions) -> tuple[Levels, np.ndarray, np.ndarray]:
+def _levels(data: ClassData) -> tuple[Levels, np.ndarray, np.ndarray]:
     """The levels, which of them each sample has, and cells (m,) that are intervals."""
-    points, given, weight = predictions.proba, predictions.given, predictions.weight
+    points, given, weight = data.proba, data.given, data.weight
     if given is None:
         points, level = np.unique(points, return_inverse=True)
     else:
@@ -117,11 +117,11 @@ def _levels(predictions: Predictions) -> tuple[Levels, np.ndarray, np.ndarray]:
         rows, level = np.unique(table, axis=0, return_inverse=True)
         points, level = rows[:, 0], level.ravel()  # which NumPy 2.0 gives a second axis
         _warn_of_lone_inputs(np.bincount(level))
-    positive = np.bincount(level, weight * predictions.label)
+    positive = np.bincount(level, weight * data.label)
     levels = Levels(points, np.bincount(level, weight), positive)
     if is_exact(levels):
         return levels, level, np.zeros(len(points), dtype=np.intp)
-    pooled = predictions.pool_label_weights()
+    pooled = data.pool_label_weights()
     start = pooled.points[optimal_partition(*pooled[:2])]
     return levels, level, np.searchsorted(start, points, side="right") - 1
 
@@ -285,9 +285,9 @@ def upper_distance_to_calibration(
     0.1000, and with the inputs 0.0167
     0.1000, and with the inputs 0.1000
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return _upper_distance_to_calibration(
-        with_given(predictions, y_true, given, sample_weight),
+        with_given(data, y_true, given, sample_weight),
         order=order,
         multi_class=multi_class,
         average=average,
@@ -384,6 +384,6 @@ def upper_distance_certificate(
     >>> round(certificate.lower, 4), round(certificate.upper, 4)
     (0.1, 0.1)
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    predictions = with_given(predictions, y_true, given, sample_weight)
-    return map_reduction(partial(certificate_of, order=order), predictions, multi_class, n_jobs)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = with_given(data, y_true, given, sample_weight)
+    return map_reduction(partial(certificate_of, order=order), data, multi_class, n_jobs)

@@ -16,15 +16,15 @@ SMOOTH = Lipschitz() & Bounded()
 HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
-def _weighted_calibration_error(predictions, function_class):
+def _weighted_calibration_error(data, function_class):
     import cvxpy
 
     check_function_class(function_class)
-    function_class = _resolve_for_sample(function_class, predictions.doubles, predictions.weight)
-    if predictions.is_binary:
-        points, mass = predictions.pool_residuals()
+    function_class = _resolve_for_sample(function_class, data.doubles, data.weight)
+    if data.is_binary:
+        points, mass = data.pool_residuals()
     else:
-        points, columns = pooled_residuals(predictions)
+        points, columns = pooled_residuals(data)
         points, mass = points.astype(np.float64, copy=False), np.column_stack([*columns])
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)

@@ -28,13 +28,13 @@ from ._scaling import (
 )
 from ._spline import SplineRecalibrator
 from ._subgroups import SubgroupRecalibrator
-from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
+from ._updating import ClosedTestingRecalibrator, InterceptRecalibrator
 
 __all__ = [
     "AnyDecisionRecalibrator",
     "AutoRecalibrator",
     "BetaRecalibrator",
-    "ClosedTestRecalibrator",
+    "ClosedTestingRecalibrator",
     "DecisionRecalibrator",
     "DirichletRecalibrator",
     "EnsembleTemperatureRecalibrator",

@@ -8,7 +8,7 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
 from ..forecasts._data import ForecastData
 from ._base import Recalibrator, is_smooth, to_matrix
@@ -30,7 +30,7 @@ _LOG_ODDS_OF_NOTHING = 3.0
 _EXPONENT = 0.5
 
 # Candidates below this weight are left out.
-_SMALLEST_WEIGHT = 0.01
+_MIN_WEIGHT = 0.01
 
 # Folds of at least these many samples may stop candidates, if these would be below that weight even
 # if they were less far behind by these many standard errors.
@@ -274,7 +274,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         self.n_jobs = n_jobs
         self.labels = labels
 
-    def _fit(self, data: Predictions | ForecastData) -> None:
+    def _fit(self, data: ClassData | ForecastData) -> None:
         scoring = check_scoring(self.scoring, data.kind)
         check_can_be_split(data)
         if self.keep_order:
@@ -320,12 +320,12 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         smooth = [is_smooth(recalibrator) for recalibrator in self.recalibrators_.values()]
         self._is_smooth = bool(weight[weight > 0] @ smooth + self.uniform_share_ > 0.5)
 
-    def _map(self, predictions: Any) -> Any:
+    def _map(self, data: Any) -> Any:
         if self._kind == "forecasts":
-            return self.best_recalibrator_.transform(predictions)
-        predictions = to_matrix(predictions)
+            return self.best_recalibrator_.transform(data)
+        data = to_matrix(data)
         mapped = (
-            self.weights_[name] * align_proba(recalibrator, predictions, self.classes_)
+            self.weights_[name] * align_proba(recalibrator, data, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
@@ -355,7 +355,7 @@ def weights_in_average(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) 
         score = -_EXPONENT * size * (loss @ (bootstrap_weight / bootstrap_weight.sum()))
         score[0] += _LOG_ODDS_OF_NOTHING
         total += softmax(score)
-    total[total < _SMALLEST_WEIGHT * _DRAWS] = 0.0
+    total[total < _MIN_WEIGHT * _DRAWS] = 0.0
     return total / total.sum()
 
 
@@ -413,7 +413,7 @@ def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.n
     mean = behind @ share
     error = np.sqrt((behind - mean[:, None]) ** 2 @ share**2)
     log_weight = -_EXPONENT / float(weight @ weight) * (mean - _STANDARD_ERRORS * error)
-    hopeless = (log_weight < np.log(_SMALLEST_WEIGHT)) & (rows.sum() >= _FEWEST_TO_STOP)
+    hopeless = (log_weight < np.log(_MIN_WEIGHT)) & (rows.sum() >= _FEWEST_TO_STOP)
     hopeless[0] = False
     return hopeless
 
@@ -489,7 +489,7 @@ def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
     return order, np.zeros_like(order)
 
 
-def _canonical_class_order(data: Predictions) -> np.ndarray:
+def _canonical_class_order(data: ClassData) -> np.ndarray:
     """The classes (K,) in an order that does not depend on their names.
 
     Two moments of probabilities and labels sort them, both of which hardly any two classes share.
@@ -519,7 +519,7 @@ def check_scoring(scoring: str | None, kind: str) -> str:
     return scoring
 
 
-def check_can_be_split(data: Predictions | ForecastData) -> None:
+def check_can_be_split(data: ClassData | ForecastData) -> None:
     """Refuse a single sample: one is fitted and another one scored."""
     if len(data.weight) < 2:
         raise ValueError(

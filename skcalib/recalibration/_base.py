@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from .._inputs.arrays import ArrayLike, check_same_length, format_values
 from .._inputs.checks import check_fit_input, check_predict_input, check_sample_weight
 from .._inputs.labels import encode_labels
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval, clone_instance, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
@@ -30,7 +30,7 @@ from ..forecasts._data import ForecastData, check_forecasts
 _threads = cache(ThreadpoolController)
 
 # For products of smaller matrices than those of this many classes, threads cost time.
-_FEWEST_TO_SHARE = 256
+_MIN_CLASSES_FOR_THREADS = 256
 
 # Prior samples of a temperature, by default and where other maps are drawn to one.
 WEIGHT_OF_TEMPERATURE = 8.0
@@ -96,11 +96,11 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         UserWarning
             If `y` holds one class only, or no sample of a class in `labels`.
         """
-        predictions = check_calibration_data(self, X, y, sample_weight)
-        self.classes_ = predictions.classes
-        limit = None if len(self.classes_) >= _FEWEST_TO_SHARE else 1
+        data = check_calibration_data(self, X, y, sample_weight)
+        self.classes_ = data.classes
+        limit = None if len(self.classes_) >= _MIN_CLASSES_FOR_THREADS else 1
         with _threads().limit(limits=limit, user_api="blas"):
-            self._fit(predictions)
+            self._fit(data)
         return self
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -193,18 +193,18 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         return tags
 
     @abstractmethod
-    def _fit(self, predictions: Any) -> Any:
-        """Set fitted attributes from checked `Predictions`."""
+    def _fit(self, data: Any) -> Any:
+        """Set fitted attributes from checked `ClassData`."""
 
     @abstractmethod
     def _map(self, proba: Any) -> Any:
         """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
 
 
-def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> Predictions:
+def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
     """The arguments of `fit`; warns of a single class, and of named classes without a sample."""
-    predictions = check_fit_input(recalibrator, X, y, sample_weight)
-    label, classes = predictions.label, predictions.classes
+    data = check_fit_input(recalibrator, X, y, sample_weight)
+    label, classes = data.label, data.classes
     is_single = array_namespace(label).all(label == label[0])
     if recalibrator.labels is None and is_single:
         warn(
@@ -219,7 +219,7 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
             "Their calibrated probabilities rest on assumptions alone; nothing tells whether they "
             "are right. Collect samples of these classes."
         )
-    return predictions
+    return data
 
 
 class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -310,17 +310,15 @@ class OneVsRestRecalibrator(Recalibrator):
     `_fit_binary` returns the fitted state of one map, `_map_binary` applies it.
     """
 
-    def _fit(self, predictions: Predictions) -> None:
-        classwise = (
-            [(1.0, predictions)] if predictions.is_binary else predictions.iter_one_vs_rest()
-        )
+    def _fit(self, data: ClassData) -> None:
+        classwise = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
         self.maps_ = [self._fit_binary(problem) for _, problem in classwise]
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         return one_vs_rest(self._map_binary, self.maps_, proba)
 
     @abstractmethod
-    def _fit_binary(self, predictions: Predictions) -> Any:
+    def _fit_binary(self, data: ClassData) -> Any:
         """The fitted state of the map of one class."""
 
     @abstractmethod
@@ -402,7 +400,7 @@ def is_order_preserving(recalibrator: Any) -> bool:
     return isinstance(recalibrator, Recalibrator) and recalibrator._keeps_order
 
 
-def share_of_prior(data: Predictions | ForecastData, prior_weight: float) -> float:
+def share_of_prior(data: ClassData | ForecastData, prior_weight: float) -> float:
     """Fraction of the total weight carried by the prior samples.
 
     The outcomes of prior samples are distributed as predicted. A fit aims at the observed outcomes
@@ -420,9 +418,7 @@ def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
     return log_probabilities(proba, smallest)
 
 
-def prior_of_classes(
-    log_proba: Array, predictions: Predictions, prior_weight: float
-) -> tuple[float, Array]:
+def prior_of_classes(log_proba: Array, data: ClassData, prior_weight: float) -> tuple[float, Array]:
     """The share of the prior in the labels, and the probabilities of its labels (n, K).
 
     With K classes there are K/2 times as many prior samples, so that each class gets as many. They
@@ -430,14 +426,14 @@ def prior_of_classes(
     hardly less than what is to be fitted, so that their labels are distributed as predicted.
     """
     n_classes = log_proba.shape[1]
-    share = share_of_prior(predictions, prior_weight * n_classes / 2)
+    share = share_of_prior(data, prior_weight * n_classes / 2)
     if n_classes == 2 or share == 0:
         return share, softmax(doubles(log_proba, copy=True))
     temperature = best_temperature(
         lambda rows: doubles(log_proba[rows, ...], copy=True),
-        predictions.label,
-        predictions.weight,
-        share_of_prior(predictions, WEIGHT_OF_TEMPERATURE),
+        data.label,
+        data.weight,
+        share_of_prior(data, WEIGHT_OF_TEMPERATURE),
     )
     expected = scale_by_temperature(log_proba, temperature)
     return share, clip_proba(expected, out=expected)
@@ -452,23 +448,23 @@ class PooledOutcomes(NamedTuple):
 
 
 def outcomes_of_classes(
-    predictions: Predictions, prior_weight: float, smallest: float
+    data: ClassData, prior_weight: float, smallest: float
 ) -> Iterator[PooledOutcomes]:
     """The labels of two classes, or of each class, mixed with those of prior samples.
 
     The labels of prior samples are distributed as predicted, or as `prior_of_classes` says. Both
     masses are positive if there is a prior, and keep every digit.
     """
-    if predictions.is_binary:
-        share, problems = share_of_prior(predictions, prior_weight), iter([(1.0, predictions)])
+    if data.is_binary:
+        share, problems = share_of_prior(data, prior_weight), iter([(1.0, data)])
     else:
-        log_proba = log_matrix(predictions.proba, smallest)
-        share, expected = prior_of_classes(log_proba, predictions, prior_weight)
-        problems = predictions.iter_one_vs_rest()
+        log_proba = log_matrix(data.proba, smallest)
+        share, expected = prior_of_classes(log_proba, data, prior_weight)
+        problems = data.iter_one_vs_rest()
     for k, (_, problem) in enumerate(problems):
         proba = clip_proba(problem.proba, smallest)
         points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
-        if predictions.is_binary:
+        if data.is_binary:
             expected_mass = mass.sum(axis=0) * np.stack([1 - points, points])
         else:
             label_proba = np.stack([1 - expected[:, k], expected[:, k]])

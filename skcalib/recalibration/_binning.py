@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, StrOptions
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clip_proba, smallest_probability
@@ -18,7 +18,7 @@ from ._logistic import SigmoidRecalibrator
 from ._scaling import TemperatureRecalibrator
 
 # Results of a map are tied if they differ by less than this fraction: that is rounding.
-_ROUNDING = 1e-12
+_TIED_RESULTS_RTOL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -247,11 +247,11 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         self.pseudo_count = pseudo_count
         self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
+    def _fit(self, data: ClassData) -> None:
         check_random_shift(self.strategy, self.random_shift)
-        smallest = smallest_probability(predictions.proba)
+        smallest = smallest_probability(data.proba)
         self.smallest_probability_ = smallest if self.pseudo_count else 0.0
-        super()._fit(predictions)
+        super()._fit(data)
         fitted_maps = [
             (
                 binary_map.partition,
@@ -261,18 +261,18 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             for binary_map in self.maps_
         ]
         by_kind: Any = (
-            fitted_maps[0] if predictions.is_binary else map(list, zip(*fitted_maps, strict=True))
+            fitted_maps[0] if data.is_binary else map(list, zip(*fitted_maps, strict=True))
         )
         self.partition_, self.values_, self.certificate_ = by_kind
 
-    def _fit_binary(self, predictions):
-        points, weight, _ = predictions.pool_label_weights()
+    def _fit_binary(self, data):
+        points, weight, _ = data.pool_label_weights()
         cuts = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)
         start = np.flatnonzero(first_of_ties(bins))
         negative, positive = np.add.reduceat(weight, start, axis=1)
         total, mass = negative + positive, weight.sum(axis=0)
-        extra = self.pseudo_count * predictions.inverse_effective_size
+        extra = self.pseudo_count * data.inverse_effective_size
         expected = np.add.reduceat(mass * self._clip(points), start)
         values = np.full(len(cuts) + 1, np.nan)
         values[bins[start]] = (positive + extra * expected / total) / (total + extra)
@@ -433,18 +433,18 @@ class ScalingBinningRecalibrator(Recalibrator):
         self.n_bins = n_bins
         self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
-        classes, weight = predictions.classes, predictions.weight
-        default = SigmoidRecalibrator if predictions.is_binary else TemperatureRecalibrator
+    def _fit(self, data: ClassData) -> None:
+        classes, weight = data.classes, data.weight
+        default = SigmoidRecalibrator if data.is_binary else TemperatureRecalibrator
         unfitted = default() if self.recalibrator is None else self.recalibrator
         weights = {"sample_weight": weight} if np.ptp(weight) > 0 else {}
-        y = classes[predictions.label]
-        self.recalibrator_ = clone_for(unfitted, classes).fit(predictions.matrix, y, **weights)
+        y = classes[data.label]
+        self.recalibrator_ = clone_for(unfitted, classes).fit(data.matrix, y, **weights)
         check_has_classes(self.recalibrator_, classes)
-        results = self._smooth_results(predictions.proba)
+        results = self._smooth_results(data.proba)
         self.maps_ = [self._steps(column, weight) for column in np.atleast_2d(results.T)]
         values = [steps.values for steps in self.maps_]
-        self.values_: Any = values[0] if predictions.is_binary else values
+        self.values_: Any = values[0] if data.is_binary else values
 
     def _smooth_results(self, proba: np.ndarray) -> np.ndarray:
         """The results of the map, of the last of two classes (n,), or of all (n, K)."""
@@ -453,7 +453,9 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     def _steps(self, results: np.ndarray, weight: np.ndarray) -> Steps:
         points, mass = pool_ties(results, weight)
-        distinct = np.flatnonzero(np.append(True, np.diff(points) > _ROUNDING * points[1:]))
+        distinct = np.flatnonzero(
+            np.append(True, np.diff(points) > _TIED_RESULTS_RTOL * points[1:])
+        )
         total = np.add.reduceat(mass, distinct)
         points, mass = np.add.reduceat(mass * points, distinct) / total, total
         start = np.flatnonzero(first_of_ties(quantile_bins(points, mass, self.n_bins)))

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba
@@ -21,7 +21,7 @@ from ..forecasts._decisions import argmin_first, as_loss, class_expected_losses
 from ._base import Recalibrator, to_matrix
 
 # A smaller shift is rounding.
-_LEAST = 1e-9
+_MIN_SHIFT = 1e-9
 
 # Probabilities, counted once for each draw, that are searched first, to foretell the whole time.
 _TIMED = 200_000
@@ -152,34 +152,32 @@ class DecisionRecalibrator(Recalibrator):
         self.max_rounds = max_rounds
         self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
-        classes = predictions.classes
+    def _fit(self, data: ClassData) -> None:
+        classes = data.classes
         self.losses_ = as_loss(self.loss).class_losses(classes, len(classes))
         directions = loss_directions(self.losses_)
 
         def next_round(matrix):
             action = self._best(matrix)
-            return action, self._shifts(predictions, matrix, action, directions)
+            return action, self._shifts(data, matrix, action, directions)
 
-        shifts = _iterate_shifts(self, predictions.matrix, next_round)
+        shifts = _iterate_shifts(self, data.matrix, next_round)
         self.shifts_ = np.array(shifts).reshape(-1, *self.losses_.T.shape)
         self.n_rounds_ = len(shifts)
 
     def _best(self, matrix):
         return argmin_first(class_expected_losses(matrix, self.losses_))
 
-    def _shifts(self, predictions, matrix, action, directions):
+    def _shifts(self, data, matrix, action, directions):
         """The shift of the samples with each action, (A, K); 0 if it is not significant."""
         shifts = np.zeros(self.losses_.T.shape)
         if directions.shape[1] == 0:  # all classes cost the same
             return shifts
         for a in np.unique(action):
             rows = action == a
-            shift = best_shift(
-                matrix[rows], predictions.label[rows], predictions.weight[rows], directions
-            )
+            shift = best_shift(matrix[rows], data.label[rows], data.weight[rows], directions)
             adjusted = min(shift.p_value * len(shifts), 1.0)  # Bonferroni
-            if adjusted <= self.level and np.abs(shift.vector).max() > _LEAST:
+            if adjusted <= self.level and np.abs(shift.vector).max() > _MIN_SHIFT:
                 shifts[a] = shift.vector
         return shifts
 
@@ -311,17 +309,17 @@ class AnyDecisionRecalibrator(Recalibrator):
         self.random_state = random_state
         self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
-        predictions = predictions.sorted()  # draws follow their order
+    def _fit(self, data: ClassData) -> None:
+        data = data.sorted()  # draws follow their order
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         n_draws = int(np.ceil(1 / self.level)) - 1
-        needed = 32.0 * n_draws * predictions.matrix.size
+        needed = 32.0 * n_draws * data.matrix.size
         check_memory(needed, f"level={self.level}", "Choose a larger level, which draws less.")
-        n_timed = 1 + _TIMED // predictions.matrix.size
+        n_timed = 1 + _TIMED // data.matrix.size
         policies: list[np.ndarray] = []
 
         def next_round(matrix):
-            now = replace(predictions, proba=matrix[:, 1] if predictions.is_binary else matrix)
+            now = replace(data, proba=matrix[:, 1] if data.is_binary else matrix)
             outcomes = np.vstack([now.label, now.simulate_outcomes(generator, n_draws)])
             start = perf_counter()
             values, policies_of_draws = worst_policies(
@@ -341,13 +339,13 @@ class AnyDecisionRecalibrator(Recalibrator):
             policies.append(policies_of_draws[0])
             action = actions_of(matrix, policies_of_draws[0])
             shift = np.zeros(policies_of_draws[0].shape)
-            if values[0] > max(_LEAST, (1 + _LEAST) * values[1:].max(initial=0.0)):
+            if values[0] > max(_MIN_SHIFT, (1 + _MIN_SHIFT) * values[1:].max(initial=0.0)):
                 for a in np.unique(action):
                     shift[a] = _mean_residual(now, matrix, action == a)
             return action, shift
 
-        shifts = _iterate_shifts(self, predictions.matrix, next_round)
-        shape = (-1, self.n_actions, len(predictions.classes))
+        shifts = _iterate_shifts(self, data.matrix, next_round)
+        shape = (-1, self.n_actions, len(data.classes))
         self.shifts_ = np.array(shifts).reshape(shape)
         self.policies_ = np.array(policies[: len(shifts)]).reshape(shape)
         self.n_rounds_ = len(shifts)
@@ -359,10 +357,10 @@ class AnyDecisionRecalibrator(Recalibrator):
         return matrix
 
 
-def _mean_residual(predictions, matrix, rows):
+def _mean_residual(data, matrix, rows):
     """The weighted mean of e_y − p of some rows, (K,)."""
-    share = predictions.weight[rows] / predictions.weight[rows].sum()
-    observed = np.bincount(predictions.label[rows], share, matrix.shape[1])
+    share = data.weight[rows] / data.weight[rows].sum()
+    observed = np.bincount(data.label[rows], share, matrix.shape[1])
     return observed - share @ matrix[rows]
 
 
@@ -397,7 +395,7 @@ def _apply_shift(matrix, shift):
 
 
 # Variance of one residual below which a prediction counts as certain.
-_LEAST_VARIANCE = 1e-9
+_MIN_RESIDUAL_VARIANCE = 1e-9
 
 # Directions in which losses differ by less than this share of the largest difference.
 _RANK_TOLERANCE = 1e-10
@@ -446,7 +444,7 @@ def _mahalanobis_square(
     projected = matrix @ directions  # (m, d)
     second = directions.T @ ((square @ matrix)[:, None] * directions)
     covariance = second - (projected * square[:, None]).T @ projected
-    covariance += _LEAST_VARIANCE * square.sum() * np.eye(len(mean))
+    covariance += _MIN_RESIDUAL_VARIANCE * square.sum() * np.eye(len(mean))
     return float(mean @ np.linalg.solve(covariance, mean))
 
 

@@ -8,7 +8,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
@@ -73,7 +73,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         self._fit(self._check(X, y, sample_weight))
         return self
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> Predictions | ForecastData:
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> ClassData | ForecastData:
         """Checked data from the arguments of `fit`; sets what is known of the classes and of X."""
         # two columns in a tuple are the mean and the standard deviation
         is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
@@ -207,11 +207,11 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
-    def _fit(self, data: Predictions | ForecastData) -> None:
+    def _fit(self, data: ClassData | ForecastData) -> None:
         pass
 
-    def _map(self, predictions: Any) -> Any:
-        return predictions if self._kind == "forecasts" else predictions.copy()
+    def _map(self, data: Any) -> Any:
+        return data if self._kind == "forecasts" else data.copy()
 
 
 class FitData(NamedTuple):
@@ -250,7 +250,7 @@ class FitData(NamedTuple):
 
 
 def to_fit_data(data: Any) -> FitData:
-    """`Predictions` or `ForecastData` as the arguments of `fit`."""
+    """`ClassData` or `ForecastData` as the arguments of `fit`."""
     if data.kind == "forecasts":
         X, y, code, classes = data.forecast, data.value, data.value, None
         weight = data.weight * len(data.weight)

@@ -15,7 +15,7 @@ from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.drawing import draw_labels, make_batches
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import log_probabilities, log_softmax, softmax
-from .._statistics.base import TIE
+from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator
 from ._base import Recalibrator, accuracy, check_calibration_data, to_matrix
 from ._checks import check_recalibrator
@@ -30,10 +30,10 @@ _FIRST_LOOK = 2
 _DRAWS = 999
 
 # Fewer samples get the plain map, as trees could hardly be grown and judged.
-_FEWEST_SAMPLES = 100
+_MIN_SAMPLES_FOR_TREES = 100
 
 # A number has at most this many ranges, and a category fewer values; the others are missing ones.
-_MOST_VALUES = 64
+_MAX_BINS = 64
 
 # A round of trees, after which residuals are computed anew.
 _TREES = {
@@ -42,7 +42,7 @@ _TREES = {
     "max_leaf_nodes": 6,
     "min_samples_leaf": 20,
     "l2_regularization": 10.0,
-    "max_bins": _MOST_VALUES,
+    "max_bins": _MAX_BINS,
     "early_stopping": False,
     "random_state": 0,  # matters to more than 200 000 samples only
 }
@@ -51,7 +51,7 @@ _TREES = {
 _ROUNDS_OF_TEST, _MOST_ROUNDS, _PATIENCE = 4, 50, 2
 
 # Newton steps divide by p (1 − p), or by this.
-_LEAST_CURVATURE = 1e-6
+_MIN_CURVATURE = 1e-6
 
 
 class FeatureRecalibrator(Recalibrator):
@@ -250,7 +250,7 @@ class FeatureRecalibrator(Recalibrator):
         self.recalibrator_ = examples.fit_clone(plain)
         self.p_value_, self.n_rounds_, self.scale_ = 1.0, 0, 0.0
         self._rounds: list[list[Any]] = []
-        if len(data.label) < _FEWEST_SAMPLES or np.ptp(data.label) == 0:
+        if len(data.label) < _MIN_SAMPLES_FOR_TREES or np.ptp(data.label) == 0:
             return
         rng = check_random_state(self.random_state)
         fold = rng.permutation(len(data.label)) % _N_FOLDS
@@ -448,7 +448,7 @@ class _BoostingRun:
         proba = softmax(self.plain[rows] + self.correction[rows])
         trees = []
         for k in range(proba.shape[1])[-1 if proba.shape[1] == 2 else 0 :]:
-            curvature = np.maximum(proba[:, k] * (1 - proba[:, k]), _LEAST_CURVATURE)
+            curvature = np.maximum(proba[:, k] * (1 - proba[:, k]), _MIN_CURVATURE)
             step = ((self.examples.code[rows] == k) - proba[:, k]) / curvature
             model = HistGradientBoostingRegressor(categorical_features=self.is_category, **_TREES)
             trees.append(model.fit(train_design, step, self.weight[rows] * curvature))
@@ -476,7 +476,9 @@ class _BoostingRun:
         n_as_large = 0
         for size, seed in make_batches(_DRAWS, proba.size, 1, rng):
             label = draw_labels(proba, size, np.random.default_rng(seed))
-            n_as_large += np.sum(correction[rows, label] @ weight >= observed - TIE * abs(observed))
+            n_as_large += np.sum(
+                correction[rows, label] @ weight >= observed - TIE_RTOL * abs(observed)
+            )
         return (1 + n_as_large) / (1 + _DRAWS)
 
 
@@ -511,14 +513,14 @@ class Feature:
         self.is_category = is_declared or not self.kinds <= {"number"}
         if self.is_category:
             self.position = {
-                label: float(k) for k, label in enumerate(frequent_labels[: _MOST_VALUES - 1])
+                label: float(k) for k, label in enumerate(frequent_labels[: _MAX_BINS - 1])
             }
         else:
             value = np.sort(_numbers(labels)[code[used]])
             value = value[: len(value) - np.isnan(value).sum()]
             self.ends = np.unique(value)[:-1]
-            if len(self.ends) >= _MOST_VALUES:
-                cut_index = np.arange(1, _MOST_VALUES) * len(value) // _MOST_VALUES
+            if len(self.ends) >= _MAX_BINS:
+                cut_index = np.arange(1, _MAX_BINS) * len(value) // _MAX_BINS
                 self.ends = np.unique(value[cut_index])
 
     def codes(self, column: Any, n: int) -> np.ndarray:

@@ -100,10 +100,10 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         self.strict = strict
         self.labels = labels
 
-    def _fit_binary(self, predictions):
-        points, weight, _ = predictions.pool_label_weights()
+    def _fit_binary(self, data):
+        points, weight, _ = data.pool_label_weights()
         if self.strict:
-            return strictly_isotonic_knots(points, weight, predictions.inverse_effective_size)
+            return strictly_isotonic_knots(points, weight, data.inverse_effective_size)
         return isotonic_knots(points, weight)
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
@@ -216,9 +216,9 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         pairs = zip(proba.T, self.maps_, strict=True)
         return np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
 
-    def _fit_binary(self, predictions):
-        points, weight, _ = predictions.pool_label_weights()
-        return venn_abers_fit(points, weight, predictions.inverse_effective_size)
+    def _fit_binary(self, data):
+        points, weight, _ = data.pool_label_weights()
+        return venn_abers_fit(points, weight, data.inverse_effective_size)
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
         lower, upper = venn_abers_bounds(proba, *params).T

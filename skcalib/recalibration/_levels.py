@@ -29,7 +29,7 @@ from ..forecasts._transformed import apply_level_map
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
 # The log-odds of the least positive number.
-_FARTHEST = 744.0
+_MAX_LOG_ODDS_OF_LEVEL = 744.0
 
 
 class PITRecalibrator(ForecastRecalibrator):
@@ -167,9 +167,9 @@ def as_continuous(forecast: Forecast) -> Forecast:
 def check_log_odds(data: ForecastData) -> np.ndarray:
     """The log-odds (n,) of the outcomes' levels, which must be finite."""
     forecast = as_continuous(data.forecast)
-    z = forecast.log_odds(data.value)
+    z = forecast.pit_log_odds(data.value)
     if isinstance(forecast, AffineForecast):  # which may have moved the support
-        z = np.clip(z, -_FARTHEST, _FARTHEST)
+        z = np.clip(z, -_MAX_LOG_ODDS_OF_LEVEL, _MAX_LOG_ODDS_OF_LEVEL)
     if not np.isfinite(z).all():
         row = int(np.argmin(np.isfinite(z)))
         raise ValueError(
@@ -205,7 +205,7 @@ def normal_score_p_value(data: ForecastData) -> float:
 
 
 # Levels that sum to 1 but for rounding are the ends of a central interval.
-_ROUNDING = 1e-9
+_LEVEL_SUM_ATOL = 1e-9
 
 
 class QuantileRecalibrator(ForecastRecalibrator):
@@ -355,7 +355,7 @@ def _enforce_nesting(quantiles: np.ndarray) -> np.ndarray:
 
 
 def check_symmetric(levels: np.ndarray) -> None:
-    if len(levels) < 2 or np.abs(levels + levels[::-1] - 1).max() > _ROUNDING:
+    if len(levels) < 2 or np.abs(levels + levels[::-1] - 1).max() > _LEVEL_SUM_ATOL:
         raise ValueError(
             "levels must lie symmetrically about 1/2 for method='intervals', such as [0.05, 0.5, "
             f"0.95]; found {levels.tolist()!r:.80}. Pass method='levels'."

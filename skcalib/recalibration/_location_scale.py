@@ -14,7 +14,7 @@ from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import level_weights, mean_distance, normal_density
 from ..forecasts import Forecast
-from ..forecasts._base import LARGEST
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import affine, centre_and_spread
 from ._base import (
@@ -26,13 +26,13 @@ from ._base import (
 )
 
 # The least standard deviation but 0, relative to the largest number.
-_LEAST_SPREAD = 1e-70
+_MIN_RELATIVE_STD = 1e-70
 
 # Step of the derivative of a log density, in standard deviations.
 _STEP = 1e-5
 
 # The loss of an outcome that a forecast, moved on the way to the optimum, holds to be impossible.
-_LARGEST_LOSS = 1e6
+_MAX_LOSS = 1e6
 
 
 class LocationScaleRecalibrator(ForecastRecalibrator):
@@ -144,7 +144,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     def _fit(self, data: ForecastData) -> None:
         if not self.scale_only:
             check_enough_outcomes(data, 2, "to fit a location and a spread")
-        check_numbers(data.value, "y", most=LARGEST)
+        check_numbers(data.value, "y", most=MAX_NUMBER)
         forecast, is_log = data.forecast, self.scoring == "log"
         mean, std = centre_and_spread(forecast)
         unit = _unit(data.value, mean, std)
@@ -173,9 +173,9 @@ def _unit(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
     """The unit of outcomes and forecasts, in which squares are finite; refuse too narrow ones."""
     largest = max(float(np.abs(values).max()) for values in (y, mean, std))
     least = float(std.min(where=std > 0, initial=np.inf))
-    if least < _LEAST_SPREAD * largest:
+    if least < _MIN_RELATIVE_STD * largest:
         raise ValueError(
-            f"X must hold standard deviations of 0, or of at least {_LEAST_SPREAD:g} times the "
+            f"X must hold standard deviations of 0, or of at least {_MIN_RELATIVE_STD:g} times the "
             f"largest outcome or mean, as squares of ratios overflow; found {least:.3g} and "
             f"{largest:.3g}. Pass wider forecasts, or remove those that are all but certain."
         )
@@ -217,7 +217,7 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
     step = _STEP * std
 
     def score(y):
-        loss = np.minimum(-forecast.logpdf(y), _LARGEST_LOSS)
+        loss = np.minimum(-forecast.logpdf(y), _MAX_LOSS)
         above, below = (-forecast.logpdf(y + sign * step) for sign in (1, -1))
         is_finite = np.isfinite(above) & np.isfinite(below)
         slope = np.subtract(above, below, out=np.zeros(len(y)), where=is_finite)
@@ -227,7 +227,7 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
 
 
 # The least d, relative to that of the start: a smaller one would be a forecast without spread.
-_LEAST_FACTOR = 1e-4
+_MIN_FACTOR = 1e-4
 
 # Maps outcomes t (n,) to the loss of each forecast, and to its derivative in t.
 Score = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -318,7 +318,7 @@ class LocationScaleProblem:
             starts = [float(self.weight @ z)]
             if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
                 starts.append(float(self.weight @ errors / of_spread))
-            limit = _LEAST_FACTOR * min(candidates, default=np.inf)
+            limit = _MIN_FACTOR * min(candidates, default=np.inf)
             candidates += [start for start in starts if 0 < start < limit]
             if self.is_log:  # whose optimum is near the first
                 break
@@ -350,7 +350,7 @@ def fit_location_scale(
     """
     free = slice(3, 4) if scale_only else slice(0, 4)
     first = np.array([0.0, 1.0, 0.0, 1.0])
-    bounds = [(None, None), (None, None), (0.0, None), (_LEAST_FACTOR**2, None)]
+    bounds = [(None, None), (None, None), (0.0, None), (_MIN_FACTOR**2, None)]
     fits = []
     for start in problem.starts():
         units = np.array([1.0, 1.0, 1.0, start])
@@ -371,7 +371,7 @@ def fit_location_scale(
         )
         parameters = first.copy()
         parameters[free] = result.x
-        is_inside = bool(parameters[2] > 0 or parameters[3] > _LEAST_FACTOR**2)
+        is_inside = bool(parameters[2] > 0 or parameters[3] > _MIN_FACTOR**2)
         fits.append((float(result.fun), parameters * units, is_inside))
     _, (a, b, added, factor), is_inside = min(fits, key=lambda one: one[0])
     a = problem.unit * a + (1 - b) * problem.centre

@@ -7,7 +7,7 @@ from numpy.polynomial.polynomial import polyval
 from scipy.special import expit, logit
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clip_proba, log_odds, log_probabilities, smallest_probability
@@ -44,9 +44,9 @@ class LogisticRecalibrator(Recalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
-        smallest = self.smallest_probability_ = smallest_probability(predictions.proba)
-        problems = outcomes_of_classes(predictions, self.prior_weight, smallest)
+    def _fit(self, data: ClassData) -> None:
+        smallest = self.smallest_probability_ = smallest_probability(data.proba)
+        problems = outcomes_of_classes(data, self.prior_weight, smallest)
         self.maps_ = list(map(self._fit_outcomes, problems))
         if self._degree:
             table = np.array(self.maps_)

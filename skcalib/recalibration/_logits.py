@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, arange_like, doubles
@@ -70,28 +70,26 @@ class LogScaleRecalibrator(Recalibrator):
     def _takes_logits(self) -> bool:
         return self.input_type == "logits"
 
-    def _fit(self, predictions: Predictions) -> None:
-        is_exact = predictions.log_proba is not None
-        self.smallest_probability_ = (
-            0.0 if is_exact else smallest_probability(predictions.proba, SMALLEST)
-        )
-        self._fit_scores(predictions)
+    def _fit(self, data: ClassData) -> None:
+        is_exact = data.log_proba is not None
+        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(data.proba, SMALLEST)
+        self._fit_scores(data)
 
-    def _fit_scores(self, predictions: Predictions) -> None:
+    def _fit_scores(self, data: ClassData) -> None:
         """Set the parameters by a softmax regression."""
-        if not is_large(predictions.proba):
-            predictions = predictions.sorted()
-        log_proba = self._log_proba(predictions)
-        predictions = replace(predictions, proba=log_proba, log_proba=None)  # frees the sorted ones
+        if not is_large(data.proba):
+            data = data.sorted()
+        log_proba = self._log_proba(data)
+        data = replace(data, proba=log_proba, log_proba=None)  # frees the sorted ones
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         if self._draws_to_temperature:
-            prior, target = prior_of_classes(log_proba, predictions, self.prior_weight)
+            prior, target = prior_of_classes(log_proba, data, self.prior_weight)
         else:
             target = softmax(doubles(log_proba, copy=True))
-            prior = share_of_prior(predictions, self.prior_weight)
+            prior = share_of_prior(data, self.prior_weight)
         target *= prior
-        _add_to_labels(target, predictions.label, 1 - prior)
-        change = self._regress(log_proba, target, predictions)
+        _add_to_labels(target, data.label, 1 - prior)
+        change = self._regress(log_proba, target, data)
         if change < np.inf:
             warn_unless_converged(self, change <= _SETTLED)
         else:
@@ -102,15 +100,15 @@ class LogScaleRecalibrator(Recalibrator):
                 ConvergenceWarning,
             )
 
-    def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> Array:
+    def _log_proba(self, data: ClassData, rows: slice = slice(None)) -> Array:
         """log p of all classes (b, K), which may be changed.
 
         With NumPy columns are contiguous if rows are too short for its loops.
         """
-        if predictions.log_proba is not None:
-            return doubles(predictions.log_proba[rows, ...], copy=True)
-        order = "F" if len(predictions.classes) < _LONG else "C"
-        return log_matrix(doubles(predictions.proba[rows, ...]), self.smallest_probability_, order)
+        if data.log_proba is not None:
+            return doubles(data.log_proba[rows, ...], copy=True)
+        order = "F" if len(data.classes) < _LONG else "C"
+        return log_matrix(doubles(data.proba[rows, ...]), self.smallest_probability_, order)
 
     def _map(self, proba: Array) -> Array:
         if not isinstance(proba, np.ndarray):
@@ -161,7 +159,7 @@ class LogScaleRecalibrator(Recalibrator):
         tags.input_tags.positive_only = self.input_type == "probabilities"
         return tags
 
-    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
+    def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         """Set the parameters; return how much the scores moved at the end.
 
         Both matrices may be changed.

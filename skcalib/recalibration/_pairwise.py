@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import HasMethods
 from .._inputs.warnings import check_memory, warn
 from .._numerics.array_api import product
@@ -27,11 +27,11 @@ from ._scaling import PENALTY, MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
 # counts.
-LEAST = 1e-5
+MIN_PRODUCT_PROBABILITY = 1e-5
 
 # Directions of less than this fraction of the largest variance are rounding errors, mostly: the
 # logarithms of a row have mean 0, so that K of the products are sums of others.
-_LOST = 1e-13
+_VARIANCE_RTOL = 1e-13
 
 # The default base, which is copied before it is fitted.
 WEAKLY_PENALISED = MatrixScalingRecalibrator(
@@ -149,15 +149,15 @@ class PairwiseScalingRecalibrator(Recalibrator):
         """The recalibrator of which a copy is fitted first."""
         return WEAKLY_PENALISED if self.base is None else self.base
 
-    def _fit(self, predictions: Predictions) -> None:
-        predictions = predictions.sorted()
-        weight, n_classes = predictions.weight, len(predictions.classes)
+    def _fit(self, data: ClassData) -> None:
+        data = data.sorted()
+        weight, n_classes = data.weight, len(data.classes)
         task = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
         check_memory(16.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
-        self.base_ = to_fit_data(predictions).fit_clone(self._base_recalibrator)
-        check_has_classes(self.base_, predictions.classes)
+        self.base_ = to_fit_data(data).fit_clone(self._base_recalibrator)
+        check_has_classes(self.base_, data.classes)
         self._is_smooth = is_smooth(self.base_)
-        proba = self.base_.predict_proba(predictions.matrix)
+        proba = self.base_.predict_proba(data.matrix)
         self.smallest_probability_ = smallest_probability(proba, SMALLEST)
         log_proba = log_probabilities(proba, self.smallest_probability_)
         relative = _relative(log_proba)
@@ -167,9 +167,9 @@ class PairwiseScalingRecalibrator(Recalibrator):
         products -= centre
         rotation = _principal_directions(np.sqrt(weight)[:, None] * products)
         start = np.zeros((rotation.shape[1] + 1, n_classes))
-        penalty = np.full_like(start, self.penalty * n_classes * predictions.inverse_effective_size)
+        penalty = np.full_like(start, self.penalty * n_classes * data.inverse_effective_size)
         penalty[-1] = np.inf  # no intercept
-        label = np.asfortranarray(np.eye(n_classes)[predictions.label])
+        label = np.asfortranarray(np.eye(n_classes)[data.label])
         parameters, change = softmax_regression(
             Affine,
             product(products, rotation),
@@ -200,8 +200,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
 
 
 def _relative(log_proba: np.ndarray) -> np.ndarray:
-    """Logarithms (n, K), of probabilities of at least `LEAST`, less the means of their rows."""
-    log_proba = np.maximum(log_proba, np.log(LEAST))
+    """Return log p (n, K) less row means; p is at least `MIN_PRODUCT_PROBABILITY`."""
+    log_proba = np.maximum(log_proba, np.log(MIN_PRODUCT_PROBABILITY))
     return log_proba - log_proba.mean(axis=1, keepdims=True)
 
 
@@ -219,6 +219,6 @@ def _principal_directions(values: np.ndarray) -> np.ndarray:
     else:
         variance, coordinates = np.linalg.eigh(values @ values.T)
         directions = values.T @ coordinates
-    is_relevant = variance > _LOST * variance[-1]
+    is_relevant = variance > _VARIANCE_RTOL * variance[-1]
     directions = directions[:, is_relevant]
     return directions / np.linalg.norm(directions, axis=0)

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.checks import check_predict_input, check_sample_weight
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.newton import ROUNDING, line_search, nonnegative_step
@@ -18,7 +18,7 @@ from ._base import Recalibrator, to_matrix
 _SUM_TOLERANCE = 1e-6
 
 # Classes that were rarer make numbers that overflow.
-_LEAST_PREVALENCE = 1e-100
+_MIN_PREVALENCE = 1e-100
 
 # Calibrated predictions give the warning about their mean with at most this probability.
 _FALSE_ALARM = 1e-4
@@ -87,7 +87,7 @@ class PriorShiftRecalibrator(Recalibrator):
     See Also
     --------
     InterceptRecalibrator : The same map, learned from labels of the new population.
-    ClosedTestRecalibrator : How much to change, if there are such labels.
+    ClosedTestingRecalibrator : How much to change, if there are such labels.
 
     Notes
     -----
@@ -237,11 +237,11 @@ class PriorShiftRecalibrator(Recalibrator):
             )
         return shares.share
 
-    def _fit(self, predictions: Predictions) -> None:
-        classes = predictions.classes
-        observed = np.bincount(predictions.label, predictions.weight, len(classes))
+    def _fit(self, data: ClassData) -> None:
+        classes = data.classes
+        observed = np.bincount(data.label, data.weight, len(classes))
         self.source_prevalence_ = observed / observed.sum()
-        self._gap = _gap_of_means(predictions, observed)
+        self._gap = _gap_of_means(data, observed)
         if self.source_prevalence is not None:
             self._gap = ""
             self.source_prevalence_ = _as_prevalence(
@@ -263,10 +263,10 @@ class PriorShiftRecalibrator(Recalibrator):
 
     def _check_source(self) -> None:
         least = self.source_prevalence_.min()
-        if least < _LEAST_PREVALENCE:
-            rare = self.classes_[self.source_prevalence_ < _LEAST_PREVALENCE]
+        if least < _MIN_PREVALENCE:
+            rare = self.classes_[self.source_prevalence_ < _MIN_PREVALENCE]
             raise ValueError(
-                f"source_prevalence must be at least {_LEAST_PREVALENCE} for every class; found "
+                f"source_prevalence must be at least {_MIN_PREVALENCE} for every class; found "
                 f"{least:.3g} for {format_values(rare)}. Pass the prevalence in the population for "
                 "which "
                 "the predictions are calibrated, or fit on labels of all classes."
@@ -314,23 +314,23 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
     return prevalence / total
 
 
-def _gap_of_means(predictions: Predictions, observed: np.ndarray) -> str:
+def _gap_of_means(data: ClassData, observed: np.ndarray) -> str:
     """The class whose share of the labels differs most from the mean prediction, if by too much.
 
     By Bernstein's inequality, so that few samples raise no false alarm either.
     """
-    proba, weight = predictions.matrix, predictions.weight
+    proba, weight = data.matrix, data.weight
     expected = weight @ proba
     gap = np.abs(observed - expected)
     variance = weight**2 @ (proba * (1 - proba))
     exponent = np.log(2 * len(gap) / _FALSE_ALARM)
     single = exponent * weight.max() / 3
     excess = gap - single - np.sqrt(single**2 + 2 * exponent * variance)
-    k = 1 if predictions.is_binary else int(np.argmax(excess))
+    k = 1 if data.is_binary else int(np.argmax(excess))
     if excess[k] <= 0:
         return ""
     return (
-        f"class {predictions.classes[k : k + 1].tolist()[0]!r} has the share {observed[k]:.3g} of "
+        f"class {data.classes[k : k + 1].tolist()[0]!r} has the share {observed[k]:.3g} of "
         f"the labels, but the mean prediction {expected[k]:.3g}"
     )
 
@@ -346,7 +346,7 @@ def shift_prevalence(proba: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.
 # halve that any more, or by at most the second one, which is rounding.
 _GAP, _LEAST_GAP = 1e-12, 1e-15
 
-_MOST_STEPS = 100
+_MAX_PREVALENCE_STEPS = 100
 
 # Keeps the ratios of shares that the data do not determine, for shares above the second number.
 _RIDGE, _SMALL_SHARE = 1e-12, 1e-6
@@ -389,7 +389,7 @@ def likeliest_shares(density: np.ndarray, weight: np.ndarray, start: np.ndarray)
         return Shares(share, loss, slope, ratio @ ratio.T)
 
     here, last = at(start), np.inf
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_PREVALENCE_STEPS):
         if here.gap <= _LEAST_GAP or (here.gap <= _GAP and here.gap > last / 2):
             break
         last = here.gap

@@ -21,7 +21,7 @@ from ._scaling import (
     VectorScalingRecalibrator,
 )
 from ._spline import SplineRecalibrator
-from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
+from ._updating import ClosedTestingRecalibrator, InterceptRecalibrator
 
 
 class Entry(NamedTuple):
@@ -36,11 +36,11 @@ class Entry(NamedTuple):
 
 # The most multiplications with which maps of matrices and of products are tried by default: then
 # all fits take less than a few minutes.
-_MOST_MULTIPLICATIONS = 5 * 10**8
+_MAX_MULTIPLICATIONS = 5 * 10**8
 
 # With fewer samples for each class, products in pairs lose more than they gain: log loss of up to
 # 0.016 with 30 samples of four classes, measured on the data sets that defaults are chosen on.
-_FEWEST_FOR_PAIRS = 10
+_MIN_CLASS_SAMPLES_FOR_PAIRS = 10
 
 # All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
 RECALIBRATORS = {
@@ -60,13 +60,13 @@ RECALIBRATORS = {
         PairwiseScalingRecalibrator(),
         for_more_classes=True,
         power=3,
-        samples_per_class=_FEWEST_FOR_PAIRS,
+        samples_per_class=_MIN_CLASS_SAMPLES_FOR_PAIRS,
     ),
     "binning": Entry(IntervalBinningRecalibrator()),
     "scaling-binning": Entry(ScalingBinningRecalibrator()),
     "Venn-Abers": Entry(VennAbersRecalibrator()),
     "intercept": Entry(InterceptRecalibrator()),
-    "closed test": Entry(ClosedTestRecalibrator()),
+    "closed test": Entry(ClosedTestingRecalibrator()),
     "prior shift": Entry(PriorShiftRecalibrator()),
     "decision": Entry(DecisionRecalibrator()),
     "any decision": Entry(AnyDecisionRecalibrator(random_state=0)),
@@ -90,8 +90,8 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
         self.first_ = fit_data.fit_clone(self.first)
         self.second_ = fit_data._replace(X=self.first_.transform(fit_data.X)).fit_clone(self.second)
 
-    def _map(self, predictions: Any) -> Any:
-        return self.second_.transform(self.first_.transform(predictions))
+    def _map(self, data: Any) -> Any:
+        return self.second_.transform(self.first_.transform(data))
 
 
 # Further settings that an AutoRecalibrator tries for more than two classes.
@@ -101,7 +101,7 @@ _SETTINGS = {
         PairwiseScalingRecalibrator(RecalibratorChain(IsotonicRecalibrator(), WEAKLY_PENALISED)),
         for_more_classes=True,
         power=3,
-        samples_per_class=_FEWEST_FOR_PAIRS,
+        samples_per_class=_MIN_CLASS_SAMPLES_FOR_PAIRS,
     ),
 }
 
@@ -128,7 +128,7 @@ def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any
     left_out = [
         name
         for name, entry in enough.items()
-        if entry.power and n * n_classes**entry.power > _MOST_MULTIPLICATIONS
+        if entry.power and n * n_classes**entry.power > _MAX_MULTIPLICATIONS
     ]
     return {
         name: entry.recalibrator for name, entry in enough.items() if name not in left_out
@@ -136,22 +136,22 @@ def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any
 
 
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
-_FEWEST_TO_MOVE = 50
+_MIN_SAMPLES_TO_SHIFT = 50
 
 # Counts have no scale to try first.
-_FEWEST_COUNTS = 16
+_MIN_COUNTS = 16
 
 # Forecasts whose spread has a smaller p-value do not stay as they are.
-_LEAST_P_VALUE = 0.01
+_MIN_SPREAD_P_VALUE = 0.01
 
 
 def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, Any]:
     """The default candidates for forecasts by name, if they are fitted on n samples."""
     has_members = isinstance(forecast, EnsembleForecast | ResidualForecast | QuantileForecast)
     if not forecast.is_continuous and not has_members:  # counts stay whole numbers
-        return {"levels": PITRecalibrator("beta")} if n >= _FEWEST_COUNTS else {}
+        return {"levels": PITRecalibrator("beta")} if n >= _MIN_COUNTS else {}
     candidates: dict[str, Any] = {"scale": LocationScaleRecalibrator(scoring, scale_only=True)}
-    if n < _FEWEST_TO_MOVE:
+    if n < _MIN_SAMPLES_TO_SHIFT:
         return candidates
     candidates["location and scale"] = location_scale = LocationScaleRecalibrator(scoring)
     levels: Any = (
@@ -165,6 +165,6 @@ def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, A
 
 def remedy_of_spread(data: Any, names: list[str]) -> str:
     """The default candidate that mends the spread, if there is one and the spread is wrong."""
-    is_wrong = normal_score_p_value(data) < _LEAST_P_VALUE
+    is_wrong = normal_score_p_value(data) < _MIN_SPREAD_P_VALUE
     remedies = ("levels", "scale") if data.forecast._has_quantiles_only else ("scale", "levels")
     return next((name for name in remedies if is_wrong and name in names), "none")

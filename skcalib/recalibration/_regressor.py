@@ -11,7 +11,7 @@ from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods, fit_context
 from .._inputs.warnings import warn
-from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
+from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_forecast
 from ..forecasts._base import check_coverage, check_outcomes
 from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_grid
@@ -23,9 +23,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
     Any regressor will do. It is asked for a forecast, a distribution of the outcome, by the method
-    that tells the most (:func:`skcalib.forecasts.forecast_of`); to one that only predicts a number,
-    its out-of-fold residuals are added. A regressor of quantiles is fitted once for each level, if
-    the parameter that holds its level is named.
+    that tells the most (:func:`skcalib.forecasts.get_forecast`); to one that only predicts a
+    number, its out-of-fold residuals are added. A regressor of quantiles is fitted once for each
+    level, if the parameter that holds its level is named.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class FittedRegressor:
     def response(self, X: Any) -> Any:
         """The forecast, or the predicted numbers (n,) of a regressor that has none."""
         if has_forecast(self.estimator):
-            return forecast_of(self.estimator, X)
+            return get_forecast(self.estimator, X)
         return column_or_1d(self.estimator.predict(X))
 
     def forecast(self, X: Any) -> Forecast:
@@ -441,6 +441,6 @@ def check_regressor(estimator: Any) -> None:
         )
     if not (has_forecast(estimator) or hasattr(estimator, "predict")):
         raise ValueError(
-            f"estimator must be a regressor, with predict or a method for forecast_of; found "
+            f"estimator must be a regressor, with predict or a method for get_forecast; found "
             f"{name}, which has neither. Pass a regressor."
         )

@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, asarray_like, to_numpy
 from .._numerics.logits import row_blocks, softmax
@@ -118,13 +118,11 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
 
     _keeps_order = True
 
-    def _fit_scores(self, predictions: Predictions) -> None:
-        log_proba = partial(self._log_proba, predictions)
+    def _fit_scores(self, data: ClassData) -> None:
+        log_proba = partial(self._log_proba, data)
         for prior_weight in (0.0, 1.0) if self.prior_weight is None else (self.prior_weight,):
-            prior = share_of_prior(predictions, prior_weight)
-            self.temperature_ = best_temperature(
-                log_proba, predictions.label, predictions.weight, prior
-            )
+            prior = share_of_prior(data, prior_weight)
+            self.temperature_ = best_temperature(log_proba, data.label, data.weight, prior)
             if self.temperature_ > 0:
                 break
 
@@ -235,7 +233,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     _keeps_order = True
     _fits_in_place = False
 
-    def _fit_scores(self, predictions: Predictions) -> None:
+    def _fit_scores(self, predictions: ClassData) -> None:
         predictions = predictions.sorted()
         log_proba = partial(self._log_proba, predictions)
         data = predictions.label, predictions.weight
@@ -363,9 +361,9 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     ) -> None:
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
-    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
+    def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         # standardised columns, so that those of narrow range move as easily as others
-        weight, centre, spread = predictions.weight, *_centre_and_spread(log_proba, predictions)
+        weight, centre, spread = data.weight, *_centre_and_spread(log_proba, data)
         inputs = log_proba
         inputs -= asarray_like(inputs, centre)
         spread[spread <= CONSTANT * np.abs(centre)] = 1.0
@@ -522,9 +520,9 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         self.intercept_penalty = intercept_penalty
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
-    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
+    def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
-        strength = n_classes * predictions.inverse_effective_size
+        strength = n_classes * data.inverse_effective_size
         penalty = np.zeros((n_classes + 2, n_classes))  # none on the common factor
         with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:n_classes] = strength * (n_classes - 1) * np.float64(self.off_diagonal_penalty)
@@ -539,7 +537,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
             design,
             _center_rows(log_proba),
             target,
-            predictions.weight,
+            data.weight,
             start,
             penalty,
             matrix_preconditioner if design is AffineAndCommon else Point.preconditioner,
@@ -682,14 +680,14 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         self.intercept_penalty = intercept_penalty
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
-    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
+    def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
         start = np.eye(n_classes + 1, n_classes)
         penalty = np.empty_like(start)
         with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:] = 2 * np.float64(self.off_diagonal_penalty) / (n_classes * (n_classes - 1))
             # the free factor of a constant column is a shift: it stays 1, and the shift is free
-            centre, spread = _centre_and_spread(log_proba, predictions)
+            centre, spread = _centre_and_spread(log_proba, data)
             constant = spread <= CONSTANT * np.abs(centre)
             np.fill_diagonal(penalty, np.where(constant, np.inf, 0.0))
             penalty[-1] = 2 * np.float64(self.intercept_penalty) / n_classes
@@ -699,7 +697,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
             design, penalty = Diagonal, np.vstack([penalty.diagonal(), penalty[-1]])
             start = np.vstack([np.ones(n_classes), np.zeros(n_classes)])
         parameters, change = softmax_regression(
-            design, log_proba, target, predictions.weight, start, penalty
+            design, log_proba, target, data.weight, start, penalty
         )
         self.coef_ = np.diag(parameters[0]) if design is Diagonal else parameters[:-1].T.copy()
         self.intercept_ = parameters[-1].copy()
@@ -709,9 +707,9 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         return self.coef_, self.intercept_
 
 
-def _centre_and_spread(log_proba: Array, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
+def _centre_and_spread(log_proba: Array, data: ClassData) -> tuple[np.ndarray, np.ndarray]:
     """Weighted mean and standard deviation of each column, (K,)."""
-    weight = predictions.weight
+    weight = data.weight
     centre, square = weight @ log_proba, 0.0
     n, n_classes = log_proba.shape
     for rows in row_blocks(n, n_classes, on=log_proba):

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import log_odds
@@ -151,8 +151,8 @@ class SplineRecalibrator(LogisticRecalibrator):
         warn_unless_converged(self, converged)
         return knots, values, smoothing
 
-    def _fit(self, predictions: Predictions) -> None:
-        super()._fit(predictions)
+    def _fit(self, data: ClassData) -> None:
+        super()._fit(data)
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 

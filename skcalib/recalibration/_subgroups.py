@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
@@ -32,7 +32,7 @@ _PRIOR_WEIGHTS = (np.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0)
 _N_FOLDS = 5
 
 # Forecasts of fewer samples are not recalibrated apart, by default.
-_FEWEST_FORECASTS = 20
+_MIN_FORECASTS = 20
 
 
 class SubgroupRecalibrator(ClassOrForecastRecalibrator):
@@ -224,7 +224,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         """The recalibrator of each subgroup, or None if it has the common one."""
         chooses = self.prior_weight == "auto"
         if self._kind == "forecasts":
-            fewest = self.min_samples or _FEWEST_FORECASTS
+            fewest = self.min_samples or _MIN_FORECASTS
             self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
             return [
                 to_fit_data(_with_others(data, rows, self.prior_weight_)).fit_clone(self._chosen)
@@ -248,11 +248,11 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def _common(self, matrix: np.ndarray) -> np.ndarray:
         return align_proba(self.recalibrator_, matrix, self.classes_)
 
-    def _map(self, predictions: Any, by: Any = None) -> Any:
-        n = len(predictions)
+    def _map(self, data: Any, by: Any = None) -> Any:
+        n = len(data)
         maps_of_rows = list(iter_known_subgroups(self, by, n))
         if self._kind == "classes":
-            calibrated = self._common(to_matrix(predictions)).copy()
+            calibrated = self._common(to_matrix(data)).copy()
             for rows, recalibrator in maps_of_rows:
                 calibrated[rows] = recalibrator.predict_proba(calibrated[rows])
             return calibrated
@@ -263,7 +263,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             maps_of_rows.append((np.flatnonzero(~is_own), self.recalibrator_))
         original_order = np.argsort(np.concatenate([rows for rows, _ in maps_of_rows]))
         return concatenate(
-            [recalibrator.transform(predictions[rows]) for rows, recalibrator in maps_of_rows]
+            [recalibrator.transform(data[rows]) for rows, recalibrator in maps_of_rows]
         )[original_order]
 
     @available_if(check_fitted_on_classes)
@@ -396,27 +396,25 @@ def _with_others(data: ForecastData, rows: np.ndarray, prior_weight: float) -> F
     return replace(data, weight=weight / weight.sum())
 
 
-def _fit_maps(
-    predictions: Predictions, subgroups: Subgroups, prior_weight: float, fewest: int
-) -> list[Any]:
+def _fit_maps(data: ClassData, subgroups: Subgroups, prior_weight: float, fewest: int) -> list[Any]:
     """For each subgroup the map of the results of the common map, or None."""
     if np.isinf(prior_weight):
         return [None] * len(subgroups.labels)
-    family = SigmoidRecalibrator if predictions.is_binary else VectorScalingRecalibrator
+    family = SigmoidRecalibrator if data.is_binary else VectorScalingRecalibrator
     return [
-        to_fit_data(predictions.take(rows)).fit_clone(family(prior_weight=prior_weight))
+        to_fit_data(data.take(rows)).fit_clone(family(prior_weight=prior_weight))
         if len(rows) >= fewest
         else None
         for rows in subgroups.rows()
     ]
 
 
-def _best_prior_weight(predictions: Predictions, subgroups: Subgroups, fewest: int) -> float:
+def _best_prior_weight(data: ClassData, subgroups: Subgroups, fewest: int) -> float:
     """The weight of least cross-validated log loss; the largest of those that are as good."""
-    if len(predictions.weight) < 2:
+    if len(data.weight) < 2:
         return np.inf
-    fold = deal_folds(predictions, _N_FOLDS)
-    matrix, loss = predictions.matrix, PROPER_LOSSES["log_loss"]
+    fold = deal_folds(data, _N_FOLDS)
+    matrix, loss = data.matrix, PROPER_LOSSES["log_loss"]
     losses = []
     for prior_weight in _PRIOR_WEIGHTS:
         mapped = matrix.copy()
@@ -427,14 +425,14 @@ def _best_prior_weight(predictions: Predictions, subgroups: Subgroups, fewest: i
             if len(rows) == 0:
                 continue
             train = subgroups.take(rows)
-            maps = _fit_maps(predictions.take(rows), train, prior_weight, fewest)
+            maps = _fit_maps(data.take(rows), train, prior_weight, fewest)
             train_code = subgroups.codes_among(train.labels)
             for position, candidate in enumerate(maps):
                 test_rows = is_test & (train_code == position)
                 if candidate is not None and test_rows.any():
                     mapped[test_rows] = candidate.predict_proba(matrix[test_rows])
-        proba = mapped[:, 1] if predictions.is_binary else mapped
-        losses.append(predictions.weight @ loss(proba, predictions.label))
+        proba = mapped[:, 1] if data.is_binary else mapped
+        losses.append(data.weight @ loss(proba, data.label))
     return _PRIOR_WEIGHTS[int(np.argmin(losses))]
 
 

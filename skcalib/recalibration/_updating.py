@@ -7,7 +7,7 @@ from array_api_compat import array_namespace
 from scipy.stats import chi2
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax, row_blocks, softmax
@@ -74,7 +74,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     See Also
     --------
     SigmoidRecalibrator : Intercept and slope.
-    ClosedTestRecalibrator : Tests whether an intercept is enough.
+    ClosedTestingRecalibrator : Tests whether an intercept is enough.
     PriorShiftRecalibrator : The same map, from prevalences in place of labels.
 
     Notes
@@ -120,10 +120,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     ) -> None:
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
-    def _regress(
-        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
-    ) -> float:
-        _, shift, change = _fit_update("intercept", log_proba, target, predictions.weight)
+    def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
+        _, shift, change = _fit_update("intercept", log_proba, target, data.weight)
         self.intercept_ = shift[1:] - shift[:1] if len(shift) == 2 else shift
         return change
 
@@ -134,7 +132,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         return np.ones(len(shift)), shift
 
 
-class ClosedTestRecalibrator(LogScaleRecalibrator):
+class ClosedTestingRecalibrator(LogScaleRecalibrator):
     r"""The least update that the data do not reject: none, intercept, slope or a flexible map.
 
     For a model that meets another population, or another time. Each update is a special case of the
@@ -268,12 +266,12 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skcalib.recalibration import ClosedTestRecalibrator
+    >>> from skcalib.recalibration import ClosedTestingRecalibrator
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.random(500)
     >>> odds = 0.5 * proba / (1 - proba)  # half of what is predicted
     >>> y = rng.random(500) < odds / (1 + odds)
-    >>> recalibrator = ClosedTestRecalibrator().fit(proba, y)
+    >>> recalibrator = ClosedTestingRecalibrator().fit(proba, y)
     >>> recalibrator.chosen_
     'intercept'
     >>> {update: round(p, 3) for update, p in recalibrator.p_values_.items()}
@@ -300,14 +298,12 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
         self.level = level
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
-    def _regress(
-        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
-    ) -> float:
+    def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
         updates = {"none": (np.ones(n_classes), np.zeros(n_classes), 0.0)}
         for name in _UPDATES:
-            updates[name] = _fit_update(name, log_proba, target, predictions.weight)
-        self._test(updates, log_proba, target, predictions)
+            updates[name] = _fit_update(name, log_proba, target, data.weight)
+        self._test(updates, log_proba, target, data)
         rejected = [p <= self.level for p in self.p_values_.values()]
         self.chosen_ = list(updates)[[*rejected, False].index(False)]
         self.scale_, self.shift_, _ = updates[self.chosen_]
@@ -315,23 +311,23 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
             self.smallest_probability_ = 0.0
         return max(change for _, _, change in updates.values())
 
-    def _test(self, updates, log_proba, target, predictions):
+    def _test(self, updates, log_proba, target, data):
         """Each update against the last one."""
         parameters = numbers_of_parameters(log_proba)
         losses = [
-            cross_entropy(scale, shift, log_proba, target, predictions.weight)
+            cross_entropy(scale, shift, log_proba, target, data.weight)
             for scale, shift, _ in updates.values()
         ]
         self.p_values_, self.statistics_, self.degrees_of_freedom_ = {}, {}, {}
         for k, name in enumerate([*updates][:-1]):
             freedom = parameters[-1] - parameters[k]
             scale, shift, _ = updates[name]
-            inflation = predictions.inverse_effective_size
-            if freedom and np.ptp(predictions.weight) > 0:
-                effects = sandwich_traces(scale, shift, log_proba, predictions.weight)
+            inflation = data.inverse_effective_size
+            if freedom and np.ptp(data.weight) > 0:
+                effects = sandwich_traces(scale, shift, log_proba, data.weight)
                 inflation = (effects[-1] - effects[k]) / freedom
                 # a mean of weights, but for directions that almost certain predictions hide
-                inflation = np.clip(inflation, predictions.weight.min(), predictions.weight.max())
+                inflation = np.clip(inflation, data.weight.min(), data.weight.max())
             statistic = 2 * max(losses[k] - losses[-1], 0.0) / inflation
             self.statistics_[name] = statistic
             self.degrees_of_freedom_[name] = freedom
@@ -369,10 +365,10 @@ def _fit_update(
 
 
 # Columns are constant, or multiples of each other, up to this fraction of the largest number.
-_ROUNDING = 1e-12
+_COLUMN_RTOL = 1e-12
 
 # Directions with less than this fraction of the largest information count as not determined.
-_FLAT = 1e-10
+_INFORMATION_RTOL = 1e-10
 
 
 def numbers_of_parameters(log_proba: np.ndarray) -> tuple[int, int, int, int]:
@@ -385,13 +381,13 @@ def numbers_of_parameters(log_proba: np.ndarray) -> tuple[int, int, int, int]:
     n_classes = log_proba.shape[1]
     centred = log_proba - log_proba.mean(axis=0)
     size = np.abs(centred).max(axis=0)
-    is_constant = size <= _ROUNDING * np.abs(log_proba).max()
+    is_constant = size <= _COLUMN_RTOL * np.abs(log_proba).max()
     n_constant = int(is_constant.sum())
     scales = n_classes - n_constant
     if n_constant == 0:
         longest = centred[:, np.argmax(size)]
         residual = centred - np.outer(longest, longest @ centred / (longest @ longest))
-        scales -= bool(np.abs(residual).max() <= _ROUNDING * np.abs(log_proba).max())
+        scales -= bool(np.abs(residual).max() <= _COLUMN_RTOL * np.abs(log_proba).max())
     shifts = n_classes - 1
     return 0, shifts, shifts + min(scales, 1), shifts + scales
 
@@ -444,10 +440,10 @@ def _information(proba: np.ndarray, inputs: np.ndarray, weight: np.ndarray) -> n
 def _trace(information: np.ndarray, noise: np.ndarray) -> float:
     """The trace of I⁻¹J in the directions that are determined."""
     diagonal = np.diagonal(information)
-    is_known = diagonal > _ROUNDING * diagonal.max(initial=0.0)
+    is_known = diagonal > _COLUMN_RTOL * diagonal.max(initial=0.0)
     block = np.ix_(is_known, is_known)
     size = np.sqrt(np.outer(diagonal[is_known], diagonal[is_known]))
-    inverse = np.linalg.pinv(information[block] / size, rcond=_FLAT, hermitian=True)
+    inverse = np.linalg.pinv(information[block] / size, rcond=_INFORMATION_RTOL, hermitian=True)
     return float(np.vdot(inverse, noise[block] / size))
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from ._tally import Sums, Tally
 
-_KEY, _DIGEST = b"skcalib.CalibrationState", b"skcalib.digest"
+_METADATA_KEY, _DIGEST_KEY = b"skcalib.CalibrationState", b"skcalib.digest"
 
-_VERSION = 2
+_FORMAT_VERSION = 2
 
-_NUMBERS = ("class", "probability", "event", "count", "weight", "squared_weight")
-_COLUMNS = ("subgroup", "problem", *_NUMBERS)
+_NUMBER_COLUMNS = ("class", "probability", "event", "count", "weight", "squared_weight")
+_TABLE_COLUMNS = ("subgroup", "problem", *_NUMBER_COLUMNS)
 
 
 def to_table(state: Any) -> Any:
@@ -26,19 +26,21 @@ def to_table(state: Any) -> Any:
         ) from error
     metadata, tables = [], []
     for label, subgroup_state in ((None, state), *state.subgroups.items()):
-        subgroup = None if subgroup_state is state else _text(label)
-        metadata.append(_kept(subgroup_state) | {"subgroup": subgroup})
+        subgroup = None if subgroup_state is state else _to_json(label)
+        metadata.append(_make_metadata(subgroup_state) | {"subgroup": subgroup})
         tallies = subgroup_state._tallies or {"binary": subgroup_state._tally}
-        tables += [_rows_of(subgroup, name, tally) for name, tally in tallies.items()]
+        tables += [_tally_table(subgroup, name, tally) for name, tally in tallies.items()]
     table = pyarrow.concat_tables(tables).combine_chunks()
-    text = _text({"version": _VERSION, "columns": state._columns, "states": metadata}).encode()
-    return table.replace_schema_metadata({_KEY: text, _DIGEST: _digest(table, text)})
+    text = _to_json(
+        {"version": _FORMAT_VERSION, "columns": state._columns, "states": metadata}
+    ).encode()
+    return table.replace_schema_metadata({_METADATA_KEY: text, _DIGEST_KEY: _digest(table, text)})
 
 
 def from_table(cls: type, table: Any) -> Any:
     """The state that a table holds."""
     names, metadata = _read_table(table)
-    columns = [table[name].to_numpy() for name in _NUMBERS]
+    columns = [table[name].to_numpy() for name in _NUMBER_COLUMNS]
     states, stop = {}, 0
     for entry in metadata:
         state = states[entry["subgroup"]] = cls(entry["labels"], **entry["options"])
@@ -56,14 +58,14 @@ def from_table(cls: type, table: Any) -> Any:
             )
         if entry["sums"]:
             state._sums.gap, state._sums.total = map(np.array, entry["sums"]["arrays"])
-            state._sums.is_rounded = entry["sums"]["is_rounded"]
+            state._sums.is_rounded = entry["sums"]["moved"]
     whole = states.pop(None)
-    whole._columns = _label(names)
-    whole.subgroups = {_label(json.loads(text)): state for text, state in states.items()}
+    whole._columns = _to_label(names)
+    whole.subgroups = {_to_label(json.loads(text)): state for text, state in states.items()}
     return whole
 
 
-def _rows_of(subgroup: str | None, name: str, tally: Tally) -> Any:
+def _tally_table(subgroup: str | None, name: str, tally: Tally) -> Any:
     """The rows of one tally, as a table."""
     import pyarrow
 
@@ -72,10 +74,10 @@ def _rows_of(subgroup: str | None, name: str, tally: Tally) -> Any:
     n = len(cell)
     values = (problem, tally.points[cell], event == 1, tally.sums.samples, *tally.sums.weights)
     texts = [pyarrow.array([text] * n, pyarrow.string()) for text in (subgroup, name)]
-    return pyarrow.table([*texts, *values], names=_COLUMNS)
+    return pyarrow.table([*texts, *values], names=_TABLE_COLUMNS)
 
 
-def _kept(state: Any) -> dict[str, Any]:
+def _make_metadata(state: Any) -> dict[str, Any]:
     """All that a state holds besides the rows of its table, for the metadata."""
     sums = state._sums
     return {
@@ -92,32 +94,32 @@ def _kept(state: Any) -> dict[str, Any]:
             }
             for name, tally in state._tallies.items()
         },
-        "sums": sums and {"arrays": [sums.gap, sums.total], "is_rounded": sums.is_rounded},
+        "sums": sums and {"arrays": [sums.gap, sums.total], "moved": sums.is_rounded},
     }
 
 
 def _digest(table: Any, text: bytes) -> bytes:
     """The SHA-256 of the columns and the metadata, in hexadecimal digits."""
     digest = hashlib.sha256(text)
-    for name in _COLUMNS:
+    for name in _TABLE_COLUMNS:
         values = table[name].to_numpy()
-        digest.update(_text(values).encode() if values.dtype.kind == "O" else values.tobytes())
+        digest.update(_to_json(values).encode() if values.dtype.kind == "O" else values.tobytes())
     return digest.hexdigest().encode()
 
 
 def _read_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     """Columns of subgroups and metadata of all states, if the table is as it was written."""
     metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
-    text = metadata.get(_KEY, b"")
+    text = metadata.get(_METADATA_KEY, b"")
     if not text:
         description = f"{type(table).__name__} without the metadata of its schema"
-    elif not set(_COLUMNS) <= set(table.column_names):
+    elif not set(_TABLE_COLUMNS) <= set(table.column_names):
         description = f"the columns {table.column_names}"
-    elif _digest(table, text) != metadata.get(_DIGEST):
+    elif _digest(table, text) != metadata.get(_DIGEST_KEY):
         description = f"{table.num_rows} row(s) with another digest than that in the metadata"
     else:
         saved = json.loads(text)
-        if saved["version"] == _VERSION:
+        if saved["version"] == _FORMAT_VERSION:
             return saved["columns"], saved["states"]
         description = f"version {saved['version']} of it, which another version of skcalib reads"
     raise ValueError(
@@ -128,11 +130,11 @@ def _read_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     )
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, default=_plain)
+def _to_json(value: Any) -> str:
+    return json.dumps(value, default=_to_plain)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Numbers and arrays of NumPy as numbers and lists of Python."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -143,5 +145,5 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _label(value: Any) -> Any:
-    return tuple(map(_label, value)) if isinstance(value, list) else value
+def _to_label(value: Any) -> Any:
+    return tuple(map(_to_label, value)) if isinstance(value, list) else value

@@ -7,13 +7,13 @@ import numpy as np
 
 from .._inputs.arrays import check_numbers, format_values
 from .._inputs.by import check_distinct_keys
-from ._tally import EQUAL
+from ._tally import WEIGHT_RTOL
 
 # Sums of larger counts are not exact in double precision.
-_MOST_SAMPLES = 2**53
+_MAX_COUNT = 2**53
 
 # Squares of larger weights, or of their sums, may overflow; those of smaller ones underflow.
-_LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e130, 1e-130
+_MAX_WEIGHT, _MIN_WEIGHT = 1e130, 1e-130
 
 
 def are_empty(*values: Any) -> bool:
@@ -26,7 +26,7 @@ def are_empty(*values: Any) -> bool:
     )
 
 
-def check_counts(count: Any, n: int) -> np.ndarray:
+def check_sample_counts(count: Any, n: int) -> np.ndarray:
     """Numbers of samples of n rows, none negative and not all 0."""
     counts = check_numbers(count, "count", ndim=1, length=n, rows="one number for each row")
     if (counts % 1 != 0).any() or (counts < 0).any() or not counts.any():
@@ -35,7 +35,7 @@ def check_counts(count: Any, n: int) -> np.ndarray:
             f"negative and not all 0; found numbers from {counts.min():g} to {counts.max():g}. "
             "Pass sums of weights as weight and squared_weight."
         )
-    if counts.sum() >= _MOST_SAMPLES:
+    if counts.sum() >= _MAX_COUNT:
         raise ValueError(
             f"count must have a sum below 2^53, as larger sums are not exact; found "
             f"{counts.sum():.3g}. Count less at a time."
@@ -46,10 +46,10 @@ def check_counts(count: Any, n: int) -> np.ndarray:
 def check_weights_can_be_squared(weight: np.ndarray, name: str) -> None:
     """Refuse weights whose squares, of which a state keeps sums, overflow or underflow."""
     smallest, largest = weight.min(), weight.max()
-    if not _SMALLEST_WEIGHT <= smallest <= largest <= _LARGEST_WEIGHT:
-        outlier = largest if largest > _LARGEST_WEIGHT else smallest
+    if not _MIN_WEIGHT <= smallest <= largest <= _MAX_WEIGHT:
+        outlier = largest if largest > _MAX_WEIGHT else smallest
         raise ValueError(
-            f"{name} must lie between {_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g} for a "
+            f"{name} must lie between {_MIN_WEIGHT:g} and {_MAX_WEIGHT:g} for a "
             f"CalibrationState, which sums squares of weights; found {outlier:.3g}. Divide all "
             "weights by one number, and leave out rows of weight 0."
         )
@@ -73,7 +73,7 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
     weight, square = sums[:, counts > 0]
     check_weights_can_be_squared(weight, "weight")
     least, most = weight**2 / counts[counts > 0], weight**2
-    if not ((square >= least * (1 - EQUAL)) & (square <= most * (1 + EQUAL))).all():
+    if not ((square >= least * (1 - WEIGHT_RTOL)) & (square <= most * (1 + WEIGHT_RTOL))).all():
         raise ValueError(
             "squared_weight must be the sum of the squared weights of a row, which lies between "
             "weight² / count and weight²; found a value outside. In SQL it is sum(w * w)."
@@ -149,17 +149,17 @@ def check_mergeable(state: Any, other: Any) -> None:
         )
     if other.subgroups:
         _check_subgroups(state, other._columns, other.subgroups)
-    if state.n_samples + other.n_samples >= _MOST_SAMPLES:
+    if state.n_samples + other.n_samples >= _MAX_COUNT:
         raise ValueError(
             "States that are merged must hold fewer than 2^53 samples together; found "
             f"{state.n_samples + other.n_samples:,}. Keep them apart."
         )
 
 
-def check_equal_weights(state: Any, measure: str) -> None:
+def check_single_weights(state: Any, measure: str) -> None:
     """Refuse unequal weights: a state keeps sums, not the weight of each sample."""
     least, largest = state._weights
-    if largest > least * (1 + EQUAL):
+    if largest > least * (1 + WEIGHT_RTOL):
         raise ValueError(
             f"{measure} need equal weights in all updates, as single weights are not kept; found "
             "some "
@@ -177,11 +177,11 @@ def check_can_be_tested(state: Any) -> None:
             f"found {len(state.classes)} classes. Test state.confidence(), or one of "
             "state.classwise() and state.top_label()."
         )
-    check_equal_weights(state, "Tests of a state")
+    check_single_weights(state, "Tests of a state")
     if state._tally.is_off_grid.any():
         raise ValueError(
             "A test of a state needs predictions on its grid, from which it draws labels; found "
-            f"some that are up to {state.largest_move:.2g} away from it. Round the predictions "
+            f"some that are up to {state.max_rounding:.2g} away from it. Round the predictions "
             f"where they are made, as numpy.round(p, {state._options['decimals']}) does, and use "
             "and test the rounded ones, or test a sample of the rows."
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import brier_score_loss
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
 from ..metrics._reductions import average_over_reductions
@@ -23,7 +23,7 @@ _KERNEL_ERRORS = (
 SUPPORTED_METRICS = sorted(name for name, metric in METRICS.items() if metric.supports_counts)
 
 
-class Evaluation(NamedTuple):
+class BoundedValue(NamedTuple):
     """A measure of the predictions on the grid, and what the grid can have changed.
 
     Parameters
@@ -44,7 +44,7 @@ class Evaluation(NamedTuple):
     >>> from skcalib.streaming import CalibrationState
     >>> state = CalibrationState().update([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     >>> state.evaluate("expected_calibration_error")
-    Evaluation(value=0.5, bound=0.0)
+    BoundedValue(value=0.5, bound=0.0)
     """
 
     value: float | np.ndarray
@@ -52,32 +52,32 @@ class Evaluation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Reduced(Predictions):
+class _Reduced(ClassData):
     """More than two classes, of which a state knows the problems of two classes alone."""
 
     state: Any = None
 
-    def confidence(self) -> Predictions:
+    def confidence(self) -> ClassData:
         return self.state.confidence()._rows()
 
-    def iter_top_label(self) -> Iterator[tuple[float, Predictions | None]]:
-        for problem in self.state.iter_top_label().values():
+    def iter_top_label(self) -> Iterator[tuple[float, ClassData | None]]:
+        for problem in self.state.top_label().values():
             share = problem.total_weight / self.state.total_weight
             yield share, problem._rows() if problem.n_samples else None
 
-    def iter_one_vs_rest(self) -> Iterator[tuple[float, Predictions]]:
-        for problem in self.state.iter_one_vs_rest().values():
+    def iter_one_vs_rest(self) -> Iterator[tuple[float, ClassData]]:
+        for problem in self.state.classwise().values():
             rows = problem._rows()
             yield float(rows.weight @ rows.label), rows
 
 
-def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
+def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -> BoundedValue:
     """The value of a metric, and what the grid can have changed."""
     entry = _entry_of(metric)
     if entry is None:
         y_true, y_proba, weight = state.to_arrays()
         value = metric(y_true, y_proba, sample_weight=weight, **params)  # type: ignore[operator]
-        return Evaluation(value, _change_of_other(metric, params, state.mean_move))
+        return BoundedValue(value, _change_of_other(metric, params, state.mean_rounding))
     params = entry.fixed | params
     check_params(params)
     options = entry.validate_options(params)
@@ -89,7 +89,7 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
         data = _Reduced(**vars(data) | {"proba": unknown, "classes": state.classes, "state": state})
     reduction = {name: options[name] for name in ("multi_class", "average")}
     bound = average_over_reductions(partial(_grid_error_bound, entry, options), data, **reduction)
-    return Evaluation(entry.measure(data, **options), bound)
+    return BoundedValue(entry.measure(data, **options), bound)
 
 
 def _entry_of(metric: str | Callable) -> Metric | None:
@@ -134,9 +134,9 @@ def _change_of_other(metric: Any, params: dict[str, Any], move: float) -> float:
     return (2.0 if params.get("scale_by_half", True) else 4.0) * move
 
 
-def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: Predictions) -> float:
+def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: ClassData) -> float:
     """How far the grid can have moved a measure of two classes."""
-    move = rows.mean_move
+    move = rows.mean_rounding
     if move == 0:
         return 0.0
     if entry.lipschitz_constant is not None:
@@ -167,7 +167,7 @@ def _slope_of_square(name: str, options: dict[str, Any]) -> float:
     return 4 * (1 + KERNELS[kernel].per_probability / bandwidth)
 
 
-def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Evaluation:
+def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> BoundedValue:
     """The squared kernel error of all classes together, and its root."""
     is_root = name == "kernel_calibration_error"
     if not is_root and name != "squared_kernel_calibration_error":
@@ -194,4 +194,4 @@ def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Eva
     check_enough_for_estimator(state.confidence()._rows(), estimator)
     value = state._sums.squared_error(estimator)
     bound = np.inf if state._sums.is_rounded else 0.0
-    return Evaluation(float(np.sqrt(value)) if is_root else value, bound)
+    return BoundedValue(float(np.sqrt(value)) if is_root else value, bound)

@@ -13,7 +13,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_predictions, check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import (
     Count,
     IntegerInterval,
@@ -29,16 +29,16 @@ from ._arrow import from_table, to_table
 from ._checks import (
     are_empty,
     check_by_as_before,
-    check_counts,
-    check_equal_weights,
     check_mergeable,
     check_multiclass,
     check_not_empty,
+    check_sample_counts,
+    check_single_weights,
     check_sums,
     check_weights_can_be_squared,
 )
-from ._evaluate import Evaluation, evaluate_state
-from ._tally import FourierSums, RowWeights, Tally, add_classes, with_own_arrays
+from ._evaluate import BoundedValue, evaluate_state
+from ._tally import FourierSums, RowWeights, Tally, add_classes, copy_arrays
 
 _BINARY_CLASSES = np.array([False, True])
 
@@ -89,11 +89,11 @@ class CalibrationState:
     total_weight : float
         Sum of their weights.
 
-    mean_move : float
+    mean_rounding : float
         Mean distance between the predictions and their points on the grid; of more than two
         classes, between the confidences and theirs.
 
-    largest_move : float
+    max_rounding : float
         The largest such distance.
 
     subgroups : dict
@@ -227,7 +227,7 @@ class CalibrationState:
         if are_empty(y_true, y_proba, () if sample_weight is None else sample_weight):
             return self
         with self._lock:
-            predictions = self._checked(y_true, y_proba, sample_weight)
+            data = self._check_data(y_true, y_proba, sample_weight)
             n, weight = num_samples(y_true), None
             if sample_weight is not None:
                 used = check_sample_weight(sample_weight, n)[positive_weight_rows(sample_weight, n)]
@@ -235,7 +235,7 @@ class CalibrationState:
                 weight = np.stack([used, used**2])
             subgroups = None if by is None else check_by(by, n, sample_weight)
             return self._replace_state(
-                self._copy()._take(predictions, RowWeights(None, weight), subgroups)
+                self._copy()._update(data, RowWeights(None, weight), subgroups)
             )
 
     @classmethod
@@ -298,12 +298,12 @@ class CalibrationState:
         if are_empty(y_true, y_proba, count):
             return state
         n = num_samples(y_true)
-        counts = check_counts(count, n)
+        counts = check_sample_counts(count, n)
         sums = check_sums(weight, squared_weight, counts)
-        predictions = state._checked(y_true, y_proba, counts)
+        data = state._check_data(y_true, y_proba, counts)
         used = counts > 0
         rows = RowWeights(counts[used], None if sums is None else sums[:, used], resolution / 2)
-        return state._take(predictions, rows, None if by is None else check_by(by, n, counts))
+        return state._update(data, rows, None if by is None else check_by(by, n, counts))
 
     def merge(self, other: "CalibrationState") -> Self:
         """Take all samples of another state, which stays as it is.
@@ -334,7 +334,7 @@ class CalibrationState:
             self._sums.merge(other._sums)
         self._columns = other._columns
         for label, state in other.subgroups.items():
-            self.subgroups[label] = self._subgroup(label)._merge(state)
+            self.subgroups[label] = self._subgroup_to_update(label)._merge(state)
         self.n_samples += other.n_samples
         self.total_weight += other.total_weight
         self._widen(*other._weights)
@@ -394,7 +394,7 @@ class CalibrationState:
             If the weights differ, as single ones are not kept.
         """
         state = self._to_binary()
-        check_equal_weights(state, "Single samples of a state")
+        check_single_weights(state, "Single samples of a state")
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
@@ -408,12 +408,12 @@ class CalibrationState:
         return self.classes is not None and len(self.classes) == 2
 
     @property
-    def mean_move(self) -> float:
+    def mean_rounding(self) -> float:
         """Mean distance between the predictions, or confidences, and their points on the grid."""
         return float(self._tally.moves.sum() / self.total_weight) if self.total_weight else 0.0
 
     @property
-    def largest_move(self) -> float:
+    def max_rounding(self) -> float:
         """The largest such distance."""
         return float(self._tally.largest_moves.max())
 
@@ -431,9 +431,9 @@ class CalibrationState:
             A state of the classes False and True.
         """
         check_multiclass(self)
-        return self._part(self._tallies["top-label"].merge_problems())
+        return self._make_binary_state(self._tallies["top-label"].merge_problems())
 
-    def iter_top_label(self) -> "dict[Any, CalibrationState]":
+    def top_label(self) -> "dict[Any, CalibrationState]":
         """For each class, the state of the confidences with which it was predicted.
 
         Returns
@@ -442,9 +442,9 @@ class CalibrationState:
             States of the classes False and True, by class. Empty ones for classes that were never
             predicted.
         """
-        return self._parts("top-label")
+        return self._make_binary_states("top-label")
 
-    def iter_one_vs_rest(self) -> "dict[Any, CalibrationState]":
+    def classwise(self) -> "dict[Any, CalibrationState]":
         """For each class, the state of its probabilities, and whether it occurred.
 
         Returns
@@ -452,9 +452,9 @@ class CalibrationState:
         states : dict
             States of the classes False and True, by class.
         """
-        return self._parts("classwise")
+        return self._make_binary_states("classwise")
 
-    def evaluate(self, metric: str | Callable, **params: Any) -> Evaluation:
+    def evaluate(self, metric: str | Callable, **params: Any) -> BoundedValue:
         """A measure of all samples, and a bound on what the grid has changed.
 
         Parameters
@@ -470,7 +470,7 @@ class CalibrationState:
 
         Returns
         -------
-        evaluation : Evaluation
+        evaluation : BoundedValue
             The pair of `value` and `bound`.
         """
         return evaluate_state(copy(self), metric, params)
@@ -505,11 +505,11 @@ class CalibrationState:
 
     # Adding samples
 
-    def _checked(self, y_true: Any, y_proba: Any, sample_weight: Any) -> Predictions:
+    def _check_data(self, y_true: Any, y_proba: Any, sample_weight: Any) -> ClassData:
         classes = self._labels if self.classes is None else self.classes
         return check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=classes)
 
-    def _new(self) -> Self:
+    def _make_empty(self) -> Self:
         """An empty state with the same arguments."""
         return type(self)(self._labels, **self._options)
 
@@ -517,8 +517,8 @@ class CalibrationState:
         """A copy that can take more samples while this state stays as it is."""
         state = copy(self)
         state.subgroups = self.subgroups.copy()
-        state._tallies = {name: with_own_arrays(tally) for name, tally in self._tallies.items()}
-        state._sums = self._sums and with_own_arrays(self._sums)
+        state._tallies = {name: copy_arrays(tally) for name, tally in self._tallies.items()}
+        state._sums = self._sums and copy_arrays(self._sums)
         return state
 
     def _replace_state(self, other: Self) -> Self:
@@ -526,31 +526,29 @@ class CalibrationState:
         vars(self).update(other.__getstate__())
         return self
 
-    def _subgroup(self, label: Any) -> "CalibrationState":
+    def _subgroup_to_update(self, label: Any) -> "CalibrationState":
         """The state of a subgroup, to which samples can be added."""
-        return self.subgroups[label]._copy() if label in self.subgroups else self._new()
+        return self.subgroups[label]._copy() if label in self.subgroups else self._make_empty()
 
-    def _take(
-        self, predictions: Predictions, rows: RowWeights, subgroups: Subgroups | None
-    ) -> Self:
+    def _update(self, data: ClassData, rows: RowWeights, subgroups: Subgroups | None) -> Self:
         """Take checked samples, and those of each subgroup once more."""
         check_by_as_before(self, subgroups)
-        self._add(predictions, rows)
+        self._add(data, rows)
         if subgroups is not None:
             self._columns = subgroups.names
             for label, subgroup_rows in zip(subgroups.labels, subgroups.rows(), strict=True):
-                state = self.subgroups[label] = self._subgroup(label)
-                state._add(predictions.take(subgroup_rows), rows.take(subgroup_rows))
+                state = self.subgroups[label] = self._subgroup_to_update(label)
+                state._add(data.take(subgroup_rows), rows.take(subgroup_rows))
         return self
 
-    def _add(self, predictions: Predictions, rows: RowWeights) -> None:
+    def _add(self, data: ClassData, rows: RowWeights) -> None:
         if self.classes is None:
-            self._initialize(predictions.classes)
-        n, n_numbers = len(predictions.label), predictions.proba.size
+            self._initialize(data.classes)
+        n, n_numbers = len(data.label), data.proba.size
         at_once = max(1, 2**20 * n // n_numbers)  # rows of a million probabilities
         for start in range(0, n, at_once):
             block = slice(start, start + at_once)
-            block_args = predictions.proba[block], predictions.label[block], rows.take(block)
+            block_args = data.proba[block], data.label[block], rows.take(block)
             if self.is_binary:
                 self._tallies["binary"].add(0, *block_args)
             else:
@@ -580,11 +578,11 @@ class CalibrationState:
         check_not_empty(state)
         return state if state.is_binary else state.confidence()
 
-    def _rows(self) -> Predictions:
+    def _rows(self) -> ClassData:
         """Two classes, one row for each point of the grid and label."""
-        return self._tallies["binary"].predictions(self.classes)
+        return self._tallies["binary"].to_data(self.classes)
 
-    def _part(self, tally: Tally) -> "CalibrationState":
+    def _make_binary_state(self, tally: Tally) -> "CalibrationState":
         """A state of two classes with what a single problem holds."""
         state = CalibrationState(_BINARY_CLASSES, **self._options)
         state.classes, state._tallies = _BINARY_CLASSES, {"binary": tally}
@@ -593,7 +591,10 @@ class CalibrationState:
         state._weights = self._weights
         return state
 
-    def _parts(self, name: str) -> "dict[Any, CalibrationState]":
+    def _make_binary_states(self, name: str) -> "dict[Any, CalibrationState]":
         check_multiclass(self)
-        take_class = self._tallies[name].part
-        return {label: self._part(take_class(k)) for k, label in enumerate(self.classes.tolist())}
+        take_class = self._tallies[name].take_problem
+        return {
+            label: self._make_binary_state(take_class(k))
+            for k, label in enumerate(self.classes.tolist())
+        }

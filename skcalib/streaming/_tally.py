@@ -7,29 +7,29 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._numerics.logits import row_blocks
 from .._numerics.sorting import first_of_ties
 from .._statistics.gram import fourier_features, random_frequencies
 from .._statistics.kernels import KERNELS
 
 # A decimal in single precision misses itself by at most this share.
-_SINGLE = 2.0**-24
+_SINGLE_RTOL = 2.0**-24
 
 # Weights are equal up to this, as sums of them are rounded.
-EQUAL = 1e-9
+WEIGHT_RTOL = 1e-9
 
 # Differences of probabilities are exact up to this.
-_ROUNDING = 1e-12
+_DIFFERENCE_ATOL = 1e-12
 
 # New tables wait until their keys are more than those of the sorted table, and more than this. Each
 # table counts for some keys more, for the memory that it takes itself.
-_WAITING, _KEYS_OF_A_TABLE = 2**16, 2**8
+_MIN_WAITING_KEYS, _KEYS_PER_TABLE = 2**16, 2**8
 
 # Keys are counted in a table of all possible keys if it has at most this many for each sample.
-_SPARSE = 4
+_MAX_KEYS_PER_SAMPLE = 4
 
-Kept = TypeVar("Kept", "Tally", "FourierSums")
+Copyable = TypeVar("Copyable", "Tally", "FourierSums")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RowWeights:
 
     count: np.ndarray | None = None  # (n,), None if each is one sample
     weight: np.ndarray | None = None  # sums of weights and squared weights (2, n), None if all 1
-    rounding: float | np.ndarray = 0.0  # how far the predictions may have been moved before
+    rounding: float | np.ndarray = 0.0  # how far predictions may have been moved before
 
     @property
     def mass(self) -> np.ndarray | float:
@@ -59,7 +59,7 @@ class RowWeights:
         if self.count is not None:
             mean, square = self.weight / self.count
             variance = square - mean**2
-            deviation = np.sqrt(np.where(variance > EQUAL * mean**2, variance, 0.0))
+            deviation = np.sqrt(np.where(variance > WEIGHT_RTOL * mean**2, variance, 0.0))
             apart = deviation / np.sqrt(np.maximum(self.count - 1, 1))
         return float(np.min(mean - apart)), float(np.max(mean + apart))
 
@@ -86,7 +86,7 @@ class Sums(NamedTuple):
         return self.weight
 
 
-_NONE = Sums(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), None)
+_EMPTY_SUMS = Sums(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), None)
 
 
 class Tally:
@@ -102,7 +102,7 @@ class Tally:
         self.moves = np.zeros(n_problems)  # Σ w |p − point|
         self.largest_moves = np.zeros(n_problems)
         self.is_off_grid = np.zeros(n_problems, dtype=bool)
-        self._tables = [_NONE]  # the sorted one, and those that wait
+        self._tables = [_EMPTY_SUMS]  # the sorted one, and those that wait
         self._n_waiting = 0
 
     @property
@@ -127,39 +127,39 @@ class Tally:
         move = np.abs(self.points[cell] - proba)
         if np.any(rows.rounding):
             move += rows.rounding
-        is_off_grid = move > _SINGLE * proba
+        is_off_grid = move > _SINGLE_RTOL * proba
         key, n_keys = 2 * cell + event, 2 * len(self.points)
         if isinstance(problem, int):  # fewer keys are possible, which counts faster
             self.moves[problem] += np.sum(move * rows.mass)
             self.largest_moves[problem] = max(self.largest_moves[problem], move.max())
             self.is_off_grid[problem] |= is_off_grid.any()
-            sums = sums_of(key, n_keys, rows)
-            self._join(sums._replace(key=sums.key + n_keys * problem))
+            sums = sum_rows(key, n_keys, rows)
+            self._append(sums._replace(key=sums.key + n_keys * problem))
         else:
             np.add.at(self.moves, problem, move * rows.mass)
             np.maximum.at(self.largest_moves, problem, move)
             self.is_off_grid[problem[is_off_grid]] = True
-            self._join(sums_of(key + n_keys * problem, n_keys * len(self.moves), rows))
+            self._append(sum_rows(key + n_keys * problem, n_keys * len(self.moves), rows))
 
     def merge(self, other: "Tally") -> None:
-        self._join(other.sums)
+        self._append(other.sums)
         self.moves += other.moves
         self.largest_moves = np.maximum(self.largest_moves, other.largest_moves)
         self.is_off_grid |= other.is_off_grid
 
-    def _join(self, sums: Sums) -> None:
+    def _append(self, sums: Sums) -> None:
         self._tables.append(sums)
-        self._n_waiting += len(sums.key) + _KEYS_OF_A_TABLE
-        if self._n_waiting > max(_WAITING, len(self._tables[0].key)):
+        self._n_waiting += len(sums.key) + _KEYS_PER_TABLE
+        if self._n_waiting > max(_MIN_WAITING_KEYS, len(self._tables[0].key)):
             self.sums = merge_tables(self._tables)
 
-    def part(self, k: int) -> "Tally":
+    def take_problem(self, k: int) -> "Tally":
         """One of the problems alone."""
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums
         rows = slice(*np.searchsorted(key, [k * n_keys, (k + 1) * n_keys]))
         class_weight = None if weight is None else weight[:, rows]
-        return self._single(
+        return self._make_single(
             Sums(key[rows] - k * n_keys, samples[rows], class_weight), slice(k, k + 1)
         )
 
@@ -167,9 +167,11 @@ class Tally:
         """All problems as one."""
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums
-        return self._single(sums_of(key % n_keys, n_keys, RowWeights(samples, weight)), slice(None))
+        return self._make_single(
+            sum_rows(key % n_keys, n_keys, RowWeights(samples, weight)), slice(None)
+        )
 
-    def _single(self, sums: Sums, problem_slice: slice) -> "Tally":
+    def _make_single(self, sums: Sums, problem_slice: slice) -> "Tally":
         """A single problem with these sums, and what is known of some of the problems."""
         tally = Tally(1, self.decimals)
         tally.sums = sums
@@ -178,22 +180,22 @@ class Tally:
         tally.is_off_grid[0] = self.is_off_grid[problem_slice].any()
         return tally
 
-    def predictions(self, classes: np.ndarray) -> Predictions:
+    def to_data(self, classes: np.ndarray) -> ClassData:
         """The only problem, one row for each point of the grid and label that occurs."""
         key, samples, _ = self.sums
         weight, square = self.sums.weights
         total = weight.sum()
-        return Predictions(
+        return ClassData(
             self.points[key // 2],
             (key % 2).astype(np.int32),
             weight / total,
             classes,
             square=square / total**2,
             count=samples,
-            mean_move=float(self.moves[0] / total),
+            mean_rounding=float(self.moves[0] / total),
         )
 
-    def shares(self, classes: np.ndarray) -> Predictions:
+    def shares(self, classes: np.ndarray) -> ClassData:
         """The only problem, one row for each point, labelled by its share of events.
 
         All samples must have the same weight.
@@ -203,7 +205,7 @@ class Tally:
         count = np.add.reduceat(samples, start)
         events = np.add.reduceat(samples * (key % 2), start)
         total = count.sum()
-        return Predictions(
+        return ClassData(
             self.points[cell],
             events / count,
             count / total,
@@ -213,16 +215,16 @@ class Tally:
         )
 
 
-def with_own_arrays(original: Kept) -> Kept:
+def copy_arrays(original: Copyable) -> Copyable:
     """A copy that can take more samples while the original stays as it is."""
     duplicate = copy(original)
     vars(duplicate).update((name, copy(value)) for name, value in vars(original).items())
     return duplicate
 
 
-def sums_of(key: np.ndarray, n_keys: int, rows: RowWeights) -> Sums:
+def sum_rows(key: np.ndarray, n_keys: int, rows: RowWeights) -> Sums:
     """The sums of rows with keys (n,) of 0, …, n_keys − 1."""
-    if n_keys > _SPARSE * len(key):
+    if n_keys > _MAX_KEYS_PER_SAMPLE * len(key):
         samples = np.ones(len(key), dtype=np.int64) if rows.count is None else rows.count
         return merge_tables([Sums(key, samples, rows.weight)])
     samples = np.bincount(key, rows.count, n_keys).astype(np.int64, copy=False)  # below 2^53
@@ -299,7 +301,7 @@ def add_classes(
     """Add probabilities (n, K) of more than two classes to all that is kept of them."""
     top = np.argmax(proba, axis=1)
     confidence = proba.max(axis=1).astype(np.float64, copy=False)
-    unsure = _rows_of_confidence(proba, confidence, rows)
+    unsure = _confidence_weights(proba, confidence, rows)
     tallies["top-label"].add(top, confidence, label == top, unsure)
     for k in range(proba.shape[1]):
         tallies["classwise"].add(k, proba[:, k].astype(np.float64), label == k, rows)
@@ -307,21 +309,21 @@ def add_classes(
         sums.add(proba, label, rows)
 
 
-def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: RowWeights) -> RowWeights:
+def _confidence_weights(proba: np.ndarray, confidence: np.ndarray, rows: RowWeights) -> RowWeights:
     """The rows, with an infinite move where rounding may have changed the predicted class."""
     if np.all(rows.rounding == 0):
         return rows
     second = np.partition(proba, -2, axis=1)[:, -2]
-    is_unsure = confidence - second <= 2 * rows.rounding + _ROUNDING
+    is_unsure = confidence - second <= 2 * rows.rounding + _DIFFERENCE_ATOL
     return replace(rows, rounding=np.where(is_unsure, np.inf, rows.rounding))
 
 
 # Digits behind the point of the finest steps: 1 − 1e-15 is the last such number below 1 that
 # double precision tells from its neighbours.
-_MOST_DECIMALS = 15
+_MAX_DECIMALS = 15
 
 # Between 0.01 and 0.99 all steps are the same: 0.01 has this many decimals.
-_COARSE = 2
+_COARSE_DECIMALS = 2
 
 
 @cache
@@ -332,13 +334,15 @@ def grid(decimals: int) -> np.ndarray:
     1 has one decimal more, as far as double precision goes. All are the doubles nearest to decimal
     numbers. 0 and 1 stand alone.
     """
-    finest = 10**_MOST_DECIMALS
+    finest = 10**_MAX_DECIMALS
     edges = [np.array([0], dtype=np.int64)]
-    for n_decimals in range(_MOST_DECIMALS, decimals, -1):  # 10^-(places − decimals + 2) and above
-        lowest, step = 10 ** (decimals - _COARSE), 10 ** (_MOST_DECIMALS - n_decimals)
+    for n_decimals in range(_MAX_DECIMALS, decimals, -1):  # 10^-(places − decimals + 2) and above
+        lowest, step = 10 ** (decimals - _COARSE_DECIMALS), 10 ** (_MAX_DECIMALS - n_decimals)
         edges.append(step * np.arange(lowest, 10 * lowest, dtype=np.int64))
-    step = 10 ** (_MOST_DECIMALS - decimals)
-    edges.append(step * np.arange(10 ** (decimals - _COARSE), 10**decimals // 2, dtype=np.int64))
+    step = 10 ** (_MAX_DECIMALS - decimals)
+    edges.append(
+        step * np.arange(10 ** (decimals - _COARSE_DECIMALS), 10**decimals // 2, dtype=np.int64)
+    )
     left = np.concatenate(edges)
     points = np.concatenate([left, [finest // 2], finest - left[::-1]]) / finest
     points.flags.writeable = False
@@ -355,7 +359,7 @@ def _middles(decimals: int) -> np.ndarray:
 
 def nearest_on_grid(proba: np.ndarray, decimals: int) -> np.ndarray:
     """The indices of the nearest points of the grid, (...), for probabilities (...) in [0, 1]."""
-    scale, coarse = 10**decimals, 10 ** (decimals - _COARSE)
+    scale, coarse = 10**decimals, 10 ** (decimals - _COARSE_DECIMALS)
     n_below = (len(grid(decimals)) - 1) // 2 - (scale // 2 - coarse)  # points below 0.01
     index = np.rint(proba * scale).astype(np.int32)
     index += n_below - coarse

@@ -16,8 +16,8 @@ from ._measured import RESAMPLING_CONSTRAINTS
 # exp(−2x²), where values above 1/2 are replaced by 1.
 _THRESHOLD = math.sqrt(math.log(2) / 2)
 _TAIL = math.sqrt(math.pi / 8) * math.erfc(math.sqrt(math.log(2)))
-_LARGEST_GAP = _THRESHOLD + 2 * _TAIL
-_LARGEST_RISE = _THRESHOLD + _TAIL
+_MAX_GAP = _THRESHOLD + 2 * _TAIL
+_MAX_RISE = _THRESHOLD + _TAIL
 
 
 class FiniteSampleRadius(NamedTuple):
@@ -242,8 +242,8 @@ def _bounds(metric, params):
     if metric == "interval_calibration_error":
         return math.sqrt(math.ceil(1 / params["width"]) + 1), 2.0, 0.0
     if metric == "cumulative_calibration_error":
-        first = _LARGEST_GAP if params["kind"] == "max" else 2 * _LARGEST_RISE
-        return first + 2 * _LARGEST_RISE, 2.0, 0.0
+        first = _MAX_GAP if params["kind"] == "max" else 2 * _MAX_RISE
+        return first + 2 * _MAX_RISE, 2.0, 0.0
     return 1.5, 2.0, 0.0  # smooth_calibration_error
 
 

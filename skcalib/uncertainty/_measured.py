@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.utils import check_random_state
 
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -41,7 +41,7 @@ RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "n_jobs": N_JOBS,
 }
 
-Data = Predictions | ForecastData
+Data = ClassData | ForecastData
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,21 +10,21 @@ import numpy as np
 from scipy import stats
 
 from .._inputs.drawing import evaluate_batches, make_batches
-from .._inputs.predictions import Predictions
+from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn_if_slow
 from .._numerics.sorting import codes_by_appearance
-from .._statistics.base import TIE
+from .._statistics.base import TIE_RTOL
 from ..forecasts._data import ForecastData
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3
 
 # The effective size of a subsample, as a part of that of all samples, counts as at most this.
-_LARGEST_RATIO = 0.8
+_MAX_SUBSAMPLE_RATIO = 0.8
 
 # Numbers of samples that miss a whole number by less are that number.
-_ROUNDING = 1e-6
+_SIZE_ATOL = 1e-6
 
 # The number of parts of which the jackknife leaves out one at a time.
 _PARTS = 100
@@ -39,7 +39,7 @@ _BYTES = 100.0
 _BATCHES = 64
 
 # Fewer samples say nothing about how the estimate varies.
-_FEWEST = 10
+_MIN_UNITS = 10
 
 # If fewer predictions are wrong, or right, the samples do not show how their number varies. Labels
 # are then moved (`rare_event_labels`), until so few would be seen with one of these probabilities
@@ -150,14 +150,14 @@ def jackknife_deviation(jackknife: np.ndarray) -> np.ndarray:
 class Units:
     """The units that are drawn and left out: groups of samples, or samples if there are none."""
 
-    def __init__(self, data: Predictions | ForecastData, name: str = "y_true") -> None:
+    def __init__(self, data: ClassData | ForecastData, name: str = "y_true") -> None:
         self.weight, self.groups = data.weight, data.groups
         n = len(self.weight)
         self.of_sample = np.arange(n) if self.groups is None else codes_by_appearance(self.groups)
         self.number = int(self.of_sample.max()) + 1
         self.effective_size = self.effective_size_of(slice(None))
         size = _SUBSAMPLE * self.number / np.sqrt(self.effective_size)
-        self.n_drawn = min(int(np.ceil(size - _ROUNDING)), self.number // 2)
+        self.n_drawn = min(int(np.ceil(size - _SIZE_ATOL)), self.number // 2)
         check_enough_to_resample(self, name)
 
     def effective_size_of(self, rows: np.ndarray | slice) -> float:
@@ -221,7 +221,7 @@ def resample(
     n_jobs: int | None = None,
     rate: float = 1 / 2,
     losses: np.ndarray | None = None,
-    models: Sequence[Predictions | ForecastData] = (),
+    models: Sequence[ClassData | ForecastData] = (),
     is_error: bool = False,
 ) -> Resamples:
     """The values (C,) of all data, and those of subsamples, of the jackknife and of moved labels.
@@ -240,7 +240,7 @@ def resample(
         evaluate, size = partial(units.subsamples, measure, data), _BYTES * (len(values) + 1)
         batch_values = evaluate_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
         subsamples = check_finite_values([row for batch in batch_values for row in batch])
-    shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
+    shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _MAX_SUBSAMPLE_RATIO) ** rate
     moved_values = []
     for labels, tails in (
         labels_and_tails for model in models for labels_and_tails in rare_event_labels(model, units)
@@ -273,7 +273,7 @@ def _calibration_p_values(measure, data, values, model, n_resamples, rng):
     start = perf_counter()
     for n_drawn in range(1, n_resamples + 1):
         null_values = measure(data.with_outcome(model.simulate_outcomes(generator, 1)[0]))
-        n_larger += np.array(null_values) >= values * (1 - TIE)
+        n_larger += np.array(null_values) >= values * (1 - TIE_RTOL)
         if (n_larger >= _LARGER).all():
             return n_larger / n_drawn
         if n_drawn == _TIMED:
@@ -283,7 +283,7 @@ def _calibration_p_values(measure, data, values, model, n_resamples, rng):
 
 
 def rare_event_labels(
-    data: Predictions | ForecastData, units: Units
+    data: ClassData | ForecastData, units: Units
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Labels (S, n) as they may be if what was seen rarely, or never, was seen so by chance.
 
@@ -325,8 +325,8 @@ def _moves(data, units, rare, frequent, label, proba):
     count = units.effective_size_of(rare) if len(rare) else 0.0
     share = weight[rare].sum()
     size = count / share if count else units.effective_size_of(frequent)
-    law = stats.beta(count + 1, max(size - count, _ROUNDING))  # of the frequencies not rejected
-    numbers = np.ceil((law.isf(_TAILS) - share) / weight[frequent].mean() - _ROUNDING)
+    law = stats.beta(count + 1, max(size - count, _SIZE_ATOL))  # of the frequencies not rejected
+    numbers = np.ceil((law.isf(_TAILS) - share) / weight[frequent].mean() - _SIZE_ATOL)
     numbers = np.unique(np.clip(numbers, 1, len(frequent)).astype(int))
     labels = np.tile(data.label, (len(numbers), 1))
     frequent = frequent[np.argsort(-proba[frequent], kind="stable")]
@@ -343,13 +343,13 @@ def _shares_out_of(number, proba):
     proba = proba.astype(np.float64) + np.finfo(np.float64).eps
     ahead = np.arange(len(proba))  # have 1
     factor = (number - ahead) / np.cumsum(proba[::-1])[::-1]
-    first = np.argmax(factor * proba <= 1 + _ROUNDING)
+    first = np.argmax(factor * proba <= 1 + _SIZE_ATOL)
     return np.minimum(factor[first] * proba, 1.0)
 
 
 def check_enough_to_resample(units: Units, name: str) -> None:
     """Refuse too few samples, or groups, to learn from parts of them how an estimate varies."""
-    n_samples, fewest = len(units.weight), _FEWEST
+    n_samples, fewest = len(units.weight), _MIN_UNITS
     if n_samples < fewest:
         raise ValueError(
             f"{name} must hold at least {fewest} samples of positive weight; found "
@@ -362,7 +362,7 @@ def check_enough_to_resample(units: Units, name: str) -> None:
             f"{units.number}. So few groups say nothing about how the metric varies: collect "
             "more, or number shorter blocks of a series, as numpy.arange(n) // length does."
         )
-    if units.effective_size < fewest - _ROUNDING:
+    if units.effective_size < fewest - _SIZE_ATOL:
         kind = "samples" if units.groups is None else "groups"
         cause = "sample_weight" if units.groups is None else "groups and sample_weight"
         raise ValueError(

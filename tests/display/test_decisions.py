@@ -108,7 +108,7 @@ def test_forecasts_are_two_classes_by_a_threshold():
     from skcalib.forecasts import as_forecast
 
     twin = DecisionDisplay.from_predictions(
-        y > 0.2, as_forecast(forecast).at_threshold(0.2), kind="loss", thresholds=[0.3]
+        y > 0.2, as_forecast(forecast).sf(0.2), kind="loss", thresholds=[0.3]
     )
     assert shown.realised == pytest.approx(twin.realised)
     assert shown.announced == pytest.approx(twin.announced)

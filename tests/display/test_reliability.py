@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib.display import ReliabilityCurve, ReliabilityDisplay
+from skcalib.display import ReliabilityDisplay
+from skcalib.display._reliability_curve import ReliabilityCurve
 from skcalib.metrics import (
     expected_calibration_error,
     score_decomposition,

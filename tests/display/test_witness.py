@@ -11,8 +11,9 @@ from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib.datasets import make_temperature_family
-from skcalib.display import WitnessCurve, WitnessDisplay
+from skcalib.display import WitnessDisplay
 from skcalib.display._panels import note_of_left_out
+from skcalib.display._witness import WitnessCurve
 from skcalib.metrics import smooth_calibration_error, smooth_calibration_witness
 
 

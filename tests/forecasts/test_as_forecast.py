@@ -206,14 +206,14 @@ def test_saturated_transforms_are_refused_where_nothing_else_is_known():
     forecast, exact = DistributionForecast(OnlyCdf()), stats.logistic(MEAN, STD)
     y = np.array([0.5, -3.0, 3.0])
     expected = exact.logcdf(y) - exact.logsf(y)
-    np.testing.assert_allclose(forecast.log_odds(y), expected, rtol=1e-10)
+    np.testing.assert_allclose(forecast.pit_log_odds(y), expected, rtol=1e-10)
     for method in ("logpdf", "entropy"):
         with pytest.raises(ValueError, match=f"{method} is not known"):
             getattr(forecast, method)(*([y] if method == "logpdf" else []))
     np.testing.assert_allclose(forecast.mean(), MEAN, atol=1e-6)
     np.testing.assert_allclose(forecast.std(), exact.std(), rtol=1e-5)
     with pytest.raises(ValueError, match=r"outcome 99 in row 1 is impossible.*logcdf and logsf"):
-        forecast.log_odds([0.0, 99.0, 0.0])
+        forecast.pit_log_odds([0.0, 99.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_counts_of_the_new_style_are_those_of_the_old_style():
         pairs.append((new_binomial(n=trials, p=share), stats.binom(trials, share)))
     for new, old in (map(as_forecast, pair) for pair in pairs):
         np.testing.assert_allclose(new.crps(y), old.crps(y), rtol=1e-12)
-        np.testing.assert_allclose(new.at_threshold(0.5), old.at_threshold(0.5), rtol=1e-12)
+        np.testing.assert_allclose(new.sf(0.5), old.sf(0.5), rtol=1e-12)
         np.testing.assert_allclose(new.pit_bounds(y), old.pit_bounds(y), rtol=1e-12)
         with pytest.raises(ValueError, match=r"whole numbers.*found 0.5 in row 1"):
             check_forecasts([0.0, 0.5, 1.0], new)

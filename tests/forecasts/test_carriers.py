@@ -62,7 +62,7 @@ def test_gaussian_is_scipys_normal():
     y = MEAN[:, 0] + STD[:, 0] * np.array([-40, -9, -1, 0, 1, 9, 40])
     for name in ("cdf", "logcdf", "logsf", "logpdf"):
         np.testing.assert_allclose(getattr(forecast, name)(y), getattr(law, name)(y), rtol=1e-13)
-    np.testing.assert_allclose(forecast.at_threshold(y), law.sf(y), rtol=1e-12)
+    np.testing.assert_allclose(forecast.sf(y), law.sf(y), rtol=1e-12)
     np.testing.assert_allclose(forecast.entropy(), law.entropy(), rtol=1e-14)
     np.testing.assert_allclose(forecast.interval(0.8), law.interval(0.8), rtol=1e-13)
     np.testing.assert_allclose(forecast.mean(), law.mean())
@@ -107,7 +107,7 @@ def test_quantiles_of_mixtures_invert_the_cdf(mean, std):
     np.testing.assert_allclose(
         forecast.logcdf(quantiles[None])[0, :7], np.log(levels[:7]), rtol=1e-6
     )
-    np.testing.assert_allclose(forecast.at_threshold(quantiles[-1:]), 1 - levels[-1], rtol=1e-3)
+    np.testing.assert_allclose(forecast.sf(quantiles[-1:]), 1 - levels[-1], rtol=1e-3)
     assert forecast.quantiles([0.0, 1.0]).tolist() == [[-np.inf, np.inf]]
 
 
@@ -124,7 +124,7 @@ def test_ensembles_by_hand():
     assert forecast.ppf([[0.0, 0.25, 0.26, 0.75, 0.76, 1.0]]).tolist() == [[1, 1, 2, 2, 3, 3]]
     assert forecast.pit_bounds([2.0]) == (pytest.approx([0.2]), pytest.approx([0.8]))
     assert forecast.pit_bounds([9.0]) == (pytest.approx([0.8]), pytest.approx([1.0]))
-    assert forecast.at_threshold(2.0).tolist() == [0.25]
+    assert forecast.sf(2.0).tolist() == [0.25]
     weighted = EnsembleForecast([[3.0, 1.0, 2.0, 2.0]], [0.0, 1.0, 1.0, 2.0])
     assert weighted.cdf([[0.5, 1.0, 2.0]]).tolist() == [[0, 0.25, 1]]
     assert weighted.pit_bounds([2.0]) == (pytest.approx([0.25]), pytest.approx([1.0]))
@@ -138,7 +138,7 @@ def test_residuals_are_an_ensemble_around_each_location():
     y = outcomes_of(twin)
     y[0] += 0.01
     levels = np.linspace(0, 1, N)
-    for name, argument in (("cdf", y), ("ppf", levels), ("at_threshold", y), ("crps", y)):
+    for name, argument in (("cdf", y), ("ppf", levels), ("sf", y), ("crps", y)):
         np.testing.assert_allclose(
             getattr(forecast, name)(argument), getattr(twin, name)(argument), atol=1e-12
         )
@@ -179,7 +179,7 @@ def test_a_quantile_grid_has_no_tails():
     for name, argument in (
         ("cdf", [-99.0] * N),
         ("ppf", 0.05),
-        ("at_threshold", 99.0),
+        ("sf", 99.0),
         ("logpdf", [0.0] * N),
         ("interval", 0.95),
     ):
@@ -303,7 +303,7 @@ def test_kinds_agree_on_the_same_distribution():
     for twin, tolerance in ((mixture, 1e-12), (other, 1e-5)):
         np.testing.assert_allclose(twin.cdf(y), gaussian.cdf(y), rtol=1e-12)
         np.testing.assert_allclose(twin.ppf(0.3), gaussian.ppf(0.3), rtol=1e-9)
-        np.testing.assert_allclose(twin.log_odds(y), gaussian.log_odds(y), rtol=1e-9)
+        np.testing.assert_allclose(twin.pit_log_odds(y), gaussian.pit_log_odds(y), rtol=1e-9)
         np.testing.assert_allclose(twin.crps(y), gaussian.crps(y), rtol=tolerance)
     members = EnsembleForecast(gaussian.sample(20_000, random_state=0))
     np.testing.assert_allclose(members.crps(y), gaussian.crps(y), atol=0.02)
@@ -329,7 +329,7 @@ def test_draws_have_the_distribution(forecast):
     assert (np.abs(draws.mean(axis=1) - forecast.mean()) < 5 * error).all()
     redrawn = forecast._simulate(np.random.default_rng(0), 100)
     assert redrawn.shape == (100, N)
-    lower = np.mean([forecast.at_threshold(y) for y in redrawn])
+    lower = np.mean([forecast.sf(y) for y in redrawn])
     assert 0.2 < lower < 0.7
 
 
@@ -380,14 +380,14 @@ def test_values_pair_with_rows_or_have_columns(forecast):
 def test_log_odds_do_not_saturate():
     z = np.array([-50.0, -30.0, 30.0, 50.0])
     forecast = GaussianForecast(np.zeros(4), 1.0)
-    odds = forecast.log_odds(z)
+    odds = forecast.pit_log_odds(z)
     assert np.isfinite(odds).all()
     assert (np.diff(odds) > 0).all()
     np.testing.assert_allclose(odds, -odds[::-1])
     assert odds[0] == pytest.approx(stats.norm.logcdf(-50))
     for kind in ("ensemble", "Poisson", "quantile"):
         with pytest.raises(ValueError, match="outcomes of positive probability"):
-            FORECASTS[kind].log_odds(outcomes_of(FORECASTS[kind]))
+            FORECASTS[kind].pit_log_odds(outcomes_of(FORECASTS[kind]))
 
 
 def test_pit_of_atoms_is_randomised_between_its_bounds():
@@ -419,11 +419,11 @@ def test_the_order_of_members_changes_no_bit(weights):
     shuffled = None if weights is None else np.take_along_axis(np.tile(weights, (50, 1)), order, 1)
     given.append((np.take_along_axis(members, order, axis=1), shuffled))
     one, two = (EnsembleForecast(*pair) for pair in given)
-    for name in ("cdf", "at_threshold", "crps"):
+    for name in ("cdf", "sf", "crps"):
         np.testing.assert_array_equal(getattr(one, name)(y), getattr(two, name)(y))
     np.testing.assert_array_equal(one.pit_bounds(y), two.pit_bounds(y))
-    assert set(one.cdf(10.0)) == set(one.at_threshold(-1.0)) == {1.0}
-    assert set(one.cdf(-1.0)) == set(one.at_threshold(10.0)) == {0.0}
+    assert set(one.cdf(10.0)) == set(one.sf(-1.0)) == {1.0}
+    assert set(one.cdf(-1.0)) == set(one.sf(10.0)) == {0.0}
     if weights is None or np.ptp(weights) == 0:
         expected = (np.arange(10) + 1) / 10
         np.testing.assert_array_equal(one[:1].cdf(np.arange(10.0)[None])[0], expected)

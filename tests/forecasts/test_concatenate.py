@@ -74,7 +74,9 @@ def test_answers_are_those_of_the_parts(name):
         np.testing.assert_allclose(weight.sum(axis=1), 1)
         assert variance.shape == weight.shape
     if whole.is_continuous:
-        np.testing.assert_allclose(whole.log_odds(Y), expected(parts, "log_odds", Y), atol=1e-12)
+        np.testing.assert_allclose(
+            whole.pit_log_odds(Y), expected(parts, "pit_log_odds", Y), atol=1e-12
+        )
         z = np.tile([-50.0, 0.3, 50.0], (5, 1))
         want = np.vstack([ppf_log_odds(parts[0], z[:2]), ppf_log_odds(parts[1], z[2:])])
         np.testing.assert_allclose(ppf_log_odds(whole, z), want, rtol=1e-9)

@@ -20,7 +20,7 @@ from skcalib.forecasts import (
     DistributionForecast,
     GaussianForecast,
     QuantileForecast,
-    forecast_of,
+    get_forecast,
 )
 from skcalib.forecasts._estimators import has_forecast
 from skcalib.metrics import get_scorer
@@ -103,7 +103,7 @@ def test_forecasts_are_found_wherever_they_hide(model, frozen, data):
     expected = inner.predict_forecast(features)
     if frozen:
         model = FrozenEstimator(make_pipeline(FrozenEstimator(model)))
-    actual = forecast_of(model, X)
+    actual = get_forecast(model, X)
     assert has_forecast(model)
     assert type(actual) is QuantileForecast
     np.testing.assert_array_equal(actual.values, expected.values)
@@ -115,7 +115,7 @@ def test_mean_and_standard_deviation_make_a_normal_forecast(inner, data):
     X, y = data
     model = make_pipeline(StandardScaler(), inner).fit(X, y)
     mean, std = model.predict(X, return_std=True)
-    forecast = forecast_of(GridSearchCV(model, {}, cv=2).fit(X, y), X)
+    forecast = get_forecast(GridSearchCV(model, {}, cv=2).fit(X, y), X)
     assert type(forecast) is GaussianForecast
     np.testing.assert_allclose(forecast.mean(), mean)
     np.testing.assert_allclose(forecast.std(), std)
@@ -144,7 +144,7 @@ def test_distributions_of_other_packages(name, data):
     X, y = data
     model = make_pipeline(StandardScaler(), Other())
     assert has_forecast(model)
-    forecast = forecast_of(model.fit(X, y), X)
+    forecast = get_forecast(model.fit(X, y), X)
     assert type(forecast) is DistributionForecast
     np.testing.assert_allclose(forecast.ppf(np.exp(-1.0)), model.predict(X), rtol=1e-12)
 
@@ -158,7 +158,7 @@ def test_estimators_of_skpro_and_ngboost(data):
         of_ngboost = ngboost.NGBRegressor(n_estimators=5, verbose=False).fit(X, y)
     for model in (of_skpro, of_ngboost):
         mean = np.ravel(model.predict(X))
-        np.testing.assert_allclose(forecast_of(model, X).mean(), mean, rtol=1e-6)
+        np.testing.assert_allclose(get_forecast(model, X).mean(), mean, rtol=1e-6)
 
 
 class HandsOn(BaseEstimator):
@@ -189,7 +189,7 @@ def test_estimators_without_a_forecast_are_refused(model, data):
     assert not has_forecast(model)
     name = type(last_step(model, X[:0])[0] if not isinstance(model, Pipeline) else model[-1])
     with pytest.raises(TypeError, match=f"found {name.__name__}, which has none.*Recalibrated"):
-        forecast_of(model.fit(X, y), X)
+        get_forecast(model.fit(X, y), X)
 
 
 def test_classifiers_are_refused(data):
@@ -197,7 +197,7 @@ def test_classifiers_are_refused(data):
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y > 0)
     assert not has_forecast(model)
     with pytest.raises(TypeError, match=r"must have a forecast.*found LogisticRegression"):
-        forecast_of(model, X)
+        get_forecast(model, X)
 
 
 @pytest.mark.parametrize("inner", [Forecaster(), BayesianRidge()], ids=str)
@@ -207,17 +207,17 @@ def test_forecasts_of_transformed_outcomes_are_refused(inner, data):
     model = make_pipeline(StandardScaler(), model)
     assert not has_forecast(model)
     with pytest.raises(TypeError, match=r"found TransformedTargetRegressor.*Transform y"):
-        forecast_of(FrozenEstimator(model.fit(X, y)), X)
+        get_forecast(FrozenEstimator(model.fit(X, y)), X)
 
 
 def test_searches_must_have_kept_the_best_estimator(data):
     X, y = data
     model = GridSearchCV(Forecaster().fit(X, y), {}, cv=2)
     with pytest.raises(NotFittedError):
-        forecast_of(model, X)
+        get_forecast(model, X)
     model.set_params(refit=False).fit(X, y)
     with pytest.raises(TypeError, match=r"found GridSearchCV with refit=False\. Pass refit=True"):
-        forecast_of(model, X)
+        get_forecast(model, X)
 
 
 def test_a_search_over_a_recalibrator_scores_what_it_returns():
@@ -232,14 +232,14 @@ def test_a_search_over_a_recalibrator_scores_what_it_returns():
     score = "mean_test_score"
     np.testing.assert_allclose(search.cv_results_[score], expected.cv_results_[score])
     fitted = make_pipeline(LocationScaleRecalibrator(), PITRecalibrator("beta")).fit(forecast, y)
-    found = forecast_of(fitted, forecast).crps(y)
+    found = get_forecast(fitted, forecast).crps(y)
     np.testing.assert_array_equal(found, fitted.transform(forecast).crps(y))
     with pytest.raises(TypeError, match="must have a forecast"):  # features are no forecasts
-        forecast_of(StandardScaler().fit(np.eye(2)), np.eye(2))
+        get_forecast(StandardScaler().fit(np.eye(2)), np.eye(2))
     with pytest.raises(NotFittedError):
-        forecast_of(recalibrator, forecast)
+        get_forecast(recalibrator, forecast)
 
 
 def test_a_dummy_has_no_forecast(data):
     with pytest.raises(TypeError, match="must have a forecast"):
-        forecast_of(DummyRegressor().fit(*data), data[0])
+        get_forecast(DummyRegressor().fit(*data), data[0])

@@ -382,7 +382,7 @@ def test_cox_clips_where_the_logit_is_taken():
 
 
 def test_steps_that_do_not_suffice_are_warned_about(monkeypatch):
-    monkeypatch.setattr("skcalib.metrics._clinical._MOST_STEPS", 1)
+    monkeypatch.setattr("skcalib.metrics._clinical._MAX_CLINICAL_STEPS", 1)
     label, proba = random_problem(np.random.default_rng(0), 30)
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         CoxTest().fit(proba, label)

@@ -24,7 +24,7 @@ from skcalib.forecasts._data import check_forecasts
 from skcalib.hypothesis_tests import (
     CalibrationTest,
     CoxTest,
-    GradeTest,
+    RatingGradeTest,
     SpiegelhalterTest,
     UCMETest,
 )
@@ -654,7 +654,7 @@ def test_consistency_resampling_draws_forecasts_again():
 # Errors
 
 BAD = {
-    "metric of classes": ({"statistic": "smooth_calibration_error"}, {}, "at_threshold"),
+    "metric of classes": ({"statistic": "smooth_calibration_error"}, {}, "sf"),
     "no kernel": (
         {"statistic": "quantile_calibration_error", "kernel": "rbf"},
         {},
@@ -705,13 +705,13 @@ def test_bad_input(options, fit_options, match):
         CalibrationTest(**options, n_resamples=5).fit(forecast, y, **fit_options)
 
 
-@pytest.mark.parametrize("test", [UCMETest(), CoxTest(), SpiegelhalterTest(), GradeTest()])
+@pytest.mark.parametrize("test", [UCMETest(), CoxTest(), SpiegelhalterTest(), RatingGradeTest()])
 def test_tests_of_classes_refuse_forecasts(test):
     forecast, y = normal(np.random.default_rng(0), 9)
     for found in (forecast, (forecast.mean(), forecast.std()), stats.norm(forecast.mean())):
-        with pytest.raises(ValueError, match=r"X must hold probabilities of classes.*at_threshold"):
+        with pytest.raises(ValueError, match=r"X must hold probabilities of classes.*sf"):
             test.fit(found, y > 0)
-    test.fit(forecast.at_threshold(0.0), y > 0)
+    test.fit(forecast.sf(0.0), y > 0)
     with pytest.raises(
         ValueError, match=r"y_proba must hold probabilities of classes; found a fore"
     ):

@@ -6,7 +6,7 @@ import pytest
 from problems import random_problem
 from scipy.stats import beta, binomtest, false_discovery_control
 
-from skcalib.hypothesis_tests import GradeTest
+from skcalib.hypothesis_tests import RatingGradeTest
 
 TINY = np.finfo(np.float64).tiny
 SIDES = ("greater", "less", "two-sided")
@@ -30,7 +30,7 @@ def close(value, tolerance=1e-10):
 @pytest.mark.parametrize("seed", range(4))
 def test_binomial_p_values_are_those_of_scipy(seed, alternative):
     proba, label = rating(np.random.default_rng(seed), factor=1.0 + seed)
-    test = GradeTest(alternative=alternative).fit(proba, label)
+    test = RatingGradeTest(alternative=alternative).fit(proba, label)
     assert test.grades_.tolist() == [0.02, 0.05, 0.2, 0.6]
     assert test.n_samples_.tolist() == [50, 200, 5, 80]
     for k, rate in enumerate(test.grades_):
@@ -47,36 +47,36 @@ def test_binomial_p_values_are_those_of_scipy(seed, alternative):
 
 def test_binomial_by_hand():
     # two of three, with probability 1/4: 3·(1/16)(3/4) + 1/64; none of one
-    test = GradeTest().fit([0.25, 0.25, 0.25, 0.5], [1, 1, 0, 0])
+    test = RatingGradeTest().fit([0.25, 0.25, 0.25, 0.5], [1, 1, 0, 0])
     np.testing.assert_allclose(test.p_values_, [10 / 64, 1], rtol=1e-14)
     np.testing.assert_allclose(test.adjusted_p_values_, [20 / 64, 1], rtol=1e-14)
     assert test.p_value_ == close(20 / 64)
-    assert GradeTest(alternative="less").fit([0.25] * 3, [1, 1, 0]).p_value_ == close(63 / 64)
+    assert RatingGradeTest(alternative="less").fit([0.25] * 3, [1, 1, 0]).p_value_ == close(63 / 64)
 
 
 def test_jeffreys_by_hand():
     # of one sample and no default, Beta(1/2, 3/2): the density is (2/π) √((1 − x)/x)
-    test = GradeTest(method="jeffreys", labels=[0, 1]).fit([0.5], [0])
+    test = RatingGradeTest(method="jeffreys", labels=[0, 1]).fit([0.5], [0])
     assert test.p_value_ == close((np.pi / 2 + 1) / np.pi)
-    test = GradeTest(method="jeffreys", alternative="less", labels=[0, 1]).fit([0.5], [0])
+    test = RatingGradeTest(method="jeffreys", alternative="less", labels=[0, 1]).fit([0.5], [0])
     assert test.p_value_ == close((np.pi / 2 - 1) / np.pi)
 
 
 def test_jeffreys_p_values_are_quantiles_of_the_posterior():
     proba, label = rating(np.random.default_rng(0), factor=1.5)
-    greater = GradeTest(method="jeffreys").fit(proba, label)
+    greater = RatingGradeTest(method="jeffreys").fit(proba, label)
     for k in range(4):
         positive, n = greater.n_positives_[k], greater.n_samples_[k]
         quantile = beta.ppf(greater.p_values_[k], positive + 0.5, n - positive + 0.5)
         assert quantile == close(greater.predicted_rates_[k], 1e-8)
-    less = GradeTest(method="jeffreys", alternative="less").fit(proba, label)
-    both = GradeTest(method="jeffreys", alternative="two-sided").fit(proba, label)
+    less = RatingGradeTest(method="jeffreys", alternative="less").fit(proba, label)
+    both = RatingGradeTest(method="jeffreys", alternative="two-sided").fit(proba, label)
     np.testing.assert_allclose(greater.p_values_ + less.p_values_, 1, rtol=1e-12)
     twice = 2 * np.minimum(greater.p_values_, less.p_values_)
     np.testing.assert_allclose(both.p_values_, np.minimum(twice, 1), rtol=1e-12)
     # between the tails of the binomial distribution with and without the outcome itself
-    binomial = GradeTest().fit(proba, label).p_values_
-    beyond = 1 - GradeTest(alternative="less").fit(proba, label).p_values_
+    binomial = RatingGradeTest().fit(proba, label).p_values_
+    beyond = 1 - RatingGradeTest(alternative="less").fit(proba, label).p_values_
     assert (beyond < greater.p_values_).all()
     assert (greater.p_values_ < binomial).all()
 
@@ -85,15 +85,15 @@ def test_jeffreys_p_values_are_quantiles_of_the_posterior():
 def test_exchanged_classes_exchange_the_sides(method):
     proba, label = rating(np.random.default_rng(2))
     for side, mirrored in (("greater", "less"), ("less", "greater"), ("two-sided", "two-sided")):
-        one = GradeTest(method=method, alternative=side).fit(proba, label)
-        other = GradeTest(method=method, alternative=mirrored).fit(1 - proba, 1 - label)
+        one = RatingGradeTest(method=method, alternative=side).fit(proba, label)
+        other = RatingGradeTest(method=method, alternative=mirrored).fit(1 - proba, 1 - label)
         np.testing.assert_allclose(other.p_values_[::-1], one.p_values_, rtol=1e-9)
         assert other.p_value_ == close(one.p_value_, 1e-9)
 
 
 def test_adjusted_p_values_by_loops():
     proba, label = rating(np.random.default_rng(3), factor=1.7)
-    test = GradeTest().fit(proba, label)
+    test = RatingGradeTest().fit(proba, label)
     p_values = test.p_values_.tolist()
     for k, p in enumerate(p_values):
         # the largest of what Holm's method asks of this p-value and the smaller ones
@@ -110,14 +110,16 @@ def test_grades_average_their_predictions(method):
     rng = np.random.default_rng(0)
     grades = rng.choice(["A", "BB", "C"], size=90)
     proba, label = rng.random(90), rng.integers(2, size=90)
-    test = GradeTest(method=method).fit(proba, label, grades=grades)
+    test = RatingGradeTest(method=method).fit(proba, label, grades=grades)
     assert test.grades_.tolist() == ["A", "BB", "C"]
     means = pd.Series(proba).groupby(grades).mean()
     np.testing.assert_allclose(test.predicted_rates_, means, rtol=1e-12)
-    same = GradeTest(method=method).fit(means.loc[grades].to_numpy(), label)
+    same = RatingGradeTest(method=method).fit(means.loc[grades].to_numpy(), label)
     order = np.argsort(means.to_numpy())
     np.testing.assert_allclose(same.p_values_, test.p_values_[order], rtol=1e-9)
-    numbered = GradeTest(method=method).fit(proba, label, grades=pd.Series(grades).map(ord_sum))
+    numbered = RatingGradeTest(method=method).fit(
+        proba, label, grades=pd.Series(grades).map(ord_sum)
+    )
     np.testing.assert_allclose(np.sort(numbered.p_values_), np.sort(test.p_values_), rtol=1e-12)
 
 
@@ -132,7 +134,7 @@ def test_binomial_tails_of_uneven_predictions_are_conservative():
     for p in proba:
         law = np.convolve(law, [1 - p, p])
     for side in SIDES:
-        test = GradeTest(alternative=side, labels=[0, 1])
+        test = RatingGradeTest(alternative=side, labels=[0, 1])
         p_values = [
             test.fit(proba, (np.arange(4) < d).astype(int), grades=["A"] * 4).p_value_
             for d in range(5)
@@ -145,20 +147,22 @@ def test_binomial_tails_of_uneven_predictions_are_conservative():
 
 @both_methods
 def test_certain_grades(method):
-    right = GradeTest(method=method, alternative="two-sided", labels=[0, 1])
+    right = RatingGradeTest(method=method, alternative="two-sided", labels=[0, 1])
     right.fit([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])
     assert right.p_values_.tolist() == [1, 1]
-    wrong = GradeTest(method=method, labels=[0, 1]).fit([0.0, 0.0, 1.0, 1.0], [0, 1, 1, 0])
+    wrong = RatingGradeTest(method=method, labels=[0, 1]).fit([0.0, 0.0, 1.0, 1.0], [0, 1, 1, 0])
     np.testing.assert_array_equal(wrong.p_values_, [TINY, 1])
     assert wrong.p_value_ == 2 * TINY
-    less = GradeTest(method=method, alternative="less").fit([0.0, 0.0, 1.0, 1.0], [0, 1, 1, 0])
+    less = RatingGradeTest(method=method, alternative="less").fit(
+        [0.0, 0.0, 1.0, 1.0], [0, 1, 1, 0]
+    )
     np.testing.assert_array_equal(less.p_values_, [1, TINY])
 
 
 def test_few_expected_defaults_make_jeffreys_reject_without_any():
     def p_value(expected, method):
         proba, label = np.full(100, expected / 100), np.zeros(100)
-        return GradeTest(method=method, labels=[0, 1]).fit(proba, label).p_value_
+        return RatingGradeTest(method=method, labels=[0, 1]).fit(proba, label).p_value_
 
     assert p_value(0.0019, "jeffreys") < 0.05 < p_value(0.0021, "jeffreys")
     assert p_value(0.0019, "binomial") == 1
@@ -168,8 +172,8 @@ def test_more_than_two_classes_are_tested_by_confidence():
     label, proba = random_problem(np.random.default_rng(0), 80, 4)
     proba = np.round(proba, 1)
     proba /= proba.sum(axis=1, keepdims=True)
-    several = GradeTest().fit(proba, label)
-    binary = GradeTest().fit(proba.max(axis=1), proba.argmax(axis=1) == label)
+    several = RatingGradeTest().fit(proba, label)
+    binary = RatingGradeTest().fit(proba.max(axis=1), proba.argmax(axis=1) == label)
     np.testing.assert_array_equal(several.p_values_, binary.p_values_)
     assert several.classes_.tolist() == [0, 1, 2, 3]
 
@@ -177,7 +181,7 @@ def test_more_than_two_classes_are_tested_by_confidence():
 def test_size_and_power():
     rng = np.random.default_rng(0)
     for factor, lowest, highest in ((1.0, 0.0, 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)), (2, 0.9, 1)):
-        p_values = [GradeTest().fit(*rating(rng, factor=factor)).p_value_ for _ in range(200)]
+        p_values = [RatingGradeTest().fit(*rating(rng, factor=factor)).p_value_ for _ in range(200)]
         assert lowest <= np.mean(np.array(p_values) <= 0.05) <= highest
 
 
@@ -195,19 +199,20 @@ BAD = {
 @pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
 def test_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
-        GradeTest().fit([0.1, 0.2, 0.3], [0, 1, 1], **options)
+        RatingGradeTest().fit([0.1, 0.2, 0.3], [0, 1, 1], **options)
 
 
 @pytest.mark.parametrize("parameters", [{"method": "exact"}, {"alternative": "larger"}])
 def test_bad_parameters(parameters):
     (name,) = parameters
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of GradeTest must"):
-        GradeTest(**parameters).fit([0.2, 0.7], [0, 1])
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of RatingGradeTest must"):
+        RatingGradeTest(**parameters).fit([0.2, 0.7], [0, 1])
 
 
 def test_equal_weights_are_no_weights():
     proba, label = rating(np.random.default_rng(0))
-    expected = GradeTest().fit(proba, label).p_value_
+    expected = RatingGradeTest().fit(proba, label).p_value_
     assert (
-        GradeTest().fit(proba, label, sample_weight=np.full(len(label), 3.0)).p_value_ == expected
+        RatingGradeTest().fit(proba, label, sample_weight=np.full(len(label), 3.0)).p_value_
+        == expected
     )

@@ -25,7 +25,7 @@ def weeks(test, rng, n_weeks, change=None, begin=0, n=50, n_classes=2):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_expectation_of_the_e_value_is_one(n_classes, monkeypatch):
     # over all labels of two small batches: the stake neither grows nor shrinks on average
-    monkeypatch.setattr("skcalib.hypothesis_tests._sequential._FEWEST_NEW", 2)
+    monkeypatch.setattr("skcalib.hypothesis_tests._sequential._MIN_NEW_SAMPLES", 2)
     proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=4)
     mean, values = 0.0, []
     n_samples = 4 if n_classes == 2 else 3
@@ -48,7 +48,7 @@ def test_rows_that_are_rounded_are_no_evidence():
 
 
 def test_e_value_by_hand(monkeypatch):
-    monkeypatch.setattr("skcalib.hypothesis_tests._sequential._FEWEST_NEW", 2)
+    monkeypatch.setattr("skcalib.hypothesis_tests._sequential._MIN_NEW_SAMPLES", 2)
     rng = np.random.default_rng(0)
     proba, label = rng.random((3, 2)), rng.integers(2, size=(3, 2))
     test = SequentialCalibrationTest([TemperatureRecalibrator()], windows=(4,), labels=[0, 1])

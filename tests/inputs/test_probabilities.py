@@ -193,7 +193,7 @@ def test_a_single_sample_may_be_swapped_too():
 def test_forecasts_are_pointed_to_thresholds():
     y, mean, std = np.array([0, 1, 1]), np.array([0.2, 3.0, 1.0]), np.ones(3)
     for forecast in ((mean, std), stats.norm(mean, std), GaussianForecast(mean, std)):
-        with pytest.raises(ValueError, match=r"found a forecast of a number.*at_threshold\(t\)"):
+        with pytest.raises(ValueError, match=r"found a forecast of a number.*sf\(t\)"):
             smooth_calibration_error(y, forecast)
     rows = (np.array([0.2, 0.8]), np.array([0.5, 0.5]))  # of two samples
     assert smooth_calibration_error([0, 1], rows) == smooth_calibration_error([0, 1], [0.8, 0.5])

@@ -22,13 +22,13 @@ from loss_cases import (
 from loss_packages import FRAMEWORKS, PACKAGES, converted
 
 from skcalib.losses import (
-    Draws,
+    SampledForecast,
     distribution_matching_loss,
     kde_calibration_loss,
     smooth_calibration_loss,
 )
 
-NORMAL, DRAWS = (MEAN, STD), Draws(np.ones((len(Y), 2)))
+NORMAL, DRAWS = (MEAN, STD), SampledForecast(np.ones((len(Y), 2)))
 LINE = {"bandwidth": 1.0, "given_bandwidth": 1.0}
 MARGINAL = {"calibration": "marginal", "bandwidth": 1.0}
 
@@ -65,18 +65,23 @@ BAD = {
         LINE,
         r"weight must have the shape \(7, 2\) of mean; found \(7, 3\)",
     ),
-    "flat draws": (Draws(MEAN), Y, MARGINAL, "values of Draws must have two axes"),
+    "flat draws": (
+        SampledForecast(MEAN),
+        Y,
+        MARGINAL,
+        "values of SampledForecast must have two axes",
+    ),
     "flat parameters": (
-        Draws(np.ones((7, 2)), parameters=MEAN),
+        SampledForecast(np.ones((7, 2)), parameters=MEAN),
         Y,
         LINE,
-        "parameters of Draws must have two axes",
+        "parameters of SampledForecast must have two axes",
     ),
     "cdf of another shape": (
-        Draws(np.ones((7, 2)), cdf=lambda t: np.ones(3)),
+        SampledForecast(np.ones((7, 2)), cdf=lambda t: np.ones(3)),
         Y,
         {"calibration": "quantile"},
-        r"cdf of Draws must return shape \(7,\) .* found \(3,\)",
+        r"cdf of SampledForecast must return shape \(7,\) .* found \(3,\)",
     ),
     "number as threshold": (
         NORMAL,
@@ -134,7 +139,7 @@ BAD = {
         {"calibration": "quantile", "kernel": "moments"},
         "kernel must be one of 'energy', 'laplacian', 'rbf' .* compares PITs; found 'moments'",
     ),
-    "draws without cdf": (DRAWS, Y, {"calibration": "quantile"}, "Draws must have a cdf"),
+    "draws without cdf": (DRAWS, Y, {"calibration": "quantile"}, "SampledForecast must have a cdf"),
     "kernel without thresholds": (
         NORMAL,
         Y,

@@ -7,7 +7,7 @@ import pytest
 from loss_cases import CLASS_CASES, FORECAST_CASES, value
 
 from skcalib.losses import (
-    Draws,
+    SampledForecast,
     conditional_kernel_calibration_loss,
     distribution_matching_loss,
 )
@@ -114,7 +114,7 @@ def test_draws_by_enumeration(kernel):
             outcome, drawn = np.array(bits[:2]), np.array(bits[2:]).reshape(2, 2)
             weight = np.prod(np.where(outcome == 1, truth, 1 - truth))
             weight *= np.prod(np.where(drawn == 1, chance[:, None], 1 - chance[:, None]))
-            draws = Draws(2.0 * drawn, parameters=parameters)
+            draws = SampledForecast(2.0 * drawn, parameters=parameters)
             total += weight * distribution_matching_loss(draws, 2.0 * outcome, **options)
         return total
 
@@ -163,7 +163,7 @@ def test_normal_draws_have_the_mean_of_the_closed_form():
     options = {"calibration": "marginal", "kernel": "energy"}
     values = [
         distribution_matching_loss(
-            Draws(mean[:, None] + std[:, None] * rng.normal(size=(3, 16))), y, **options
+            SampledForecast(mean[:, None] + std[:, None] * rng.normal(size=(3, 16))), y, **options
         )
         for _ in range(n)
     ]

@@ -19,11 +19,11 @@ from skcalib.forecasts import (
 from skcalib.metrics import (
     continuous_ranked_probability_loss,
     interval_loss,
-    log_density_loss,
+    negative_log_likelihood,
     sharpness,
 )
 
-LOSSES = [continuous_ranked_probability_loss, interval_loss, log_density_loss]
+LOSSES = [continuous_ranked_probability_loss, interval_loss, negative_log_likelihood]
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
@@ -171,18 +171,20 @@ def test_the_crps_is_the_mean_of_all_interval_losses():
 def test_log_densities():
     y, mean, std, weight = gaussian_case()
     expected = -norm.logpdf(y, mean, std)
-    np.testing.assert_allclose(log_density_loss(y, (mean, std), average=None), expected, atol=1e-13)
-    mean_loss = log_density_loss(y, (mean, std), sample_weight=weight)
+    np.testing.assert_allclose(
+        negative_log_likelihood(y, (mean, std), average=None), expected, atol=1e-13
+    )
+    mean_loss = negative_log_likelihood(y, (mean, std), sample_weight=weight)
     assert mean_loss == pytest.approx(np.average(expected, weights=weight), abs=1e-13)
-    far = log_density_loss([40.0], ([0.0], [1.0]))
+    far = negative_log_likelihood([40.0], ([0.0], [1.0]))
     assert far == pytest.approx(800 + np.log(2 * np.pi) / 2, rel=1e-15)
     counts = DistributionForecast(poisson([2.0, 3.0]))
-    found = log_density_loss([1, 4], counts, average=None)
+    found = negative_log_likelihood([1, 4], counts, average=None)
     np.testing.assert_allclose(found, -poisson.logpmf([1, 4], [2.0, 3.0]))
     members = np.arange(4.0).reshape(2, 2)
     for forecast in (EnsembleForecast(members), QuantileForecast(members, [0.2, 0.8])):
         with pytest.raises(ValueError, match="logpdf is not known for this forecast"):
-            log_density_loss([0.0, 1.0], forecast)
+            negative_log_likelihood([0.0, 1.0], forecast)
 
 
 @every_loss
@@ -208,7 +210,7 @@ def test_units(loss):
     y, mean, std, _ = gaussian_case()
     before = loss(y, (mean, std))
     moved = loss(-3 * y + 7, (-3 * mean + 7, 3 * std))
-    expected = before + np.log(3) if loss is log_density_loss else 3 * before
+    expected = before + np.log(3) if loss is negative_log_likelihood else 3 * before
     assert moved == pytest.approx(expected, rel=1e-12)
 
 

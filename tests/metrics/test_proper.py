@@ -421,15 +421,15 @@ def test_a_larger_sample_uses_cells_that_hold_several_outcomes(monkeypatch):
 def test_narrow_forecasts_need_few_thresholds(std, monkeypatch):
     """Cells of even width would have to be as narrow as the forecasts, which took 18 s."""
     means, thresholds = np.array([0, 0.5]), []
-    at_threshold = GaussianForecast.at_threshold
+    sf = GaussianForecast.sf
 
     def noted(self, threshold):
         thresholds.append(threshold)
-        return at_threshold(self, threshold)
+        return sf(self, threshold)
 
     y = means + std * np.array([0.5, -1])
     forecast = GaussianForecast(means, np.full(2, std))
-    monkeypatch.setattr(GaussianForecast, "at_threshold", noted)
+    monkeypatch.setattr(GaussianForecast, "sf", noted)
     parts = score_decomposition(y, forecast, score="crps")
     assert len(thresholds) < 1500
     assert parts.score == pytest.approx(forecast.crps(y).mean(), rel=1e-9)

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib import metrics
-from skcalib.forecasts import QuantileForecast, forecast_of
+from skcalib.forecasts import QuantileForecast, get_forecast
 from skcalib.hypothesis_tests import CalibrationTest, EquivalenceTest
 from skcalib.metrics import get_scorer, get_scorer_names, make_scorer, smooth_calibration_error
 from skcalib.metrics._registry import FORECAST_METRICS, METRICS
@@ -229,7 +229,7 @@ def test_a_forecast_is_not_replaced_by_a_normal_one(model, regression):
     X, y = regression
     model = model.fit(X, y)
     scorer = make_scorer(mean_width, response_method="predict_forecast", level=0.6)
-    assert scorer(model, X, y) == -mean_width(y, forecast_of(model, X), level=0.6)
+    assert scorer(model, X, y) == -mean_width(y, get_forecast(model, X), level=0.6)
     assert scorer(model, X, y) == pytest.approx(-6 * np.mean(y > 100))
 
 

@@ -522,13 +522,13 @@ def test_median_bandwidth_of_a_ball_counts_samples(n_classes):
 def test_pairs_as_they_are_needed_give_the_error_of_all_pairs(function_class, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 24, 4, calibrated=True)
     expected = error(function_class, label, proba)  # of all pairs at once
-    monkeypatch.setattr(function_classes, "_FEW_POINTS", 7)
+    monkeypatch.setattr(function_classes, "_MAX_PAIRED_POINTS", 7)
     monkeypatch.setattr(function_classes, "_PAIRS_PER_POINT", 2)
     assert error(function_class, label, proba) == pytest.approx(expected, abs=2e-8)
 
 
 def test_pairs_as_they_are_needed_keep_classes_bounded(monkeypatch):
-    monkeypatch.setattr(function_classes, "_FEW_POINTS", 3)
+    monkeypatch.setattr(function_classes, "_MAX_PAIRED_POINTS", 3)
     monkeypatch.setattr(function_classes, "_PAIRS_PER_POINT", 1)
     # two groups far from each other; residuals cancel between the groups, but not within
     proba = np.array([[0.4, 0.5, 0.1], [0.42, 0.5, 0.08], [0.1, 0.5, 0.4], [0.08, 0.5, 0.42]])
@@ -538,7 +538,7 @@ def test_pairs_as_they_are_needed_keep_classes_bounded(monkeypatch):
 
 
 def test_points_closer_than_rounding_errors_are_linked(monkeypatch):
-    monkeypatch.setattr(function_classes, "_FEW_POINTS", 3)
+    monkeypatch.setattr(function_classes, "_MAX_PAIRED_POINTS", 3)
     monkeypatch.setattr(function_classes, "_PAIRS_PER_POINT", 1)
     proba = np.repeat([[0.3, 0.3, 0.4], [0.2, 0.5, 0.3]], 4, axis=0)
     proba[:, 1] += 1e-12 * np.arange(8)

@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import distributions
 
-from skcalib.losses import Draws
+from skcalib.losses import SampledForecast
 from skcalib.torch import (
     CalibrationPenalty,
     CalibrationRegularizedLoss,
@@ -162,18 +162,30 @@ def test_batches_of_which_nothing_counts(reduction, labels):
         (ONLY_CDF, Y, "sample and log_prob, .* choose calibration='quantile', which takes the cdf"),
         (with_entry_of_mixture("scale", 0.0), Y, "std of prediction must be positive; found 0"),
         (with_entry_of_mixture("loc", NAN), Y, "mean of prediction must be finite"),
-        (Draws(MEAN[:, None], weight=MEAN), Y, "weight of Draws must have two axes"),
         (
-            Draws(MEAN[:, None], weight=torch.ones(3, 2)),
+            SampledForecast(MEAN[:, None], weight=MEAN),
+            Y,
+            "weight of SampledForecast must have two axes",
+        ),
+        (
+            SampledForecast(MEAN[:, None], weight=torch.ones(3, 2)),
             Y,
             r"weight .* the shape \(3, 1\) of values",
         ),
         (distributions.MultivariateNormal(MEAN, torch.eye(3)), Y, r"event shape \(3,\)"),
         ((MEAN.reshape(1, 3), STD), Y, r"found mean of shape \(1, 3\)"),
         ((MEAN[:0], STD[:0]), Y[:0], "at least 2 samples, as .* found 0. Drop"),
-        (Draws(MEAN[:, None].numpy()), Y, "values of Draws must be a tensor; found ndarray"),
-        (Draws(MEAN[:, None] + NAN), Y, "values of Draws must be finite"),
-        (Draws(MEAN[:, None], parameters=MEAN[:, None] + NAN), Y, "parameters of Draws must be f"),
+        (
+            SampledForecast(MEAN[:, None].numpy()),
+            Y,
+            "values of SampledForecast must be a tensor; found ndarray",
+        ),
+        (SampledForecast(MEAN[:, None] + NAN), Y, "values of SampledForecast must be finite"),
+        (
+            SampledForecast(MEAN[:, None], parameters=MEAN[:, None] + NAN),
+            Y,
+            "parameters of SampledForecast must be f",
+        ),
         (distributions.Laplace(MEAN[:2], 1.0), Y, "one number for each of the 3 samples"),
         (distributions.Cauchy(MEAN, STD), Y, "given must hold what the distributions depend on"),
     ],
@@ -198,8 +210,8 @@ def test_distributions_without_a_distribution_function():
     ("value", "message"), [(NAN, "be finite"), (1.5, "found 1.5"), (-0.5, "found -0.5")]
 )
 def test_draws_with_bad_distribution_functions(value, message):
-    draws = Draws(MEAN[:, None], cdf=lambda points: with_entry(points.sigmoid(), value))
-    with pytest.raises(ValueError, match=f"cdf of Draws must .*{message}"):
+    draws = SampledForecast(MEAN[:, None], cdf=lambda points: with_entry(points.sigmoid(), value))
+    with pytest.raises(ValueError, match=f"cdf of SampledForecast must .*{message}"):
         DistributionMatchingLoss("quantile")(draws, Y)
 
 

@@ -14,7 +14,7 @@ from skcalib.torch import CalibrationPenalty as Penalty
 from skcalib.torch import (
     CalibrationRegularizedLoss,
     DistributionMatchingLoss,
-    check_values,
+    set_value_checks,
 )
 
 # Modules, with the functions that they stand for.
@@ -309,9 +309,9 @@ class HostReads(TorchDispatchMode):
 
 @pytest.fixture
 def unchecked():
-    check_values(False)
+    set_value_checks(False)
     yield
-    check_values(True)
+    set_value_checks(True)
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -330,9 +330,9 @@ def test_ignored_samples_have_no_weight_without_checks(name):
     weight = torch.linspace(1, 2, len(labels), dtype=logits.dtype)
     for given in ({}, {"sample_weight": weight}):
         expected = penalty(logits, labels, **given)
-        check_values(False)
+        set_value_checks(False)
         found = penalty(logits, labels, **given)
-        check_values(True)
+        set_value_checks(True)
         assert found.item() == pytest.approx(expected.item(), rel=1e-9)
 
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import distributions
 
 from skcalib import losses
-from skcalib.losses import Draws
+from skcalib.losses import SampledForecast
 from skcalib.torch import DistributionMatchingLoss, NegativeLogLikelihoodLoss
 
 # Forms and kernels that together take every path.
@@ -312,7 +312,7 @@ def test_the_score_function_is_unbiased_by_enumeration(kernel):
     def exact(p):
         values = torch.tensor([0.0, 1.0], dtype=torch.float64).expand(3, 2)
         weight = torch.stack([1 - p, p], dim=1)
-        return loss(Draws(values, parameters=p[:, None], weight=weight), y)
+        return loss(SampledForecast(values, parameters=p[:, None], weight=weight), y)
 
     class Known(distributions.Binomial):
         def sample(self, shape):
@@ -386,7 +386,7 @@ def test_distribution_functions_need_no_draws():
     slope = -1 * torch.sign(y - mean) * torch.expm1(-(y - mean).abs() / std)
     pit = 0.5 + 0.5 * slope
     expected = losses.distribution_matching_loss(
-        Draws(pit[:, None], lambda points: pit), y, calibration="quantile"
+        SampledForecast(pit[:, None], lambda points: pit), y, calibration="quantile"
     )
     value = fitted("quantile")(laplace, y)
     assert value.item() == pytest.approx(expected.item(), abs=1e-12)
@@ -405,7 +405,7 @@ def test_draws_are_unbiased(form, kernel):
     assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(300)
     # draws of our own
     noise = torch.randn((12, 300), dtype=torch.float64)
-    prediction = Draws(
+    prediction = SampledForecast(
         mean[:, None] + std[:, None] * noise,
         distributions.Normal(mean[:, None], std[:, None]).cdf,
         torch.stack([mean, std.log()], dim=1),

@@ -240,11 +240,11 @@ def test_what_entered_is_shown():
 def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     data, limit = check_predictions(label, proba), 60 * 3**power
-    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", limit)
+    monkeypatch.setattr(_registry, "_MAX_MULTIPLICATIONS", limit)
     candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
     assert left_out == PAIRS * (power == 2)
     assert ["none", *candidates] == [name for name in MORE if name not in left_out]
-    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", limit - 1)
+    monkeypatch.setattr(_registry, "_MAX_MULTIPLICATIONS", limit - 1)
     candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
     assert ["none", *candidates] == [name for name in MORE if name not in names]
     assert left_out == names
@@ -252,7 +252,7 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
 
 def test_what_is_left_out_is_named(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
-    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(_registry, "_MAX_MULTIPLICATIONS", 0)
     auto = AutoRecalibrator(n_folds=2, labels=range(3)).fit(proba, label)
     assert auto.results_["name"] == MORE[:5]
     assert auto.left_out_ == MORE[5:]

@@ -4,6 +4,7 @@ import sqlite3
 
 import numpy as np
 import pytest
+from skcalib.recalibration._formulas import sql_expressions
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -32,7 +33,7 @@ from skcalib.recalibration import (
     export_sql,
     export_table,
 )
-from skcalib.recalibration._formulas import sql_expressions
+from skcalib.recalibration._base import OneVsRestRecalibrator
 from skcalib.recalibration._registry import RECALIBRATORS, RecalibratorChain
 
 EPS = float(np.finfo(float).eps)
@@ -418,6 +419,71 @@ def test_what_has_no_formula(export):
     with pytest.raises(TypeError, match=r"found Pipeline\. .*the last step of a pipeline"):
         export(pipeline.fit(proba, y))
     export(pipeline[-1])
+
+
+class ThresholdRecalibrator(OneVsRestRecalibrator):
+    """Whether a class has at least its share, as somebody else may write it."""
+
+    def __init__(self, *, labels=None):
+        self.labels = labels
+
+    def _fit_binary(self, predictions):
+        return predictions.weight @ predictions.label
+
+    def _map_binary(self, proba, params):
+        return (proba >= params).astype(float)
+
+
+class HalfIsotonicRecalibrator(IsotonicRecalibrator):
+    """A map that its base class, which has a formula and a table, does not have."""
+
+    def _map_binary(self, proba, params):
+        return super()._map_binary(proba, params) / 2
+
+
+class SteepSigmoidRecalibrator(SigmoidRecalibrator):
+    def _log_odds(self, proba, params):
+        return 2 * super()._log_odds(proba, params)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("export", [export_sql, export_table])
+@pytest.mark.parametrize(
+    "subclass", [ThresholdRecalibrator, HalfIsotonicRecalibrator, SteepSigmoidRecalibrator]
+)
+def test_the_map_of_a_subclass_is_refused_by_name(subclass, export, n_classes):
+    recalibrator = subclass().fit(*problem(n_classes))
+    remedy = "Call its predict_proba" if export is export_sql else "Use export_sql"
+    with pytest.raises(ValueError, match=rf"must .*found {subclass.__name__}\. {remedy}"):
+        export(recalibrator)
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        AutoRecalibrator([("own", SteepSigmoidRecalibrator())]),
+        PairwiseScalingRecalibrator(SteepSigmoidRecalibrator()),
+        ScalingBinningRecalibrator(SteepSigmoidRecalibrator()),
+        RecalibratorChain(IsotonicRecalibrator(), SteepSigmoidRecalibrator()),
+    ],
+    ids=lambda outer: type(outer).__name__,
+)
+def test_the_map_of_a_subclass_is_refused_within_another_one(outer):
+    with pytest.raises(ValueError, match="formula can express; found SteepSigmoidRecalibrator"):
+        export_sql(outer.fit(*problem(3)))
+
+
+def test_a_subclass_with_the_same_map_has_its_formula_and_table():
+    class StepRecalibrator(IsotonicRecalibrator):
+        def __init__(self, *, labels=None):
+            super().__init__(strict=False, labels=labels)
+
+    own, base = (
+        recalibrator.fit(*problem(3))
+        for recalibrator in (StepRecalibrator(), IsotonicRecalibrator(strict=False))
+    )
+    assert export_sql(own) == export_sql(base)
+    np.testing.assert_equal(export_table(own), export_table(base))
 
 
 def test_a_map_of_forecasts_has_no_formula():

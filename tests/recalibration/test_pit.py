@@ -118,7 +118,7 @@ def test_by_hand():
 @continuous
 def test_transforms_of_the_samples_are_their_ranks(forecast):
     new = PITRecalibrator().fit(forecast, Y).transform(forecast)
-    ranks = stats.rankdata(forecast.log_odds(Y)) / (N + 1)
+    ranks = stats.rankdata(forecast.pit_log_odds(Y)) / (N + 1)
     np.testing.assert_allclose(new.cdf(Y), ranks, rtol=1e-9)
     np.testing.assert_allclose(new.pit(Y), ranks, rtol=1e-9)
 
@@ -142,7 +142,7 @@ def test_quantiles_invert_the_cdf(forecast, method):
     level = np.random.default_rng(2).random((N, 4))
     level[:, 0] = 1e-12
     np.testing.assert_allclose(new.cdf(new.ppf(level)), level, rtol=1e-6)
-    np.testing.assert_allclose(new.log_odds(new.ppf(level)[:, 0]), np.log(1e-12), rtol=1e-6)
+    np.testing.assert_allclose(new.pit_log_odds(new.ppf(level)[:, 0]), np.log(1e-12), rtol=1e-6)
     np.testing.assert_allclose(np.exp(new.logcdf(Y)) + np.exp(new.logsf(Y)), 1)
     assert (new.ppf(1.0) == forecast.ppf(1.0)).all()
 

@@ -249,7 +249,7 @@ def test_what_the_data_do_not_determine_stays():
 
 def test_a_fit_that_is_cut_short_warns(monkeypatch):
     proba, old, _ = shifted_problem(4, 50, 0)
-    monkeypatch.setattr(_prior_shift, "_MOST_STEPS", 1)
+    monkeypatch.setattr(_prior_shift, "_MAX_PREVALENCE_STEPS", 1)
     recalibrator = fitted(4, source_prevalence=old)
     with pytest.warns(ConvergenceWarning, match="has not reached its optimum"):
         recalibrator.adapt(proba)
@@ -259,7 +259,7 @@ def test_a_fit_that_is_cut_short_warns(monkeypatch):
 def test_a_step_of_em_where_newton_fails(monkeypatch):
     density, weight, start = np.array([[1.0, 0.2], [0.5, 1.0]]), np.full(2, 0.5), np.full(2, 0.5)
     monkeypatch.setattr(_prior_shift, "line_search", lambda *args, **options: None)
-    monkeypatch.setattr(_prior_shift, "_MOST_STEPS", 1)
+    monkeypatch.setattr(_prior_shift, "_MAX_PREVALENCE_STEPS", 1)
     share = _prior_shift.likeliest_shares(density, weight, start).share
     np.testing.assert_allclose(share, start * ((density / (start @ density)) @ weight))
 

@@ -19,7 +19,7 @@ from skcalib._numerics import scaling
 from skcalib._numerics.scaling import conjugate_gradients
 from skcalib._numerics.scaling_designs import Affine
 from skcalib.recalibration import (
-    ClosedTestRecalibrator,
+    ClosedTestingRecalibrator,
     DirichletRecalibrator,
     EnsembleTemperatureRecalibrator,
     InterceptRecalibrator,
@@ -617,7 +617,7 @@ def test_with_many_probabilities_a_fit_without_an_optimum_is_told(monkeypatch):
         CASES["Dirichlet"],
         EnsembleTemperatureRecalibrator(),
         InterceptRecalibrator(),
-        ClosedTestRecalibrator(),
+        ClosedTestingRecalibrator(),
     ],
     ids=str,
 )

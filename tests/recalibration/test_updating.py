@@ -10,7 +10,7 @@ from scipy.special import expit, log_softmax, logit, softmax
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib.recalibration import ClosedTestRecalibrator, InterceptRecalibrator
+from skcalib.recalibration import ClosedTestingRecalibrator, InterceptRecalibrator
 from skcalib.recalibration._updating import numbers_of_parameters, sandwich_traces
 
 NAMES = ["none", "intercept", "intercept and slope", "flexible"]
@@ -104,7 +104,7 @@ def test_an_intercept_without_a_maximum():
 def test_the_statistics_are_likelihood_ratios(n_classes, prior_weight):
     label, proba, _ = weighted_problem(2, n_classes, n=100)
     weight = np.full(100, 0.01)
-    recalibrator = ClosedTestRecalibrator(prior_weight=prior_weight).fit(proba, label)
+    recalibrator = ClosedTestingRecalibrator(prior_weight=prior_weight).fit(proba, label)
     target = target_of(label, proba, weight, prior_weight)
     *smaller, flexible = least_losses(np.log(proba), target, weight)
     freedoms = 2 * n_classes - 1, n_classes, n_classes - 1
@@ -122,7 +122,7 @@ def test_the_update_is_the_first_that_is_not_rejected(n_classes):
     seen = set()
     for seed, level in itertools.product(range(3), [1e-9, 1e-3, 0.05, 0.5, 1.0]):
         label, proba, weight = weighted_problem(seed, n_classes)
-        recalibrator = ClosedTestRecalibrator(level=level).fit(proba, label, weight)
+        recalibrator = ClosedTestingRecalibrator(level=level).fit(proba, label, weight)
         p_values = list(recalibrator.p_values_.values())
         kept = [name for name, p in zip(NAMES, p_values, strict=False) if p > level]
         assert recalibrator.chosen_ == [*kept, "flexible"][0]
@@ -137,9 +137,9 @@ def test_each_update_is_of_its_form_and_the_best(n_classes):
     target = target_of(label, proba, weight, 1.0)
     losses = least_losses(np.log(proba), target, weight)
     found = {}
-    p_values = ClosedTestRecalibrator().fit(proba, label).p_values_.values()
+    p_values = ClosedTestingRecalibrator().fit(proba, label).p_values_.values()
     for level in [1e-300, *p_values, 1.0]:
-        recalibrator = ClosedTestRecalibrator(level=level).fit(proba, label)
+        recalibrator = ClosedTestingRecalibrator(level=level).fit(proba, label)
         found[recalibrator.chosen_] = recalibrator
     assert {"none", "flexible"} < set(found)
     for name, recalibrator in found.items():
@@ -158,11 +158,11 @@ def test_each_update_is_of_its_form_and_the_best(n_classes):
 
 def test_without_an_update_predictions_stay_exactly():
     proba = np.array([0.0, 0.3, 0.7, 1.0, 0.5])
-    recalibrator = ClosedTestRecalibrator().fit(proba, [0, 0, 1, 1, 0])
+    recalibrator = ClosedTestingRecalibrator().fit(proba, [0, 0, 1, 1, 0])
     assert recalibrator.chosen_ == "none"
     np.testing.assert_array_equal(recalibrator.predict_proba(proba), two_columns(proba))
     assert recalibrator.smallest_probability_ == 0
-    logits = ClosedTestRecalibrator(input_type="logits").fit([-2.0, 1.0, 0.5], [0, 1, 1])
+    logits = ClosedTestingRecalibrator(input_type="logits").fit([-2.0, 1.0, 0.5], [0, 1, 1])
     assert logits.chosen_ == "none"
     np.testing.assert_allclose(logits.predict_proba([-2.0])[:, 1], expit([-2.0]), rtol=1e-12)
 
@@ -179,7 +179,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_parameters_without_effect_do_not_count(case):
     proba, freedoms = DEGENERATE[case]
-    recalibrator = ClosedTestRecalibrator(level=1.0).fit(proba, [0, 1, 1, 0, 0, 1])
+    recalibrator = ClosedTestingRecalibrator(level=1.0).fit(proba, [0, 1, 1, 0, 0, 1])
     assert recalibrator.degrees_of_freedom_ == freedoms
     assert recalibrator.p_values_["intercept and slope"] == 1
     assert recalibrator.chosen_ == "flexible"  # a level of 1 rejects everything
@@ -240,8 +240,8 @@ def test_the_effects_of_weights_are_traces(n_classes):
 
 def test_nearly_equal_weights_are_nearly_none():
     label, proba, weight = weighted_problem(5, 3)
-    plain = ClosedTestRecalibrator().fit(proba, label)
-    near = ClosedTestRecalibrator().fit(proba, label, sample_weight=1 + 1e-9 * weight)
+    plain = ClosedTestingRecalibrator().fit(proba, label)
+    near = ClosedTestingRecalibrator().fit(proba, label, sample_weight=1 + 1e-9 * weight)
     for name in NAMES[:-1]:
         assert near.statistics_[name] == pytest.approx(plain.statistics_[name], rel=1e-6)
 
@@ -249,7 +249,7 @@ def test_nearly_equal_weights_are_nearly_none():
 @both_kinds
 def test_statistics_of_weighted_samples_are_divided_by_their_inflation(n_classes):
     label, proba, weight = weighted_problem(6, n_classes)
-    recalibrator = ClosedTestRecalibrator().fit(proba, label, sample_weight=weight)
+    recalibrator = ClosedTestingRecalibrator().fit(proba, label, sample_weight=weight)
     log_proba = np.log(proba)
     losses = least_losses(log_proba, target_of(label, proba, weight, 1.0), weight)
     moved = InterceptRecalibrator().fit(proba, label, sample_weight=weight).predict_proba(proba)
@@ -268,7 +268,7 @@ def test_weighted_predictions_without_doubt_can_be_tested(n_classes):
         rng = np.random.default_rng(seed)
         proba = softmax(200 * rng.normal(size=(5, n_classes)), axis=1)
         label, weight = proba.argmax(axis=1), rng.random(5)
-        recalibrator = ClosedTestRecalibrator(labels=range(n_classes))
+        recalibrator = ClosedTestingRecalibrator(labels=range(n_classes))
         recalibrator.fit(proba, label, sample_weight=weight)
         assert recalibrator.chosen_ == "none"
         assert all(0 < p <= 1 for p in recalibrator.p_values_.values())
@@ -284,14 +284,14 @@ def test_an_update_goes_as_far_as_it_must():
         (lambda s: 1.5 * s + 0.3, "intercept and slope"),
         (lambda s: s + 0.5 * np.abs(s), "flexible"),
     ):
-        recalibrator = ClosedTestRecalibrator().fit(expit(distort(scores)), y)
+        recalibrator = ClosedTestingRecalibrator().fit(expit(distort(scores)), y)
         assert recalibrator.chosen_ == expected
 
 
 def test_bad_levels():
     for level in (0, 1.5, "a"):
-        with pytest.raises(ValueError, match="'level' parameter of ClosedTestRecalibrator"):
-            ClosedTestRecalibrator(level=level).fit([0.2, 0.4, 0.8], [0, 1, 1])
+        with pytest.raises(ValueError, match="'level' parameter of ClosedTestingRecalibrator"):
+            ClosedTestingRecalibrator(level=level).fit([0.2, 0.4, 0.8], [0, 1, 1])
 
 
 def choices(n, n_classes, repeats, seed, distort=lambda scores: scores, weights=None):
@@ -302,7 +302,7 @@ def choices(n, n_classes, repeats, seed, distort=lambda scores: scores, weights=
         label = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
         proba = softmax(distort(scores), axis=1)
         weight = None if weights is None else weights(rng, proba)
-        recalibrator = ClosedTestRecalibrator(labels=np.arange(n_classes))
+        recalibrator = ClosedTestingRecalibrator(labels=np.arange(n_classes))
         chosen.append(recalibrator.fit(proba, label, sample_weight=weight).chosen_)
     return np.array(chosen)
 

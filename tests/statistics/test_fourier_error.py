@@ -130,7 +130,7 @@ def test_sums_over_blocks_of_samples(statistic, concentration, monkeypatch):
     test = fitted(proba)
     order = rng.permutation(60)
     others = [fitted(proba.astype(np.float64)), fitted(proba, order)]
-    monkeypatch.setattr("skcalib._statistics.base._BLOCK", 7 * 39)
+    monkeypatch.setattr("skcalib._statistics.base._MAX_BLOCK_LABELS", 7 * 39)
     monkeypatch.setattr("skcalib._numerics.logits._CACHE_BLOCK_ENTRIES", 3 * 39)
     others.append(fitted(proba))
     monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 10 * 60)

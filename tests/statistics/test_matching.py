@@ -94,8 +94,8 @@ def test_features_equal_terms_of_pairs(kind, monkeypatch):
         data = data_of(kind, form)
         fast = MatchingError(data, calibration=calibration(form))
         with monkeypatch.context() as patch:
-            patch.setattr(matching, "MOST_FEATURES", 0)
-            patch.setattr(matching, "_MANY_FEATURES", 0)
+            patch.setattr(matching, "MAX_FEATURES", 0)
+            patch.setattr(matching, "_MAX_FEATURES_OF_MEMBERS", 0)
             if form == "quantile":
                 patch.setattr(matching_pairs, "_ENTRIES", 7)
             slow = MatchingError(data, calibration=calibration(form))
@@ -117,8 +117,8 @@ def test_blocks_of_rows_and_sorted_thresholds(monkeypatch):
         expected = error(outcomes)
         with monkeypatch.context() as patch:
             patch.setattr(matching_given, "_ENTRIES", 1)
-            patch.setattr(matching_given, "_LEAST_ROWS", 7)
-            patch.setattr(matching_given, "_FEW", 0)
+            patch.setattr(matching_given, "_MIN_BLOCK_ROWS", 7)
+            patch.setattr(matching_given, "_MAX_THRESHOLD_PAIRS", 0)
             np.testing.assert_allclose(error(outcomes), expected, atol=1e-12)
 
 
@@ -217,7 +217,7 @@ def test_the_standard_deviation_from_a_part_of_the_samples(monkeypatch):
                            sample_weight=RNG.uniform(1, 2, size=n))  # fmt: skip
     error = MatchingError(data)
     whole = null_deviation(error, np.random.default_rng(0))
-    monkeypatch.setattr("skcalib.metrics._matching._MOST_SAMPLES", 150)
+    monkeypatch.setattr("skcalib.metrics._matching._MAX_PAIRED_SAMPLES", 150)
     draws = [null_deviation(error, np.random.default_rng(seed)) for seed in range(5)]
     np.testing.assert_allclose(np.mean(draws), whole, rtol=0.05)
 

@@ -201,7 +201,7 @@ def test_files_with_a_flipped_bit_are_refused_or_hold_the_same():
 
 
 def test_tables_of_another_version_are_refused(monkeypatch):
-    monkeypatch.setattr("skcalib.streaming._arrow._VERSION", 3)
+    monkeypatch.setattr("skcalib.streaming._arrow._FORMAT_VERSION", 3)
     table = CalibrationState().update(**GOOD).to_arrow()
     monkeypatch.undo()
     with pytest.raises(ValueError, match="found version 3 of it"):

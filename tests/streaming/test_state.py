@@ -83,28 +83,28 @@ def test_counts_and_weights_by_hand():
 def test_points_of_the_grid(proba, point):
     state = CalibrationState().update([1], [proba])
     assert_array_equal(state.to_arrays()[1], [point])
-    assert state.mean_move == state.largest_move == abs(proba - point)
+    assert state.mean_rounding == state.max_rounding == abs(proba - point)
 
 
 def test_moves_by_hand():
     state = CalibrationState(decimals=3).update([0, 1], [0.5004, 0.7], [3, 1])
-    assert_allclose(state.mean_move, 0.0003, rtol=1e-9)
-    assert_allclose(state.largest_move, 0.0004, rtol=1e-9)
+    assert_allclose(state.mean_rounding, 0.0003, rtol=1e-9)
+    assert_allclose(state.max_rounding, 0.0004, rtol=1e-9)
     assert_allclose(state.evaluate("smooth_calibration_error").bound, 2 * 0.0003, rtol=1e-9)
     assert_allclose(state.evaluate("lower_distance_to_calibration").bound, 0.0003, rtol=1e-9)
     assert state.evaluate("expected_calibration_error").bound == np.inf
     state.merge(CalibrationState(decimals=3).update([0, 1], [0.5004, 0.7003], [1, 3]))
-    assert_allclose(state.mean_move, (4 * 0.0004 + 3 * 0.0003) / 8, rtol=1e-9)
-    assert_allclose(state.largest_move, 0.0004, rtol=1e-9)
+    assert_allclose(state.mean_rounding, (4 * 0.0004 + 3 * 0.0003) / 8, rtol=1e-9)
+    assert_allclose(state.max_rounding, 0.0004, rtol=1e-9)
     other = CalibrationState(decimals=3).update([0, 1], [0.5, 0.7]).merge(state)
-    assert_allclose(other.largest_move, 0.0004, rtol=1e-9)
+    assert_allclose(other.max_rounding, 0.0004, rtol=1e-9)
 
 
 def test_moves_of_confidences_by_hand():
     proba = [[0.5004, 0.2996, 0.2], [0.3, 0.6, 0.1]]
     state = CalibrationState([0, 1, 2], decimals=3).update([0, 1], proba, [3, 1])
-    assert_allclose(state.mean_move, 0.0003, rtol=1e-9)
-    assert_allclose(state.largest_move, 0.0004, rtol=1e-9)
+    assert_allclose(state.mean_rounding, 0.0003, rtol=1e-9)
+    assert_allclose(state.max_rounding, 0.0004, rtol=1e-9)
 
 
 # Measures
@@ -249,7 +249,7 @@ def test_merge_is_commutative_and_associative(n_classes):
         pairs = [(left.subgroups[key], other.subgroups[key]) for key in left.subgroups]
         for one, two in [(left, other), *pairs]:
             assert rows_of(one) == rows_of(two)
-            assert_allclose(one.mean_move, two.mean_move, rtol=1e-12)
+            assert_allclose(one.mean_rounding, two.mean_rounding, rtol=1e-12)
             if n_classes > 2:
                 assert_allclose(one._sums.gap, two._sums.gap, rtol=0, atol=1e-12)
                 assert_allclose(one._sums.total, two._sums.total, rtol=1e-12)
@@ -401,8 +401,8 @@ def test_parts_are_states_of_two_classes():
     assert rows_of(state.confidence()) == rows_of(right)
     for k in range(4):
         occurred = CalibrationState([False, True]).update(label == k, proba[:, k])
-        assert rows_of(state.iter_one_vs_rest()[k]) == rows_of(occurred)
-        assert state.iter_top_label()[k].n_samples == np.sum(top == k)
+        assert rows_of(state.classwise()[k]) == rows_of(occurred)
+        assert state.top_label()[k].n_samples == np.sum(top == k)
 
 
 def test_fourier_sums_against_every_pair():
@@ -555,7 +555,7 @@ def test_rounding_may_change_the_predicted_class():
 def test_counts_of_rounded_predictions_have_a_bound():
     state = CalibrationState.from_counts([0, 1], [0.25, 0.75], [5, 7], resolution=0.01)
     assert_allclose(state.evaluate("smooth_calibration_error").bound, 2 * 0.005, rtol=1e-12)
-    assert state.largest_move == 0.005
+    assert state.max_rounding == 0.005
     classes = CalibrationState([0, 1, 2]).update([1], [[0.2, 0.5, 0.3]])
     assert classes.evaluate("kernel_calibration_error").bound == 0
     rounded = CalibrationState.from_counts([0, 1, 2], np.eye(3), [1, 2, 3], resolution=0.01)

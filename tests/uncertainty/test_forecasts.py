@@ -91,7 +91,7 @@ def test_every_metric_has_an_interval_and_a_comparison(name):
 def test_only_means_may_have_intervals_below_zero():
     forecast, y, _ = problem()
     sharp = GaussianForecast(y, 1e-3 * np.exp(forecast.mean()))
-    interval = confidence_interval("log_density_loss", y, sharp)
+    interval = confidence_interval("negative_log_likelihood", y, sharp)
     assert interval.low < interval.estimate < interval.high < 0
     assert confidence_interval("quantile_calibration_error", y, forecast, **FAST).low == 0
 

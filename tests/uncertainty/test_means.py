@@ -149,8 +149,10 @@ def test_losses_that_cannot_be_negative_have_no_negative_limits():
     y = np.append(np.zeros(29), 9.0)
     sharp = GaussianForecast(np.zeros(30), 0.1)
     assert confidence_interval("continuous_ranked_probability_loss", y, sharp).low == 0
-    assert confidence_interval("log_density_loss", y, sharp).low < 0
-    assert confidence_interval("log_density_loss", y, sharp, alternative="less").low == -np.inf
+    assert confidence_interval("negative_log_likelihood", y, sharp).low < 0
+    assert (
+        confidence_interval("negative_log_likelihood", y, sharp, alternative="less").low == -np.inf
+    )
 
 
 @pytest.mark.parametrize("metric", [log_loss, brier_score_loss])
