@@ -4,7 +4,6 @@ import sqlite3
 
 import numpy as np
 import pytest
-from skcalib.recalibration._formulas import sql_expressions
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -34,6 +33,8 @@ from skcalib.recalibration import (
     export_table,
 )
 from skcalib.recalibration._base import OneVsRestRecalibrator
+from skcalib.recalibration._export.formulas import _write
+from skcalib.recalibration._export.tables import supports_map
 from skcalib.recalibration._registry import RECALIBRATORS, RecalibratorChain
 
 EPS = float(np.finfo(float).eps)
@@ -64,7 +65,7 @@ CASES = {
 
 
 def has_formula(recalibrator):
-    return sql_expressions.dispatch(type(recalibrator)) is not sql_expressions.dispatch(object)
+    return supports_map(_write, recalibrator)
 
 
 WRITABLE = {name: case for name, case in CASES.items() if has_formula(case)}

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.arrays import format_values
-from .._inputs.probabilities import SUM_TOLERANCE
-from ._base import Recalibrator
-from ._binning import IntervalBinningRecalibrator
-from ._formulas import sql_expressions, to_piecewise_linear, unwrap_single_candidate
-from ._isotonic import IsotonicRecalibrator
-from ._sql import PREFIX, float_literal
+from ..._inputs.arrays import format_values
+from ..._inputs.probabilities import SUM_TOLERANCE
+from .._base import Recalibrator
+from .formulas import sql_expressions
+from .sql import PREFIX, float_literal
+from .tables import supports_map, to_piecewise_linear, unwrap_single_candidate
 
 
 def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> list[str]:
@@ -135,13 +134,12 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     """
     classes = check_writable(recalibrator)
     interval_recalibrator = unwrap_single_candidate(recalibrator)
-    if not isinstance(interval_recalibrator, IsotonicRecalibrator | IntervalBinningRecalibrator):
+    if not supports_map(to_piecewise_linear, interval_recalibrator):
         raise ValueError(
             "recalibrator must be an interval map, IsotonicRecalibrator() or "
             "IntervalBinningRecalibrator(), or an AutoRecalibrator(average=False) that has chosen "
             f"one; found {type(interval_recalibrator).__name__}. Use export_sql, and fitted "
-            "attributes for the "
-            "parameters."
+            "attributes for the parameters."
         )
     maps = [
         to_piecewise_linear(interval_recalibrator, params) for params in interval_recalibrator.maps_
@@ -154,12 +152,12 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
 
 
 def quote_name(name: str) -> str:
-    """A name in SQL."""
+    """Put a name in double quotes, as SQL needs it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def check_writable(recalibrator: Any) -> np.ndarray:
-    """The classes of a fitted recalibrator of class probabilities; others are refused."""
+    """Refuse all but fitted recalibrators of class probabilities, and return the classes."""
     if isinstance(recalibrator, Recalibrator):
         check_is_fitted(recalibrator)
         if hasattr(recalibrator, "classes_"):  # it is not fitted on forecasts
@@ -168,14 +166,13 @@ def check_writable(recalibrator: Any) -> np.ndarray:
     description = f"the class {recalibrator.__name__}" if is_class else type(recalibrator).__name__
     raise TypeError(
         f"recalibrator must be a fitted recalibrator of class probabilities; found {description}. "
-        "Pass "
-        "the object itself: the last step of a pipeline, the recalibrator_ of a "
+        "Pass the object itself: the last step of a pipeline, the recalibrator_ of a "
         "RecalibratedClassifier."
     )
 
 
 def check_columns(recalibrator: Any, columns: Any) -> list[str]:
-    """Names of the columns: one for each class, or one for the last of two."""
+    """Check the names of the columns: one for each class, or one for the last of two."""
     classes = recalibrator.classes_
     if columns is None:
         names = getattr(recalibrator, "feature_names_in_", recalibrator.get_feature_names_out())
@@ -194,7 +191,6 @@ def check_columns(recalibrator: Any, columns: Any) -> list[str]:
     if len(column_names) != len(classes) and (len(classes), len(column_names)) != (2, 1):
         raise ValueError(
             f"columns must be a list of {expected}; found {len(column_names)} name(s). Pass a name "
-            "for "
-            "each class."
+            "for each class."
         )
     return column_names

@@ -1,0 +1,336 @@
+"""The maps of recalibrators as formulas in SQL, each registered for the class that has it."""
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from .._auto import AutoRecalibrator
+from .._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
+from .._either import IdentityRecalibrator
+from .._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
+from .._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from .._pairwise import MIN_PRODUCT_PROBABILITY, PairwiseScalingRecalibrator
+from .._prior_shift import PriorShiftRecalibrator
+from .._registry import RecalibratorChain
+from .._scaling import (
+    DirichletRecalibrator,
+    EnsembleTemperatureRecalibrator,
+    MatrixScalingRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+)
+from .._spline import SplineRecalibrator, spline_pieces
+from .._updating import ClosedTestingRecalibrator, InterceptRecalibrator
+from .sql import (
+    MAX_PROBA,
+    MIN_PROBA,
+    Subqueries,
+    clip,
+    clip_expression,
+    difference,
+    expit,
+    float_literal,
+    linear,
+    log_expressions,
+    log_pair,
+    named_softmax,
+    normalize_expressions,
+    parenthesize,
+    quotient,
+    softmax_expressions,
+    steps,
+)
+from .tables import supports_map, to_piecewise_linear, unwrap_single_candidate
+
+# The kinds of maps with one formula for many classes of recalibrators. A subclass is in none of
+# them by itself: whether its map is that of its base class is checked first.
+PiecewiseLinearMap = IsotonicRecalibrator | IntervalBinningRecalibrator
+LogOddsMap = SigmoidRecalibrator | QuadraticRecalibrator | BetaRecalibrator | SplineRecalibrator
+OneVsRestMap = PiecewiseLinearMap | VennAbersRecalibrator | LogOddsMap
+MatrixMap = MatrixScalingRecalibrator | DirichletRecalibrator
+LinearMap = TemperatureRecalibrator | VectorScalingRecalibrator | InterceptRecalibrator | MatrixMap
+
+
+def sql_expressions(
+    recalibrator: Any, names: list[str], layers: Subqueries | None = None
+) -> list[str]:
+    """The map as formulas, one for two classes or K, of the names of the probabilities.
+
+    They may use names of expressions that they add to the layers, if there are layers.
+    """
+    if not supports_map(_write, recalibrator):
+        raise ValueError(
+            "recalibrator must have a map that a formula can express; found "
+            f"{type(recalibrator).__name__}. Call its predict_proba, or choose another "
+            "recalibrator."
+        )
+    if layers is None:
+        return _write(recalibrator, names)
+    return _write_in_layers(recalibrator, names, layers)
+
+
+@singledispatch
+def _write(recalibrator: Any, names: list[str]) -> list[str]:
+    """The formulas of names; registered for every class that has formulas."""
+    raise NotImplementedError
+
+
+@_write.register
+def _(recalibrator: IdentityRecalibrator, names: list[str]) -> list[str]:
+    return names
+
+
+@_write.register
+def _(recalibrator: AutoRecalibrator, names: list[str]) -> list[str]:
+    if (only := unwrap_single_candidate(recalibrator)) is not recalibrator:
+        return sql_expressions(only, names)
+    components = [
+        [
+            f"{float_literal(recalibrator.weights_[name])} * {parenthesize(formula)}"
+            for formula in sql_expressions(candidate, names)
+        ]
+        for name, candidate in recalibrator.recalibrators_.items()
+    ]
+    if recalibrator.uniform_share_ > 0:
+        uniform = float_literal(recalibrator.uniform_share_ / len(recalibrator.classes_))
+        components.append([uniform] * len(names))
+    return [" + ".join(terms) for terms in zip(*components, strict=True)]
+
+
+@_write.register
+def _(recalibrator: OneVsRestMap, names: list[str]) -> list[str]:
+    mapped = _class_expressions(recalibrator, names)
+    return (
+        mapped
+        if len(names) == 1
+        else normalize_expressions([parenthesize(formula) for formula in mapped], names)
+    )
+
+
+@_write.register
+def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
+    new, old = recalibrator.prevalence_, recalibrator.source_prevalence_
+    if np.array_equal(new, old):
+        return names
+    both = [parenthesize(f"{float_literal(1)} - {names[0]}"), *names] if len(names) == 1 else names
+    products = [
+        parenthesize(linear(0.0, [factor], [name]))
+        for factor, name in zip(new / old, both, strict=True)
+    ]
+    total = parenthesize(" + ".join(products))
+    shares = [
+        quotient(product, total, float_literal(prevalence))
+        for product, prevalence in zip(products, new, strict=True)
+    ]
+    return shares[-len(names) :]
+
+
+@_write.register
+def _(recalibrator: LinearMap, names: list[str]) -> list[str]:
+    return _write_linear(recalibrator, names)
+
+
+def _write_linear(recalibrator: Any, names: list[str]) -> list[str]:
+    check_is_of_probabilities(recalibrator)
+    smallest = recalibrator.smallest_probability_
+    factors, shift = recalibrator._linear_map()
+    matrix = np.diag(factors) if factors.ndim == 1 else factors
+    if len(names) == 1:
+        slope, constant = (matrix[1] - matrix[0])[::-1], shift[1] - shift[0]
+
+        def positive(ends: np.ndarray) -> np.ndarray:
+            return recalibrator._map(ends)[:, 1]
+
+        def tempered(clipped: str) -> str:
+            return expit(linear(constant, slope, log_pair(clipped)))
+
+        return [clip_expression(names[0], smallest, positive, tempered)]
+    return softmax_expressions(log_expressions(names, smallest), -np.log(smallest), matrix, shift)
+
+
+@_write.register
+def _(recalibrator: ClosedTestingRecalibrator, names: list[str]) -> list[str]:
+    if recalibrator.chosen_ == "none" and recalibrator.input_type == "probabilities":
+        return names
+    return _write_linear(recalibrator, names)
+
+
+@_write.register
+def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[str]:
+    check_is_of_probabilities(recalibrator)
+    smallest, inverse = recalibrator.smallest_probability_, 1 / recalibrator.temperature_
+    *shares, uniform_share = recalibrator.shares_
+    if len(names) == 1:
+
+        def positive(ends: np.ndarray) -> np.ndarray:
+            return recalibrator._map(ends)[:, 1]
+
+        def mixture(clipped: str) -> str:
+            tempered = parenthesize(expit(linear(0.0, [inverse, -inverse], log_pair(clipped))))
+            return linear(uniform_share / 2, shares, [tempered, clipped])
+
+        return [clip_expression(names[0], smallest, positive, mixture)]
+    logs, n_classes = log_expressions(names, smallest), len(names)
+    tempered, unchanged = (
+        softmax_expressions(
+            logs, -np.log(smallest), factor * np.eye(n_classes), np.zeros(n_classes)
+        )
+        for factor in (inverse, 1.0)
+    )
+    return [
+        clip(
+            parenthesize(
+                linear(uniform_share / n_classes, shares, [parenthesize(t), parenthesize(u)])
+            ),
+            MIN_PROBA,
+            MAX_PROBA,
+        )
+        for t, u in zip(tempered, unchanged, strict=True)
+    ]
+
+
+@_write.register
+def _(
+    recalibrator: RecalibratorChain | ScalingBinningRecalibrator | PairwiseScalingRecalibrator,
+    names: list[str],
+) -> list[str]:
+    layers = Subqueries(names)
+    return [layers.wrap(formula) for formula in _write_in_layers(recalibrator, names, layers)]
+
+
+@singledispatch
+def _write_in_layers(recalibrator: Any, names: list[str], layers: Subqueries) -> list[str]:
+    """The formulas of names in layers, where the map uses an expression often."""
+    return _write(recalibrator, names)
+
+
+@_write_in_layers.register
+def _(recalibrator: OneVsRestMap, names: list[str], layers: Subqueries) -> list[str]:
+    mapped = _class_expressions(recalibrator, names)
+    return mapped if len(names) == 1 else normalize_expressions(layers.add_layer(mapped), names)
+
+
+@_write_in_layers.register
+def _(recalibrator: RecalibratorChain, names: list[str], layers: Subqueries) -> list[str]:
+    first = sql_expressions(recalibrator.first_, names, layers)
+    return sql_expressions(recalibrator.second_, layers.add_layer(first), layers)
+
+
+@_write_in_layers.register
+def _(recalibrator: ScalingBinningRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
+    results = layers.add_layer(sql_expressions(recalibrator.recalibrator_, names, layers))
+    binned = [
+        steps(name, step_map.cuts, [*map(float_literal, step_map.values)])
+        for name, step_map in zip(results, recalibrator.maps_, strict=True)
+    ]
+    return binned if len(names) == 1 else normalize_expressions(layers.add_layer(binned), results)
+
+
+@_write_in_layers.register
+def _(recalibrator: MatrixMap, names: list[str], layers: Subqueries) -> list[str]:
+    if len(names) == 1:
+        return _write(recalibrator, names)
+    factors, shifts = recalibrator._linear_map()
+    logs = layers.add_layer(log_expressions(names, recalibrator.smallest_probability_))
+    scores = [linear(shift, row, logs) for shift, row in zip(shifts, factors, strict=True)]
+    shares = layers.add_layer(named_softmax(layers.add_layer(scores)))
+    return [clip(share, MIN_PROBA, MAX_PROBA) for share in shares]
+
+
+@_write_in_layers.register
+def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
+    n_classes, least = len(recalibrator.classes_), np.log(MIN_PRODUCT_PROBABILITY)
+    base = layers.add_layer(sql_expressions(recalibrator.base_, names, layers))
+    proba = [parenthesize(f"{float_literal(1)} - {base[0]}"), *base] if len(base) == 1 else base
+    logs = layers.add_layer(log_expressions(proba, recalibrator.smallest_probability_))
+    clipped_logs = [steps(log, np.array([least]), [float_literal(least), log]) for log in logs]
+    mean = f"{parenthesize(' + '.join(clipped_logs))} / {float_literal(n_classes)}"
+    relative = layers.add_layer([f"{log} - {mean}" for log in clipped_logs])
+    pairs = zip(*np.triu_indices(n_classes), strict=True)
+    terms = [f"{relative[i]} * {relative[j]}" for i, j in pairs]
+    shifts, factors = recalibrator.intercept_, recalibrator.coef_.T
+    scores = [
+        f"{log} + {parenthesize(linear(shift, row, terms))}"
+        for log, shift, row in zip(logs, shifts, factors, strict=True)
+    ]
+    shares = named_softmax(layers.add_layer(scores))[-len(names) :]
+    return [clip(parenthesize(share), MIN_PROBA, MAX_PROBA) for share in shares]
+
+
+def _class_expressions(recalibrator: Any, names: list[str]) -> list[str]:
+    """The map of each class as a formula, or of the last of two."""
+    return [
+        _class_expression(recalibrator, name, params)
+        for name, params in zip(names, recalibrator.maps_, strict=True)
+    ]
+
+
+@singledispatch
+def _class_expression(recalibrator: Any, name: str, params: Any) -> str:
+    """The map of one class as a formula; by default of pieces that are linear."""
+    piecewise = to_piecewise_linear(recalibrator, params)
+    pieces = [
+        linear(value, [slope], [difference(name, start)])
+        for start, value, slope in zip(*piecewise, strict=True)
+    ]
+    return steps(name, piecewise.start[1:], pieces)
+
+
+@_class_expression.register
+def _(recalibrator: VennAbersRecalibrator, name: str, params: Any) -> str:
+    (from_knot, lower), (to_knot, upper) = params
+    low = parenthesize(steps(name, from_knot, [*map(float_literal, [0.0, *lower])]))
+    high = parenthesize(steps(name, to_knot, [*map(float_literal, [*upper, 1.0])], closed=True))
+    return f"{high} / ({float_literal(1)} - {low} + {high})"
+
+
+@_class_expression.register
+def _(recalibrator: LogOddsMap, name: str, params: Any) -> str:
+    return clip_expression(
+        name,
+        recalibrator.smallest_probability_,
+        lambda ends: recalibrator._map_binary(ends, params),
+        lambda clipped: expit(_log_odds_expression(recalibrator, log_pair(clipped), params)),
+    )
+
+
+@singledispatch
+def _log_odds_expression(recalibrator: Any, logs: list[str], params: Any) -> str:
+    """Calibrated log-odds, of the logarithms of a probability and of the other one.
+
+    By default they are a polynomial.
+    """
+    x = parenthesize(" - ".join(logs))
+    powers = [" * ".join([x] * power) for power in range(1, len(params))]
+    return linear(params[0], params[1:], powers)
+
+
+@_log_odds_expression.register
+def _(recalibrator: BetaRecalibrator, logs: list[str], params: Any) -> str:
+    c, a, b = params
+    return linear(c, [a, -b], logs)
+
+
+@_log_odds_expression.register
+def _(recalibrator: SplineRecalibrator, logs: list[str], params: Any) -> str:
+    x = parenthesize(" - ".join(logs))
+    knots, values = params
+    pieces = []
+    for origin, coefficients in zip([knots[0], *knots], spline_pieces(knots, values), strict=True):
+        distance = difference(x, origin)
+        piece = float_literal(coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            piece = f"{float_literal(coefficient)} + {distance} * ({piece})"
+        pieces.append(piece)
+    return steps(x, knots, pieces)
+
+
+def check_is_of_probabilities(recalibrator: Any) -> None:
+    """Refuse a map of logits, which has no formula of probabilities."""
+    if recalibrator.input_type == "logits":
+        raise ValueError(
+            "recalibrator must be fitted on probabilities, whose formula this is; found "
+            "input_type='logits'. Fit it on scipy.special.softmax(X, axis=1), and apply the "
+            "formula to that."
+        )

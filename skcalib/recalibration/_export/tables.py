@@ -1,0 +1,77 @@
+"""The interval maps of recalibrators as tables, and which classes have a table or a formula."""
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._auto import AutoRecalibrator
+from .._binning import IntervalBinningRecalibrator
+from .._isotonic import IsotonicRecalibrator
+
+# A subclass that defines one of these has a map of its own.
+_MAP_METHODS = {
+    "_clip",
+    "_linear_map",
+    "_log_odds",
+    "_map",
+    "_map_binary",
+    "_map_rows",
+    "_map_scores",
+    "predict_proba",
+    "transform",
+}
+
+
+def supports_map(writer: Any, recalibrator: Any) -> bool:
+    """True if a singledispatch function is registered for the class that defines the map."""
+    classes = type(recalibrator).__mro__
+    level = next(k for k, ancestor in enumerate(classes) if ancestor in writer.registry)
+    is_changed = any(_MAP_METHODS & vars(subclass).keys() for subclass in classes[:level])
+    return classes[level] is not object and not is_changed
+
+
+def unwrap_single_candidate(recalibrator: Any) -> Any:
+    """The recalibrator itself, or the one that has all the weight of an average."""
+    is_auto = isinstance(recalibrator, AutoRecalibrator)
+    return (
+        recalibrator.best_recalibrator_
+        if is_auto and len(recalibrator.weights_) == 1 and recalibrator.uniform_share_ == 0
+        else recalibrator
+    )
+
+
+class Pieces(NamedTuple):
+    """From each start to the next one, the map is value + slope · (p − start); the first is 0."""
+
+    start: np.ndarray
+    value: np.ndarray
+    slope: np.ndarray
+
+
+@singledispatch
+def to_piecewise_linear(recalibrator: Any, params: Any) -> Pieces:
+    """The map of one class of an interval recalibrator."""
+    raise NotImplementedError
+
+
+@to_piecewise_linear.register
+def _(recalibrator: IsotonicRecalibrator, params: Any) -> Pieces:
+    knots, values = params
+    with np.errstate(over="ignore"):
+        slope = np.append(np.diff(values) / np.diff(knots), 0.0)
+    slope[~np.isfinite(slope)] = 0.0  # a step, as nothing lies between
+    if knots[0] == 0:
+        return Pieces(knots, values, slope)
+    return Pieces(np.append(0.0, knots), np.append(values[0], values), np.append(0.0, slope))
+
+
+@to_piecewise_linear.register
+def _(recalibrator: IntervalBinningRecalibrator, params: Any) -> Pieces:
+    low, high = recalibrator._clip(np.array([0.0, 1.0]))
+    start = np.unique([0.0, low, high, *params.cuts[params.cuts <= 1]])
+    value = recalibrator._map_binary(start, params)
+    bins = np.searchsorted(params.cuts, start, side="right")
+    is_identity = np.isnan(params.values[bins]) & (start >= low) & (start < high)
+    begins = np.append(True, np.diff(value) != 0) | is_identity
+    return Pieces(start[begins], value[begins], is_identity[begins].astype(np.float64))
