@@ -29,23 +29,23 @@ MIN_DENOMINATOR = 1e-100
 # Normal distributions and kernels are constant beyond this many standard deviations.
 _MAX_RATIO = 1e8
 
-# JAX takes the differences of points together if they are fewer.
+# Up to this many differences of points, JAX computes them all at once.
 _MAX_JAX_BLOCK_SIZE = 2**21
 
-# From here on this many terms of the asymptotic series of erfcx are enough. Before, exp(x²) and
+# From this argument on, erfcx is this many terms of its asymptotic series. Below it, exp(x²) and
 # erfc are finite in single precision.
 _SERIES_START, _N_SERIES_TERMS = 8.0, 16
 
 
 def array_namespace(*arrays: Any) -> Any:
-    """As that of array-api-compat, which takes longer to find NumPy's."""
+    """`array_api_compat.array_namespace` with a shortcut for NumPy."""
     if {*map(type, arrays)} == {np.ndarray}:
         return array_api_compat.numpy
     return array_api_compat.array_namespace(*arrays)
 
 
 def special_functions(xp: Any) -> Any:
-    """A module with erf, erfc, ndtr and gammaln."""
+    """The module of the namespace that has erf, erfc, ndtr and gammaln."""
     if is_torch_namespace(xp):
         import torch
 
@@ -72,9 +72,9 @@ def erfcx(x: Array) -> Array:
 
 
 def bounded_ratio(shift: Array, spread: Array) -> Array:
-    """shift/spread, with the sign of the shift. Beyond ±1e8 it is that, and a constant.
+    """shift/spread, clipped to ±1e8.
 
-    So it is finite, as are its derivatives, also where the spread is 0. NaN leads to NaN.
+    It and its derivatives are finite, also where the spread is 0. NaN leads to NaN.
     """
     xp = array_namespace(shift, spread)
     shift, spread = xp.broadcast_arrays(shift, spread)
@@ -86,7 +86,7 @@ def bounded_ratio(shift: Array, spread: Array) -> Array:
 
 @cache
 def _jax_divide() -> Any:
-    """x/y, whose derivative in JAX has the factor 1/y², which overflows earlier than 1/y."""
+    """A function x/y whose derivative has no factor 1/y², which would overflow before 1/y does."""
     import jax
 
     @jax.custom_jvp
@@ -126,7 +126,7 @@ def root_mean_square(weight: Any, values: np.ndarray, axis: int = -1) -> np.ndar
 
 
 def promote_to_float(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays in a common type, single or double precision."""
+    """Return the arrays in a common type, single or double precision."""
     xp = array_namespace(*arrays)
     dtype = xp.result_type(*arrays, xp.float32)
     if dtype not in (xp.float32, xp.float64):  # NumPy's longdouble
@@ -135,7 +135,7 @@ def promote_to_float(*arrays: Array) -> tuple[Array, ...]:
 
 
 def as_type(array: Array, dtype: Any) -> Array:
-    """The array, or None, in another type."""
+    """Return the array in another type; None stays None."""
     return None if array is None else array_namespace(array).astype(array, dtype, copy=False)
 
 
@@ -175,7 +175,7 @@ def _jax_distances(s: Array, t: Array, metric: str) -> Array:
 
 
 def stop_gradient(array: Array) -> Array:
-    """The array as a constant, through which no gradient flows."""
+    """Return the array as a constant, through which no gradient flows."""
     xp = array_namespace(array)
     if is_torch_namespace(xp):
         return array.detach()
@@ -192,27 +192,27 @@ def arange_like(array: Array, n: int) -> Array:
 
 
 def asarray_like(array: Array, values: Any) -> Array:
-    """Numbers in the type and on the device of an array."""
+    """Return the values in the type and on the device of an array."""
     return array_namespace(array).asarray(values, dtype=array.dtype, **_device_option(array))
 
 
 def empty_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Numbers to be written, on the device of an array."""
+    """Return an uninitialized array on the device of another array."""
     return array_namespace(array).empty(shape, dtype=dtype, **_device_option(array))
 
 
 def zeros_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Zeros on the device of an array."""
+    """Return zeros on the device of an array."""
     return array_namespace(array).zeros(shape, dtype=dtype, **_device_option(array))
 
 
 def _device_option(array: Array) -> dict:
-    """Where an array is, as an argument; traced arrays of JAX are nowhere yet."""
+    """The argument `device` of an array; none for JAX, whose traced arrays have no device yet."""
     return {} if is_jax_namespace(array_namespace(array)) else {"device": device(array)}
 
 
 def to_numpy(values: Any) -> Any:
-    """An array of any package and device as NumPy's, anything else unchanged."""
+    """Return an array of any package and device as one of NumPy; anything else is unchanged."""
     if hasattr(values, "detach"):  # PyTorch itself is not needed
         try:
             return values.numpy(force=True)
@@ -225,18 +225,18 @@ def to_numpy(values: Any) -> Any:
 
 
 def doubles(array: Array, copy: bool = False) -> Array:
-    """The numbers in double precision."""
+    """Return the numbers in double precision."""
     xp = array_namespace(array)
     return xp.astype(array, xp.float64, copy=copy)
 
 
 def contiguous(array: Array) -> Array:
-    """The array with its rows one after another in memory, as matters to NumPy."""
+    """Return the array in C order, if it is one of NumPy."""
     return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
 
 
 def take_rows(array: Array, rows: Array) -> Array:
-    """Some of the rows: indices (m,), or a mask (n,) of NumPy."""
+    """Return rows of an array, given by indices (m,) or by a NumPy mask (n,)."""
     if isinstance(array, np.ndarray):
         return array[rows]
     xp = array_namespace(array)
@@ -251,7 +251,7 @@ def identity_like(array: Array, n: int) -> Array:
 
 
 def apply_out(name: str, array: Array, out: Array) -> Array:
-    """A function of an array, written into the memory of another one."""
+    """Return the named function of an array, computed in the memory of `out`."""
     function = getattr(array_namespace(array), name)
     if isinstance(array, np.ndarray):
         return function(array, out=out)

@@ -23,11 +23,11 @@ _DENSITY_REACH = 40.0
 # Beyond this many standard deviations a normal distribution function is 0 or 1.
 _CDF_REACH = 9.0
 
-# Up to this many distinct outcomes, or steps of forecasts, all of them are edges of cells.
+# Up to this many distinct outcomes (or steps of forecasts), all of them are edges of cells.
 _MAX_EDGES = 2048
 
-# Probabilities that are the same differ by less than this share of themselves, and its square,
-# depending on the order of summation. Outcomes far outside of forecasts have tiny probabilities,
+# Equal probabilities differ by less than this fraction of themselves, and by less than its square,
+# as sums are rounded. Outcomes far outside of forecasts have tiny probabilities,
 # which differ by much less, and matter.
 _PROBABILITY_RTOL = 1e-6
 
@@ -220,10 +220,10 @@ def threshold_cells(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Midpoints and widths of cells between the least and the greatest outcome, (m,) each.
 
-    Parameters: sorted distinct outcomes, and the weight of each; where the forecasts have steps.
-    Half of the cells' edges follow the weight, and half are evenly spaced: no cell is wide, or
-    holds much weight. Few outcomes and steps are edges themselves, so that nothing jumps within
-    cells.
+    Parameters: sorted distinct outcomes, the weight of each, and the points at which forecasts
+    have steps. Half of the cells' edges follow the weight, and half are evenly spaced: no cell is
+    wide, or holds much weight. Few outcomes and steps are edges themselves, so that nothing jumps
+    within cells.
     """
     share = np.cumsum(mass) - mass / 2
     share = (share - share[0]) / (share[-1] - share[0])
@@ -240,9 +240,9 @@ def isotonic_brier_score(
 ) -> float:
     """The least weighted Brier score of all nondecreasing functions of the probability (n,).
 
-    The rest is 1 minus the probability, and tells those near 1 apart. Probabilities that rounding
-    may have made differ are tied. In a block of equal values v of the isotonic fit, v is the mean
-    of the events, so that the score is that of v(1 − v).
+    The complement is 1 minus the probability, and keeps the digits of those near 1. Probabilities
+    that differ by rounding only are tied. In a block of equal values v of the isotonic fit, v is
+    the mean of the events, so that the score is that of v(1 − v).
     """
     order = np.lexsort((-complement, np.minimum(proba, 0.5)))
     is_new = _is_above_previous(proba[order]) | _is_above_previous(complement[order[::-1]])[::-1]
@@ -253,7 +253,7 @@ def isotonic_brier_score(
 
 
 def _is_above_previous(ordered: np.ndarray) -> np.ndarray:
-    """Where sorted probabilities (n,) increase by more than rounding, (n − 1,)."""
+    """True where sorted probabilities (n,) increase by more than rounding, (n − 1,)."""
     return np.diff(ordered) > _PROBABILITY_RTOL * np.minimum(ordered[1:], _PROBABILITY_RTOL)
 
 

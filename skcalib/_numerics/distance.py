@@ -20,7 +20,7 @@ from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
 from .sorting import first_of_ties
 
-# The first nodes cut [0, 1] into this many intervals or, if that is coarser, follow the grid.
+# The first nodes cut [0, 1] into this many intervals, or follow the grid if that is coarser.
 # Between nodes at a distance d the constraint is violated by at most d²/2.
 _N_INTERVALS = 256
 

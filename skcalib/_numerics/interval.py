@@ -16,14 +16,14 @@ _MAX_CUTS = 100_000
 # For more, it cuts only between cells by default. This precision makes about `_MAX_CUTS` cells.
 _DEFAULT_PRECISION = 2 / _MAX_CUTS
 
-# Values that differ by less are equal up to rounding.
+# Values of partitions that differ by a smaller fraction are equal up to rounding.
 PARTITION_RTOL = 1e-12
 
 
 def optimal_partition(
     points: np.ndarray, weight: np.ndarray, precision: float | None = None
 ) -> np.ndarray:
-    """Where the intervals of least error start among sorted distinct points, (r,).
+    """Indices of the sorted distinct points at which the intervals of least error start, (r,).
 
     Points (m,) with the weight of each label (2, m); `precision` as in the metric.
     """
@@ -41,7 +41,7 @@ def optimal_partition(
 def partition_errors(
     points: np.ndarray, weight: np.ndarray, start: np.ndarray
 ) -> tuple[float, float]:
-    """The binned error and the mean width of intervals that start there."""
+    """Return the binned error and the mean width of intervals that start at the given indices."""
     extent = points[last_of_runs(start, len(points))] - points[start]
     error = np.abs(np.add.reduceat(_weighted_residuals(points, weight), start)).sum()
     return float(error), float(extent @ np.add.reduceat(weight.sum(axis=0), start))
@@ -74,7 +74,7 @@ def best_partition(
     index of the first cell of each run, (r,).
 
     Dynamic programme over the last cell b: best[b] is the least over starts a of best[a − 1] + cost
-    of the run (a, …, b). Starts are looked at in blocks. A block is skipped if a lower bound on the
+    of the run (a, …, b). Starts are searched in blocks. A block is skipped if a lower bound on the
     cost of all its starts exceeds the cost of the run (b,) alone. The bound has two terms: the
     width term of the last start in the block, which is the smallest, and the smallest best − M in
     the block, plus the M of b, where M is the mass up to a cell; or the same with −M for M. Cost

@@ -5,7 +5,7 @@ from scipy.optimize import isotonic_regression
 
 from .sorting import first_of_ties, last_of_runs, last_of_ties, pool_ties
 
-# Equal means of outcomes differ by less than this, depending on the order of summation.
+# Equal means of outcomes differ by less than this, as sums are rounded.
 _MEAN_ATOL = 1e-12
 
 # A step function: sorted knots (r,), and values (r,).
@@ -88,7 +88,7 @@ def venn_abers_bounds(query: np.ndarray, lower: StepFunction, upper: StepFunctio
 
 
 def _fit_with_extra_positive(weight: np.ndarray, extra: float) -> np.ndarray:
-    """The isotonic fit at each of m points if a further 1 of weight `extra` is there, (m,).
+    """The isotonic fit at each of m points if a further 1 of weight `extra` is added to it, (m,).
 
     In the diagram of cumulated weight and cumulated positives, P_0, …, P_m, the sample moves P_j,
     …, P_m by (extra, extra). Equivalently, it moves P_0, …, P_{j−1} by as much the other way, to

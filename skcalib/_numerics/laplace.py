@@ -1,4 +1,4 @@
-"""Sums of kernels over points of a line, such as exp(−|s − t|/h), without looking at pairs."""
+"""Sums of kernels over pairs of points on a line, such as exp(−|s − t|/h), in linear time."""
 
 import numpy as np
 
@@ -21,14 +21,14 @@ def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> 
     while len(first) > 1:
         if len(first) % 2:  # an empty group makes the number even
             first, last = np.append(first, last[-1]), np.append(last, last[-1])
-            none = np.zeros((*mass.shape[:-1], 1))
-            from_first = np.concatenate([from_first, none], axis=-1)
-            from_last = np.concatenate([from_last, none], axis=-1)
+            empty = np.zeros((*mass.shape[:-1], 1))
+            from_first = np.concatenate([from_first, empty], axis=-1)
+            from_last = np.concatenate([from_last, empty], axis=-1)
         facing = from_last[..., ::2] * _decay(last[::2] - first[1::2], bandwidth)
         total += np.einsum("...j,...j->...", facing, from_first[..., 1::2])
-        forth, back = first[::2] - first[1::2], last[::2] - last[1::2]
-        from_first = from_first[..., ::2] + from_first[..., 1::2] * _decay(forth, bandwidth)
-        from_last = from_last[..., ::2] * _decay(back, bandwidth) + from_last[..., 1::2]
+        first_gap, last_gap = first[::2] - first[1::2], last[::2] - last[1::2]
+        from_first = from_first[..., ::2] + from_first[..., 1::2] * _decay(first_gap, bandwidth)
+        from_last = from_last[..., ::2] * _decay(last_gap, bandwidth) + from_last[..., 1::2]
         first, last = first[::2], last[1::2]
     return 2 * total
 
@@ -68,7 +68,7 @@ class MemberKernelMeans:
         self.left, self.right = left, right
 
     def means(self, rows: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """(a, b) for a rows and points (b,)."""
+        """Return the means (a, b) of a rows at points (b,)."""
         points = points - self.origin
         return np.array([self._row_means(row, points) for row in rows])
 

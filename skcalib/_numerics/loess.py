@@ -18,15 +18,16 @@ _SPAN = 0.75
 # A cell that holds more than this share of the samples is cut: the span times `cell = 0.2` of R.
 _MAX_CELL_SHARE = _SPAN * 0.2
 
-# How far the outer vertices lie beyond the range, as a fraction of it, and what replaces the range
-# if that vanishes.
+# The outer vertices lie beyond the range by this fraction of it. The range counts as at least the
+# second number times the largest point, plus the third.
 _RANGE_MARGIN = 0.005
 _MIN_RELATIVE_RANGE, _MIN_RANGE = 1e-10, 1e-30
 
-# A polynomial is a combination of those of lower degree if a smaller fraction of it is left.
+# A polynomial is a combination of those of lower degree if a smaller fraction of it is left when
+# these are projected out.
 _DEGREE_RTOL = 1e-13
 
-# Distances that are held at the same time, unless there are more samples.
+# Distances in memory at the same time, unless there are more samples.
 _MAX_BLOCK_DISTANCES = 2**18
 
 
@@ -50,14 +51,14 @@ def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndar
 def _vertices(x: np.ndarray) -> np.ndarray:
     """The ends of all cells, sorted, for sorted points."""
     low, high = float(x[0]), float(x[-1])
-    least = _MIN_RELATIVE_RANGE * max(abs(low), abs(high)) + _MIN_RANGE
-    margin = _RANGE_MARGIN * max(high - low, least)
-    most = int(_MAX_CELL_SHARE * len(x))
+    min_range = _MIN_RELATIVE_RANGE * max(abs(low), abs(high)) + _MIN_RANGE
+    margin = _RANGE_MARGIN * max(high - low, min_range)
+    max_size = int(_MAX_CELL_SHARE * len(x))
     vertices = {low - margin, high + margin}
     cells = [(0, len(x), low - margin, high + margin)]
     while cells:
         first, end, left, right = cells.pop()
-        if end - first <= most:
+        if end - first <= max_size:
             continue
         last = _last_of_lower_half(x[first:end]) + first
         cut = float(x[last])

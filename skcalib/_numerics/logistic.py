@@ -15,14 +15,14 @@ import numpy as np
 
 from .newton import line_search
 
-# Newton's method ends after a step that lowers the loss by less than this fraction of it: the
-# fraction is squared from step to step, so that the next one would be lost in rounding.
+# Newton's method ends after a step that lowers the loss by less than this fraction of it: each step
+# squares the fraction, so that the gain of the next one would be rounding.
 _GAIN_RTOL = 1e-12
 
 # The last step changes the log-odds by less than this. If no step does, there is no minimum.
 _LOG_ODDS_ATOL = 1e-5
 
-# A probability that differs from 0 or 1 by less than this cannot be told from it.
+# A probability that differs from 0 or 1 by less than this counts as equal to it.
 _CERTAIN_ATOL = float(np.finfo(np.float64).eps)
 
 _MAX_LOGISTIC_STEPS = 100
@@ -38,9 +38,8 @@ _SLOPE_RTOL = 1e-15
 # diagonal is below this fraction of another: its square is this small, squared.
 _ROOT_RTOL = 1e-4
 
-# Rows per block: at most _DESIGN_BLOCK_SIZE, which fit into the cache, and about _DESIGN_BLOCK_WORK
-# / d² if there are d columns, as larger products would be spread over threads, which cost more than
-# they gain.
+# Rows per block: at most the first number, which fit into the cache, and about the second divided
+# by d² for d columns, as larger products would start threads, which cost more than they gain.
 _DESIGN_BLOCK_SIZE, _DESIGN_BLOCK_WORK = 2**13, 2**18
 
 
@@ -106,12 +105,12 @@ def newton(
     cache: dict[bytes, Moments] | None = None,
     enough: float = -np.inf,
 ) -> tuple[Moments, bool]:
-    """The moments at the minimum over z (d,), and whether it has been reached.
+    """Return the moments at the minimum over z (d,), and True if it has been reached.
 
     The basis (n, d) is orthonormal, and the penalty is |Dz|²/2 with D (m, d). The search starts
     from `position`, or from 0 if the loss is lower there. Outcomes that are fitted up to rounding
     can be separated; then there is no minimum. A step that promises no more than `enough` is not
-    taken. `known` keeps what does not depend on the penalty, for the next one.
+    taken. `cache` holds the moments without penalty by position, for fits with other penalties.
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
@@ -146,7 +145,7 @@ def newton(
 
 
 def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
-    """The step, how fast the loss falls along it, and whether rounding hides a part of it.
+    """The step, the slope of the loss along it, and True if rounding hides a component of it.
 
     The step is 0 in directions where the slope is lost in rounding. It is cut off in directions
     where fitted probabilities of almost 0 or 1 make the curvature look smaller than it is further
@@ -173,7 +172,7 @@ def _add_penalty(moments: Moments, penalty: np.ndarray) -> Moments:
 
 
 def _loss_moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Moments:
-    """Sums over blocks of rows.
+    """The loss and its derivatives at a position, summed over blocks of rows.
 
     The log-odds η_i lean to one outcome. With s_i the fitted probability of the other one, and m_i
     its mass, the loss is w_i log(1 + exp(−|η_i|)) + m_i|η_i| and its derivative ±(m_i − w_i s_i),
@@ -210,7 +209,7 @@ def _loss_moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> 
 
 
 def _triangular_root(square: np.ndarray) -> np.ndarray | None:
-    """R with RᵀR = square, None if rounding errors are no small part of it."""
+    """R with RᵀR = square; None if rounding errors would be too large."""
     try:
         root = np.linalg.cholesky(square).T
     except np.linalg.LinAlgError:

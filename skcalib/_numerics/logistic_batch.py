@@ -38,8 +38,8 @@ def likelihood_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> n
 def intercepts(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The best a (R,) for log-odds a + x, if either label occurs.
 
-    Newton's method, which gives way to bisection where it would leave the known bounds. Residuals
-    are added up, and not frequencies, so that every digit is kept where all are almost 0.
+    Newton's method, replaced by bisection where it would leave the bounds. It sums residuals, not
+    frequencies, so that every digit is kept where all are almost 0.
     """
     target = np.sum(labels * weight, axis=1)
     low, high = logit(target) - x[-1], logit(target) - x[0]
@@ -74,7 +74,7 @@ def _residuals(log_odds: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np
 def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Rao's score of the slope b at a + bx for b = 1 and the best a, in standard deviations, (R,).
 
-    0 where the slope cannot be known, as all x or all labels are equal.
+    It is 0 where all x or all labels are equal, so that the slope is not determined.
     """
     score = np.zeros(len(labels))
     share = labels @ weight
@@ -96,7 +96,7 @@ def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.nd
 
 
 def _find_separation(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whether the labels are alike, or a threshold separates them but for ties at it; and which."""
+    """True where labels are equal, or separated by a threshold but for ties; and the thresholds."""
     n = labels.shape[1]
     positive = labels == 1
     first, last = [], []
@@ -112,7 +112,7 @@ def _find_separation(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.
 def _supremum_of_separated(
     x: np.ndarray, labels: np.ndarray, weight: np.ndarray, threshold: np.ndarray
 ) -> np.ndarray:
-    """All labels become certain but those at the threshold, whose frequency is fitted."""
+    """The supremum for separated labels: all are certain but those at the threshold."""
     mass = np.where(x == threshold[:, None], weight, 0.0)
     total = mass.sum(axis=1)
     positive = np.sum(mass * labels, axis=1)
@@ -121,7 +121,7 @@ def _supremum_of_separated(
 
 
 def _newton_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """By Newton's method in (α, β), log-odds x + α + βz, where z has mean 0 and variance 1."""
+    """`likelihood_gains` by Newton's method in (α, β): log-odds x + α + βz, standardized z."""
     z = x - weight @ x
     z /= np.sqrt(weight @ z**2)
     powers = weight[:, None] * np.stack([np.ones_like(z), z, z**2], axis=1)  # (n, 3)
@@ -140,7 +140,7 @@ def _newton_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.n
 def _maximize(
     x: np.ndarray, z: np.ndarray, powers: np.ndarray, target: np.ndarray, last_gain: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The maxima (R, 2), and where they have been reached; steps that go too far are halved."""
+    """The maxima (R, 2), and True where they have been reached. Too long steps are halved."""
 
     def derivatives(rows: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         fitted = expit(x + position[:, :1] + position[:, 1:] * z)
@@ -175,7 +175,7 @@ def _maximize(
 
 
 def _newton_steps(gradient: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Steps (R, 2), and where the second derivatives (R, 3) are regular enough to be trusted."""
+    """Steps (R, 2), and True where the second derivatives (R, 3) are far enough from singular."""
     level, cross, slope = curvature.T
     determinant = level * slope - cross**2
     regular = determinant > _DETERMINANT_RTOL * level * slope
@@ -192,7 +192,7 @@ def _newton_steps(gradient: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarr
 
 
 def _single_gain(x: np.ndarray, z: np.ndarray, label: np.ndarray, weight: np.ndarray) -> float:
-    """The slow and careful way."""
+    """The gain of one vector of labels by `logistic_fit`, which is slower and more careful."""
     design = np.column_stack([np.ones_like(z), z])
     fit = logistic_fit(design, weight * np.stack([1 - label, label]), np.zeros(2))
     sign = 2 * label - 1

@@ -10,10 +10,10 @@ from .array_api import Array, apply_out, array_namespace, contiguous, doubles
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
 
-# The smallest normal number of single precision: logarithms of smaller ones are not told apart.
+# The smallest normal number of single precision: smaller probabilities have the same logarithm.
 SMALLEST = float(np.finfo(np.float32).tiny)
 
-# Numbers in a block of rows; a few such blocks fit into the cache. A GPU needs more to do at once.
+# Numbers in a block of rows: a few such blocks fit into the cache; a GPU needs larger ones.
 _CACHE_BLOCK_ENTRIES, _DEVICE_BLOCK_ENTRIES = 2**15, 2**24
 
 # Rows in the subsample that gives a first guess, or approximate second derivatives.
@@ -23,7 +23,7 @@ SAMPLE_SIZE = 4096
 def row_blocks(
     n: int, n_classes: int, every: int = 1, fewest: int = 1, on: Array = None
 ) -> Iterator[slice]:
-    """Slices that go through n rows of probabilities in blocks, one row in `every`.
+    """Yield slices that cover n rows of probabilities in blocks, one row in `every`.
 
     Products with matrices are slow if a block has fewer rows than they have columns. `on` is an
     array of the package that computes, None for NumPy.
@@ -37,7 +37,7 @@ def row_blocks(
 
 
 def softmax(scores: Array) -> Array:
-    """exp s_k / Σ_l exp s_l of each row (n, K), in place."""
+    """Overwrite each row of scores (n, K) by exp s_k / Σ_l exp s_l, and return them."""
     xp = array_namespace(scores)
     scores -= xp.max(scores, axis=1, keepdims=True)
     apply_out("exp", scores, out=scores)
@@ -46,7 +46,7 @@ def softmax(scores: Array) -> Array:
 
 
 def smallest_probability(proba: Array, least: float = _CLIP) -> float:
-    """The number that replaces probabilities of 0, among others: (n,) of two classes, or (n, K).
+    """The lower bound to which probabilities, (n,) of two classes or (n, K), are clipped.
 
     A model with few levels, such as the votes of a forest, says 0 where it means less than its
     lowest level. So if there are zeros this is half the smallest positive probability of any class,
@@ -69,7 +69,7 @@ def smallest_probability(proba: Array, least: float = _CLIP) -> float:
 
 
 def clip_proba(proba: Array, smallest: float = _CLIP, out: np.ndarray | None = None) -> Array:
-    """Probabilities moved away from 0 and 1, by at least `smallest`."""
+    """Return the probabilities clipped to between `smallest` and 1 − `smallest`."""
     if isinstance(proba, np.ndarray):
         return np.clip(proba, smallest, 1 - smallest, out=out)
     return array_namespace(proba).clip(proba, smallest, 1 - smallest)
@@ -127,6 +127,7 @@ def _log_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 def _take_labels(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """The probability of the label of each row, (n,)."""
     if proba.ndim == 1:
         return np.where(label == 1, proba, 1 - proba)
     return proba[np.arange(len(label)), label].astype(np.float64, copy=False)

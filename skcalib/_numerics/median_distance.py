@@ -12,16 +12,16 @@ from scipy.spatial.distance import pdist
 
 from .sorting import pool_ties
 
-# Up to this many points in more than one dimension, all pairs are looked at.
+# Up to this many points in more than one dimension, the median is that of all pairs.
 MOST_POINTS = 2000
 
-# The result is at least this share of the root mean square distance.
+# The median counts as at least this fraction of the root mean square distance.
 _MIN_MEDIAN_RATIO = 0.1
 
-# Sums of weights that should be half of the total miss it by less than this share.
+# Sums of weights that are half of the total differ from it by less than this fraction.
 _HALF_WEIGHT_RTOL = 1e-14
 
-# The width of a grid. Points in the same cell of it are merged before a subset is drawn.
+# The width of the cells of a grid. Points in one cell are merged before a subset is drawn.
 _CELL_WIDTH = 2.0**-24
 
 # Entries of a block (rows, K) of points that are hashed at once.
@@ -100,8 +100,8 @@ def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarr
 
     A distance t is described by what each of the sorted distinct points (m,) reaches: the index
     after the last point that is at most t to the right of it, (m,). The weight of the pairs within
-    t follows from cumulative sums. They leave out the heaviest point, next to which the others
-    could be too light to be seen.
+    t follows from cumulative sums. They leave out the heaviest point, beside which rounding could
+    hide the others.
     """
     total = pair_weight(weight) / 2
     if square is not None:  # pairs of the samples that one row stands for
@@ -124,7 +124,7 @@ def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarr
     light[heaviest] = 0
     before = np.append(0.0, np.cumsum(light))
 
-    def within(distance: float) -> tuple[np.ndarray, float]:
+    def reach(distance: float) -> tuple[np.ndarray, float]:
         """The index that each point reaches, (m,), and the weight of the pairs within reach."""
         stop = np.searchsorted(points, points + distance, side="right")
         while True:  # sums and differences are rounded differently; differences decide
@@ -140,40 +140,40 @@ def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarr
         return stop, tied + with_heaviest + light @ (before[stop] - before[1:])
 
     enough, above_half = total / 2 * (1 - _HALF_WEIGHT_RTOL), total / 2 * (1 + _HALF_WEIGHT_RTOL)
-    weight_low = within(low)[1]
+    weight_low = reach(low)[1]
     if weight_low > above_half:
         return low
     if weight_low < enough:
-        lower = _select_distance(points, mass, within, enough, low, high)
+        lower = _select_distance(points, mass, reach, enough, low, high)
     else:
-        lower = 0.0 if tied >= enough else _select_distance(points, mass, within, enough, 0.0, low)
-    stop, weight_lower = within(lower)
+        lower = 0.0 if tied >= enough else _select_distance(points, mass, reach, enough, 0.0, low)
+    stop, weight_lower = reach(lower)
     if weight_lower > above_half:
         return max(lower, low)
     is_inside = stop < len(points)
     upper = float(np.min(points[stop[is_inside]] - points[is_inside]))
-    if within(upper)[1] < above_half:  # its weight is next to none
-        upper = _select_distance(points, mass, within, above_half, upper, high)
+    if reach(upper)[1] < above_half:  # its weight is next to none
+        upper = _select_distance(points, mass, reach, above_half, upper, high)
     return max((lower + upper) / 2, low)
 
 
 def _select_distance(
-    points: np.ndarray, mass: np.ndarray, within: Callable, weight: float, low: float, high: float
+    points: np.ndarray, mass: np.ndarray, reach: Callable, weight: float, low: float, high: float
 ) -> float:
     """The least distance in (low, high] within which pairs of this total weight lie.
 
     The interval is cut where linear interpolation puts that distance. If more than half of it is
     left, the next cut is in the middle. This goes on until few pairs are left in the interval.
     """
-    from_low, weight_low = within(low)
-    from_high, weight_high = within(high)
+    from_low, weight_low = reach(low)
+    from_high, weight_high = reach(high)
     halve = False
     while np.sum(from_high - from_low) > 4 * len(points):
         share = 0.5 if halve else (weight - weight_low) / (weight_high - weight_low)
         cut = low + (high - low) * min(max(share, 0.01), 0.99)
         if not low < cut < high:
             return high  # no number lies between
-        from_cut, weight_cut = within(cut)
+        from_cut, weight_cut = reach(cut)
         width = high - low
         if weight_cut < weight:
             low, from_low, weight_low = cut, from_cut, weight_cut
@@ -194,7 +194,7 @@ def _select_distance(
 
 
 def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """At most MOST_POINTS points that stand for all, their weights, and the weight of merged pairs.
+    """A subset of at most MOST_POINTS points, their weights, and the weight of merged pairs.
 
     The last is the weight of all pairs of samples that were merged into the same point.
 
@@ -249,7 +249,7 @@ def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _splitmix64(bits: np.ndarray) -> np.ndarray:
-    """The finalizer of the generator SplitMix64: integers modulo 2⁶⁴ turned into others."""
+    """The finalizer of the generator SplitMix64, of integers modulo 2⁶⁴."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))

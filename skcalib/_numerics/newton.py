@@ -1,4 +1,4 @@
-"""Newton steps: how to find them, how far to go, and steps among numbers that are not negative."""
+"""Newton steps by conjugate gradients, their line search, and steps of non-negative numbers."""
 
 import math
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from .array_api import Array, array_namespace, dot, doubles
 
 Solve = Callable[[Array], Array]
 
-# A step must lower the loss by this fraction of what its slope promises. Losses that fall by the
-# second fraction are almost straight, so that the step may be too short.
+# A step must lower the loss by the first fraction of what its slope promises. If the loss falls by
+# the second fraction, it is almost straight, and the step may be too short.
 _SUFFICIENT_DECREASE, _STRAIGHT_DECREASE = 0.25, 0.75
 
 # A change of the loss below this fraction of it may be a rounding error.
 ROUNDING = 1e-14
 
-# The search along a step gives up below the first multiple of it, and stops above the second.
+# The line search fails below the first multiple of a step, and stops above the second.
 _MIN_STEP_LENGTH, _MAX_STEP_LENGTH = 2.0**-30, 2.0**20
 
 # Products with the Hessian in a Newton step; a step that would need more is cut short.
 _MAX_PRODUCTS = 1000
 
-# A direction is not determined if its curvature is below this fraction of what the preconditioner
+# A direction is undetermined if its curvature is below this fraction of what the preconditioner
 # expects.
 CURVATURE_RTOL = 1e-6
 
@@ -33,27 +33,33 @@ _EIGENVALUE_RTOL = 1e-13
 
 
 def line_search(
-    at: Callable[[Any], Any], start: Any, step: Any, loss: float, promise: float, *, rounding: float
+    evaluate: Callable[[Any], Any],
+    start: Any,
+    step: Any,
+    loss: float,
+    promise: float,
+    *,
+    rounding: float,
 ) -> Any:
-    """The point at the first of step, step/2, step/4, … that lowers the loss enough, or None.
+    """The point after the first of step, step/2, step/4, … that lowers the loss enough, or None.
 
     Where the loss falls almost straight on, or to less than half, steps of twice the length are
     tried, as long as they lower it further. `loss` and minus its slope, `promise`, are those at the
-    start; `at` returns a point with the attribute `loss`.
+    start; `evaluate` returns a point with the attribute `loss`.
     """
     length = 1.0
-    point = at(start + step)
+    point = evaluate(start + step)
     while not point.loss <= loss - _SUFFICIENT_DECREASE * length * promise + rounding:
         length /= 2
         if length < _MIN_STEP_LENGTH:
             return None
-        point = at(start + length * step)
+        point = evaluate(start + length * step)
     while length < _MAX_STEP_LENGTH:
         is_straight = loss - point.loss >= max(_STRAIGHT_DECREASE * length * promise, rounding)
         if not (is_straight or point.loss < loss / 2):
             break
         length *= 2
-        further = at(start + length * step)
+        further = evaluate(start + length * step)
         if not further.loss < point.loss:
             break
         point = further
@@ -61,7 +67,7 @@ def line_search(
 
 
 def nonnegative_step(shares: np.ndarray, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """To the least value of the quadratic approximation among shares of at least 0."""
+    """The step to the minimum of the quadratic approximation over shares of at least 0."""
     size, axes = np.linalg.eigh(curvature)
     root = np.sqrt(np.maximum(size, _EIGENVALUE_RTOL * size[-1]))
     goal = root * (axes.T @ shares) - (axes.T @ gradient) / root

@@ -13,19 +13,19 @@ from scipy.special import ndtri
 from .crps import normal_density
 from .sorting import pool_ties
 
-# Intervals narrower than this are steps: on [½, 1] doubles are farther apart.
+# Narrower intervals count as steps: on [½, 1] doubles are farther apart.
 _MIN_RAMP_WIDTH = 2.0**-60
 
-# Levels and PITs that are the same differ by less than this share of them through rounding.
+# Equal levels and PITs differ by less than this fraction, as they are rounded.
 _LEVEL_RTOL = 1e-9
 
-# The mean of a normal score over an interval that is narrower than this is that at its middle.
+# The mean of a normal score over a narrower interval is replaced by the score at its middle.
 _MIN_SCORE_WIDTH = 2.0**-20
 
-# Normal scores of PITs that are 0 or 1 but for rounding.
+# PITs are clipped to between this and 1 minus it, so that normal scores are finite.
 _MIN_PIT = 2.0**-53
 
-# The widths of intervals whose slopes are summed together differ by less than 2 to this power.
+# Slopes of intervals are summed together if the widths differ by less than 2 to this power.
 _OCTAVES_PER_GROUP = 5
 
 
@@ -153,9 +153,9 @@ def _sum_of_ramps(
 ) -> np.ndarray:
     """Σ_i w_i clip((p − start_i)/(stop_i − start_i), 0, 1) at points (m,) for weights (..., n).
 
-    Slopes are cumulated. What rounding leaves of a steep slope, once its ramp has ended, would be
-    much beside a gentle one. So only slopes of about the same size are cumulated together, and
-    they start anew wherever no ramp is under way.
+    Slopes are cumulated. Rounding errors of a steep slope, after its ramp has ended, could exceed a
+    gentle slope. So only slopes of about the same size are cumulated together, and the sum is reset
+    to 0 wherever no ramp is under way.
     """
     octave = np.frexp(stop - start)[1] // _OCTAVES_PER_GROUP
     total = np.zeros((*weight.shape[:-1], len(points)))
@@ -185,7 +185,7 @@ def _similar_ramps(
 
 
 def _pieces(curve: PitCurve) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Length of each piece, (m − 1,), and the gap at its beginning and its end, (..., m − 1)."""
+    """The length of each piece, (m − 1,), and the gap at its two ends, (..., m − 1) each."""
     knots, before, after = curve
     return np.diff(knots), after[..., :-1] - knots[:-1], before[..., 1:] - knots[1:]
 

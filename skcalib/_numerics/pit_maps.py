@@ -13,10 +13,10 @@ from scipy.special import expit, log_expit
 
 from .crps import gauss_legendre
 
-# Steps of Newton's method, which converges from one side as the function is convex or concave.
+# Steps of Newton's method. It converges from one side, as the function is convex or concave there.
 _MAX_INVERSE_STEPS = 100
 
-# log a and log b stay within ±_MAX_LOG_SHAPE; only separated data reach that.
+# log a and log b stay within ± this number; only separated data reach it.
 _MAX_LOG_SHAPE = 8.0
 
 # Pieces of the levels between the outermost ranks, for integrals, and those of single ranks.
@@ -85,7 +85,7 @@ class ConformalMap:
     def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Nodes z, their levels and weights, each (m,), for integrals from kink to kink of R.
 
-        Of more than _N_PIECES kinks, only the outermost are told apart: those between are small.
+        Of more than _N_PIECES kinks, only the outermost are all used: pieces between are small.
         """
         last = len(self.level) - 1
         if last <= _N_PIECES:  # pieces in equal parts
@@ -212,10 +212,10 @@ class BetaMap:
 
 
 def fit_beta(z: np.ndarray, weight: np.ndarray) -> tuple[BetaMap, bool]:
-    """Maximum likelihood of R'(u) for log-odds z (n,), and whether the solver converged."""
+    """The map of maximum likelihood R'(u) for log-odds z (n,), and True if the solver converged."""
     log_u, log_v = log_expit(z), log_expit(-z)
 
-    def negative(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+    def negative_log_likelihood(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         log_a, log_b, c = parameters
         a, b = np.exp(log_a), np.exp(log_b)
         odds = a * log_u - b * log_v + c
@@ -231,41 +231,41 @@ def fit_beta(z: np.ndarray, weight: np.ndarray) -> tuple[BetaMap, bool]:
         ]
         return -value, -np.array(gradient)
 
-    return _minimize(negative)
+    return _minimize(negative_log_likelihood)
 
 
 def fit_beta_to_intervals(
     lower: np.ndarray, upper: np.ndarray, weight: np.ndarray
 ) -> tuple[BetaMap, bool]:
-    """Maximum likelihood of R(upper) − R(lower) for intervals of positive length, each (n,)."""
+    """`fit_beta` for intervals (n,) of positive length, of likelihood R(upper) − R(lower)."""
     logs = [_logarithms(u) for u in (lower, upper)]
 
-    def negative(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+    def negative_log_likelihood(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         a, b = np.exp(parameters[:2])
         ends, slopes = [], []
         for (log_u, log_v, inner), outside in zip(logs, (0.0, 1.0), strict=True):
             odds = a * log_u - b * log_v + parameters[2]
-            at = np.where(inner, expit(odds), outside)
+            level = np.where(inner, expit(odds), outside)
             density = np.where(inner, expit(odds) * expit(-odds), 0.0)
-            ends.append(at)
+            ends.append(level)
             slopes.append(density * np.stack([a * log_u, -b * log_v, np.ones_like(log_u)]))
         mass = np.maximum(ends[1] - ends[0], np.finfo(float).tiny)
         return -(weight @ np.log(mass)), -(((slopes[1] - slopes[0]) / mass) @ weight)
 
-    return _minimize(negative)
+    return _minimize(negative_log_likelihood)
 
 
 def _logarithms(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """log u, log(1 − u), and whether 0 < u < 1 (if not, the logarithms are those of 1/2)."""
+    """log u, log(1 − u), and True where 0 < u < 1; elsewhere the logarithms are those of 1/2."""
     inner = (u > 0) & (u < 1)
     u = np.where(inner, u, 0.5)
     return np.log(u), np.log1p(-u), inner
 
 
-def _minimize(negative: Any) -> tuple[BetaMap, bool]:
+def _minimize(negative_log_likelihood: Any) -> tuple[BetaMap, bool]:
     bounds = [(-_MAX_LOG_SHAPE, _MAX_LOG_SHAPE)] * 2 + [(None, None)]
     result = minimize(
-        negative,
+        negative_log_likelihood,
         np.zeros(3),
         jac=True,
         method="L-BFGS-B",

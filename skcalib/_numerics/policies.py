@@ -5,19 +5,20 @@ from itertools import combinations
 
 import numpy as np
 
-# Of more classes than this, only the most frequent ones give starts, and no pairs are moved.
+# Starts are made from at most this many classes, the most frequent ones. With more classes, no
+# pairs are moved.
 _MAX_STARTS = 6
 
 # The largest number of sweeps over all moves.
 _MAX_SWEEPS = 10
 
-# Values that differ by less are equal: which of them is taken must not depend on rounding.
+# Values that differ by less are tied, so that the choice does not depend on rounding.
 _POLICY_VALUE_ATOL = 1e-12
 
-# A move that gains less ends the search.
+# The search ends after a sweep that gains less.
 _MIN_GAIN = 1e-9
 
-# Points that only a longer move would change count as unmoved.
+# Multiples of directions are clipped to this: points that only a larger one would move stay.
 _MAX_MULTIPLE = 1e9
 
 # Values (R,), and policies (R, A, K).
@@ -55,7 +56,7 @@ def actions_of(points: np.ndarray, policy: np.ndarray) -> np.ndarray:
 
 
 def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> ValuesAndPolicies:
-    """Of two classes, cells are intervals: a dynamic programme over where they end.
+    """`best_policies` of two classes: a dynamic programme over the ends of intervals.
 
     For two classes ‖m‖ = √2 |m_2|, and |x| = max(x, −x), so that the best place at which the last
     interval begins is a running maximum, for each of the two signs.
@@ -94,7 +95,7 @@ def _policies_from_cuts(cuts: np.ndarray, k: int, n_classes: int) -> np.ndarray:
 
 
 def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> ValuesAndPolicies:
-    """One sweep from a cut of each class, and more from the best of these, for each draw."""
+    """`best_policies` by sweeps: one from a cut of each class, more from the best result."""
     n_classes, n_draws = points.shape[1], len(mass)
     turn = np.argsort(-points.mean(axis=0), kind="stable")  # whatever the order of the classes
     points, mass = points[:, turn], mass[:, :, turn]
@@ -120,13 +121,14 @@ def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Va
 
 
 def _value(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
+    """Σ_a ‖Σ_{i: δ(p_i) = a} m_i‖ of policies (R, A, K), (R,)."""
     action = actions_of(points, policy)
     sums = ((action == a)[:, None] @ mass for a in range(policy.shape[1]))
     return sum(np.linalg.norm(action_sums, axis=(1, 2)) for action_sums in sums)
 
 
 def _iter_directions(n_classes: int) -> Iterator[np.ndarray]:
-    """Directions in which one θ_a moves: of all, of each class, of the others, of pairs."""
+    """Yield directions (K,) for one θ_a: all classes, each class, all but each, pairs."""
     each = np.eye(n_classes)
     yield np.ones(n_classes)
     yield from each

@@ -1,4 +1,4 @@
-"""How often the event happens at a predicted probability: curves, and bounds on them."""
+"""Event rates as functions of the predicted probability: curves, and bounds on them."""
 
 import numpy as np
 from scipy.special import betaincinv
@@ -6,7 +6,7 @@ from scipy.special import betaincinv
 from .smooth_expected import smoothed_mass_at
 from .sorting import LabelWeights, quantile_bins, uniform_bins
 
-# Cells that stand for the predictions where only the number of samples behind a mean is counted.
+# Cells that replace the predictions in `smoothed_counts`.
 _N_COUNT_CELLS = 1024
 
 # Windows that bound an increasing rate, in units of n^(2/3) samples, the order of what an isotonic
@@ -14,10 +14,10 @@ _N_COUNT_CELLS = 1024
 _WINDOWS = np.array([0.5, 1.0, 2.0, 4.0])
 _MIN_WINDOW_SAMPLES = 8
 
-# Number of places at which windows end. In between, bounds are those of the next place.
+# Number of points at which windows end. In between, bounds are those of the next point.
 _N_ANCHORS = 21
 
-# Sums of weights that are the same differ by less than this share of them through rounding.
+# Equal sums of weights differ by less than this fraction, as they are rounded.
 _WEIGHT_SUM_RTOL = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""Kernel ridge regression of residuals on predictions: the size of what it learns.
+"""Kernel ridge regression of residuals on predictions: the norm of the fitted operator.
 
 With weights w that sum to 1, vectors r_i and features φ with k(p, q) = ⟨φ(p), φ(q)⟩, the operator M
 minimises Σ_i w_i ‖r_i − M φ(p_i)‖² + λ‖M‖². Its squared Hilbert-Schmidt norm is a quadratic form,
@@ -14,13 +14,13 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .array_api import Array, arange_like, identity_like
 
-# Rows of features that are held at once.
+# Rows of features in one block.
 _FEATURE_BLOCK_SIZE = 4096
 
-# Entries of a block of pairs (b, n) that are held at once.
+# Entries of a block of pairs (b, n).
 _MAX_PAIR_ENTRIES = 2**21
 
-# The λ among which cross-validation chooses.
+# The values of λ that cross-validation compares.
 PENALTIES = np.logspace(-5, 2, 29)
 
 

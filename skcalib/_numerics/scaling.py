@@ -28,36 +28,36 @@ from .logits import SAMPLE_SIZE, row_blocks, softmax
 from .newton import CURVATURE_RTOL, ROUNDING, Solve, conjugate_gradients, line_search
 from .scaling_designs import Design
 
-# Convergence is quadratic: what is left after a Newton step that promises to lower the loss by no
-# more than this is below rounding.
+# A fit ends after a Newton step that promises to lower the loss by no more than this: convergence
+# is quadratic, so that the error left is below rounding.
 _DECREASE_ATOL = 1e-16
 
 # A fit ends one step earlier if the next one would promise less than this, as far as can be told
 # from how fast promises fall and how exact the last step was. The gradient then is rounding, too.
 _SURE_DECREASE_ATOL = 1e-24
 
-# With more numbers than the first, a step that promises less than the second times K/n is not worth
-# taking: fitting K numbers to n labels costs K/2n by chance. The promise holds if conjugate
-# gradients went down to the third residual.
+# With more numbers than the first, a step is not taken if it promises less than the second times
+# K/n: fitting K numbers to n labels costs K/2n by chance. The promise is reliable if the residual
+# of conjugate gradients is at most the third.
 _MAX_EXACT_ENTRIES, _DECREASE_PER_ENTRY, _SURE_RESIDUAL_RTOL = 10**7, 1e-4, 1e-2
 
-# With more inputs than that, or this fraction of it if each one is multiplied with all parameters
-# of a class, products with the Hessian are in single precision. Only steps depend on it.
+# With more inputs than the first number above, products with the Hessian are in single precision;
+# with more than this fraction of it, if each input is multiplied with all parameters of a class.
+# Only steps depend on it.
 _MIXING_SHARE = 0.005
 
 # A product with inputs of a wider range needs double precision.
 _MAX_SINGLE_RANGE = 1e3
 
-# As _DECREASE_ATOL, where the step does not halve the gradient, as rounding keeps it from falling.
+# Replaces `_DECREASE_ATOL` where rounding keeps the step from halving the gradient.
 _STALLED_DECREASE_ATOL = 1e-12
 
-# Where predictions are certain and wrong, the curvature does not tell how far to go. So a step is
-# shortened until it changes no parameter by more than the first number, or moves scores of a row
-# against each other by no more than the second.
+# Where predictions are certain and wrong, the curvature is too small. So a step is shortened until
+# it changes no parameter by more than the first number, or no difference of two scores of a row by
+# more than the second.
 _MAX_PARAMETER_STEP, _MAX_SCORE_STEP = 30.0, 30.0
 
-# Where a step moves scores of a row against each other by no more than this, the preconditioner is
-# as good as a new one.
+# The preconditioner is kept after steps that change differences of scores by no more than this.
 _SMALL_SCORE_STEP = 0.5
 
 # Probabilities below this have no effect on curvatures. In single precision, numbers below 1e-38
@@ -144,7 +144,7 @@ class Problem:
         return Point(self, parameters, float(value), gradient)
 
     def max_score_change(self, step: Array) -> float:
-        """How much the step moves scores of one row against each other, at most."""
+        """The largest change, by the step, of the difference of two scores of one row."""
         xp, inputs = array_namespace(step), self.product_inputs
         size, unit = _factor_out_scale(step, inputs.dtype)
         largest = 0.0
@@ -187,7 +187,7 @@ class Point:
         return product
 
     def preconditioner(self) -> Solve:
-        """An approximate inverse of that matrix."""
+        """An approximate inverse of the matrix of second derivatives."""
         weight, n = self.problem.weight, self.problem.target.shape[0]
         xp = array_namespace(weight)
         # a sample would miss where the weight is, if it is not everywhere
@@ -201,7 +201,7 @@ class Point:
     def newton_step(self, precondition: Solve, tolerance: float) -> tuple[Array, float]:
         """The step to the least loss, to second order, up to a relative residual.
 
-        Also how much this moves scores of one row against each other, at most.
+        Also return the `max_score_change` of the step.
         """
         step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
         if dot(self.gradient, step) >= 0:  # certain predictions hide the curvature
@@ -219,7 +219,7 @@ class Point:
         return dot(self.gradient, precondition(self.gradient))
 
     def line_search(self, step: Array, promise: float) -> "Point | None":
-        """A multiple of the step that lowers the loss enough; None if none does."""
+        """The point after a multiple of the step that lowers the loss enough; None if none does."""
         return line_search(
             self.problem.at,
             self.parameters,
@@ -238,7 +238,7 @@ def separate_preconditioner(point: Point) -> Solve:
     each other, which that of single classes does not. One penalty holds for all factors.
     """
     problem = point.problem
-    rows, share = _draw_rows(point)
+    rows, share = _sample_rows(point)
     spread, variance, directions = _covariance_of_classes(share)
     square = spread @ problem.inputs[rows] ** 2
     curvature = np.outer(square, variance) + problem.penalty[0, 0]
@@ -254,14 +254,14 @@ def separate_preconditioner(point: Point) -> Solve:
 def matrix_preconditioner(point: Point) -> Solve:
     """An approximate inverse for `AffineAndCommon`, where inputs depend on each other.
 
-    As `separate_preconditioner`, of principal components of the inputs, and bordered by β. The
+    It is `separate_preconditioner` for principal components of the inputs, bordered by β. The
     penalties are all taken for that of the influences. That of the design is better where they are
     strong, as they keep dependence from having an effect.
     """
     problem, n_classes = point.problem, point.proba.shape[1]
     if not isinstance(point.proba, np.ndarray) or problem.is_fixed.any():
         return point.preconditioner()
-    rows, share = _draw_rows(point)
+    rows, share = _sample_rows(point)
     inputs, penalty = problem.inputs[rows], float(problem.penalty[0, -1])
     uncertain = 1 - np.einsum("nk,nk->n", share, share)
     if penalty * len(rows) > uncertain @ np.mean(inputs**2, axis=1) / n_classes:
@@ -276,22 +276,22 @@ def matrix_preconditioner(point: Point) -> Solve:
         return axes @ (axes.T @ residual @ directions / curvature) @ directions.T
 
     image = second[:, :-1] @ (directions * variance @ directions.T)
-    follow, trace = solve_others(image), float(np.trace(image))
-    common_curvature = trace - float(np.vdot(image, follow))
+    response, trace = solve_others(image), float(np.trace(image))
+    common_curvature = trace - float(np.vdot(image, response))
     if common_curvature <= CURVATURE_RTOL * trace:
         return point.preconditioner()
 
     def solve(residual: np.ndarray) -> np.ndarray:
-        pull = residual[-1].sum() - float(np.vdot(residual[:-1], follow))
+        pull = residual[-1].sum() - float(np.vdot(residual[:-1], response))
         common = pull / common_curvature
-        step = solve_others(residual[:-1]) - common * follow
+        step = solve_others(residual[:-1]) - common * response
         return np.vstack([step, np.full((1, n_classes), common)])
 
     return solve
 
 
-def _draw_rows(point: Point) -> tuple[np.ndarray, np.ndarray]:
-    """Rows drawn in proportion to their weights, and their probabilities."""
+def _sample_rows(point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of rows in proportion to their weights, without chance, and their probabilities."""
     n = point.proba.shape[0]
     size = min(SAMPLE_SIZE, n)
     quantiles = (np.arange(size) + 0.5) / size
@@ -300,7 +300,7 @@ def _draw_rows(point: Point) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _covariance_of_classes(share: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How uncertain rows are (n,), relative to their sum; variances of classes, and directions."""
+    """Uncertainties of rows (n,), which sum to 1; principal variances and directions of classes."""
     spread = 1 - np.einsum("nk,nk->n", share, share)
     covariance = np.diag(share.mean(axis=0)) - share.T @ share / len(share)
     variance, directions = np.linalg.eigh(covariance)
@@ -308,7 +308,7 @@ def _covariance_of_classes(share: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 
 def is_large(values: Array) -> bool:
-    """Whether there are more than `_MAX_EXACT_ENTRIES` numbers, so that a fit may stop a little earlier."""
+    """True for more than `_MAX_EXACT_ENTRIES` numbers: a fit may stop a little earlier."""
     return math.prod(values.shape) > _MAX_EXACT_ENTRIES
 
 
@@ -318,7 +318,7 @@ def _max_abs(values: Array) -> float:
 
 
 def _factor_out_scale(parameters: Array, dtype: Any) -> tuple[float, Array]:
-    """A size and parameters of at most 1 in the given precision, whose product they are."""
+    """A size, and parameters divided by it, of at most 1 and in the given precision."""
     size = _max_abs(parameters) + MIN_DENOMINATOR
     return size, as_type(parameters / size, dtype)
 
@@ -333,11 +333,11 @@ def softmax_regression(
     preconditioner: "Callable[[Point], Solve]" = Point.preconditioner,
     offset: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
-    """Parameters (d, K) of least loss plus ½ Σ penalty·δ², and how much scores moved at the end.
+    """Parameters (d, K) of least loss plus ½ Σ penalty·δ², and the score change of the last step.
 
-    That is little where the minimum exists, unless some probability is 0 there, and infinite if it
-    has not been reached. Inputs and targets are (n, K), and so is an offset of the scores; δ is the
-    deviation from the start, which is 0 where the penalty is infinite.
+    The change is small where the minimum exists, unless some probability is 0 there, and infinite
+    if the minimum has not been reached. Inputs and targets are (n, K), and so is an offset of the
+    scores; δ is the deviation from the start, which is 0 where the penalty is infinite.
 
     Newton's method, each step by conjugate gradients, preconditioned by an approximation of the
     Hessian: by default in the parameters of each class, from a sample of the rows. Directions that

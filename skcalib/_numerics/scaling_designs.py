@@ -178,7 +178,7 @@ class AffineAndCommon:
         xp = array_namespace(inputs)
         blocks = ClassBlocks.make(spread, inputs, penalty[:-1, :])
         image = blocks.image_of_diagonal()
-        follow = blocks.solve(image)
+        response = blocks.solve(image)
         diagonal_curvature = blocks.curvature_of_diagonal()
         with np.errstate(divide="ignore", over="ignore"):
             curvature = float(
@@ -190,9 +190,9 @@ class AffineAndCommon:
             curvature = np.inf  # β and the mean of the diagonal are the same: only that moves
 
         def solve(residual: Array) -> Array:
-            pull = float(xp.sum(residual[-1, :])) - dot(residual[:-1, :], follow)
+            pull = float(xp.sum(residual[-1, :])) - dot(residual[:-1, :], response)
             common = pull / curvature
-            step = blocks.solve(residual[:-1, :]) - common * follow
+            step = blocks.solve(residual[:-1, :]) - common * response
             return xp.concat([step, xp.full_like(step[:1, :], common)])
 
         return solve
@@ -253,14 +253,14 @@ class ClassBlocks:
     def solve(self, residual: Array) -> Array:
         """The inverse, by the formula of Sherman and Morrison."""
         factor, shift = residual[:-1, :], residual[-1, :]
-        held = self.total + self.penalty[-1, :]
-        factor = factor - self.centre * (self.total / held * shift)
+        intercept_curvature = self.total + self.penalty[-1, :]
+        factor = factor - self.centre * (self.total / intercept_curvature * shift)
         leverage = self.centre / self.own
         strength = self.joint / (1 + self.joint * column_dots(leverage, self.centre))
         solution = factor / self.own
         solution -= leverage * (strength * column_dots(leverage, factor))
         shift = shift - self.total * column_dots(self.centre, solution)
-        return array_namespace(shift).concat([solution, (shift / held)[None, :]])
+        return array_namespace(shift).concat([solution, (shift / intercept_curvature)[None, :]])
 
     def image_of_diagonal(self) -> Array:
         """The product of the matrix, but for the penalty, with a 1 for each W_kk, (K + 1, K)."""

@@ -23,7 +23,7 @@ from .sorting import pool_ties
 # The least bandwidth: for a smaller one the integral would take more than `_MAX_GRID_STEPS` steps.
 SMALLEST_BANDWIDTH = 1e-5
 
-# For larger ones the smoothed mass is constant, and their squares would overflow.
+# Larger bandwidths are replaced by this: the smoothed mass is constant, and squares would overflow.
 _MAX_BANDWIDTH = 1e10
 
 # Numbers of cells that are tried until one resolves the bandwidth sought. They do not depend on the
@@ -47,7 +47,7 @@ _GRID_STEPS_PER_BANDWIDTH = 64
 
 _MIN_GRID_STEPS, _MAX_GRID_STEPS = 2**12, 2**23
 
-# With so few steps per bandwidth, σ is mostly found to within this share of it.
+# With the first number of steps per bandwidth, σ is mostly found up to this relative error.
 _ROUGH_STEPS, _ROUGH_RTOL = 4, 1e-4
 
 # If smoothing lowers the absolute mass by less than this, the points are too far apart for the
@@ -87,7 +87,7 @@ def smoothed_absolute_mass_fixed_point(points: np.ndarray, mass: np.ndarray) -> 
 def _fixed_point_above(finest: float, coefficients: np.ndarray) -> float | None:
     """The σ ≥ finest with ∫|r_σ| = σ; None if it is smaller.
 
-    Few steps tell where it is, as they take a sixteenth of the time of many.
+    It is bracketed with few steps, which take a sixteenth of the time.
     """
 
     @cache

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Equal numbers differ by less than this through rounding: cumulated weights in units of a bin's
-# share, distances of shares from one half, and variances relative to the largest.
+# Equal shares of the weight differ by less than this, as they are rounded; so do variances,
+# relative to the largest.
 _SHARE_RTOL = 1e-9
 
 # Products of intervals are renumbered before their numbers exceed this, so that they fit into 64
@@ -22,14 +22,14 @@ def codes_by_appearance(values: np.ndarray) -> np.ndarray:
 
 
 def first_of_ties(ordered: np.ndarray) -> np.ndarray:
-    """Whether each of the sorted values (n,) differs from the one before it."""
+    """True for sorted values (n,) that differ from the one before them, (n,)."""
     is_first = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     return is_first
 
 
 def last_of_ties(ordered: np.ndarray) -> np.ndarray:
-    """Whether each of the sorted values (n,) differs from the one behind it."""
+    """True for sorted values (n,) that differ from the one behind them, (n,)."""
     return np.append(first_of_ties(ordered)[1:], True)
 
 
@@ -132,7 +132,7 @@ def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.nd
 
 
 def cuts_before(points: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Where the second and each further bin begins: halfway between sorted distinct points.
+    """The lower edges of all bins but the first, halfway between sorted distinct points.
 
     `start` holds the index of the first point of each bin.
     """
@@ -168,12 +168,14 @@ def mean_variances(
     without_event = np.bincount(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
     relative_squares = relative**2 if squares is None else squares / total**2
     square = np.bincount(bins, relative_squares, n_bins)
-    most = 1 if squares is None else 1 - _SHARE_RTOL  # that of one point, which sums have rounded
+    max_square = (
+        1 if squares is None else 1 - _SHARE_RTOL
+    )  # that of one point, which sums have rounded
     return np.divide(
         mean * without_event * square,
         1 - square,
         out=np.full(n_bins, np.nan),
-        where=(square > 0) & (square < most),
+        where=(square > 0) & (square < max_square),
     )
 
 

@@ -22,29 +22,29 @@ from .newton import nonnegative_step
 # below rounding.
 _STEP_RTOL = 3e-6
 
-# The next order may shorten or stretch a step of Newton by this factor.
+# Halley's correction may shorten or stretch a Newton step by at most this factor.
 _MAX_CORRECTION = 2.0
 
 # Temperatures are searched up to this power of 2 away from the start, on either side.
 _MAX_OCTAVES = 5
 
-# A share from which every share can grow.
+# The smallest share at the start, from which each can grow.
 _MIN_START_SHARE = 1e-6
 
-# Shares are found if a step promises to lower the loss by no more than this: convergence is
-# quadratic.
+# The search for shares ends at a step that promises to lower the loss by no more than this:
+# convergence is quadratic.
 _SHARES_DECREASE_ATOL = 1e-11
 
-# Temperatures far from the start are tried on about these many to twice as many rows.
+# Temperatures far from the start are tried on this many to twice as many rows.
 _COARSE_SAMPLE_SIZE = 1024
 
-# At most these many probabilities are kept from one temperature to the next, with their logarithms.
+# Up to this many probabilities stay in memory from one temperature to the next, with logarithms.
 _MAX_CACHED_ENTRIES = 10**6
 
-# Steps and halvings of one; a few are enough.
+# Newton steps for the shares; a few suffice.
 _MAX_SHARE_STEPS = 50
 
-# Losses that differ in later digits are equal.
+# Losses are compared after rounding to this many decimals.
 _LOSS_DIGITS = 12
 
 # A derivative of the loss below the first number is a rounding error. The second one is the
@@ -168,7 +168,7 @@ class _Fit(NamedTuple):
     curvature: np.ndarray  # (3, 3), of the loss in the shares
 
     def shares_at(self, inverse: float) -> np.ndarray:
-        """About the best shares at another 1/T, all of them positive."""
+        """Approximately best shares at another 1/T, all of them positive."""
         gradient = self.bend * np.log(inverse / self.inverse)
         shares = self.shares + nonnegative_step(self.shares, gradient, self.curvature)
         return (1 - _MIN_START_SHARE) * shares / shares.sum() + _MIN_START_SHARE / 3
@@ -196,8 +196,8 @@ def best_mixture(
     the share 1 − prior, and the predictions p with the share prior.
 
     For given T the loss is convex in the shares, and their optimum exact. In T it need not be
-    convex. So a sample of rows is tried at T = start / 2^x first, for whole numbers x. Downhill
-    from the best one the root of the derivative is found, that of all rows.
+    convex. So a sample of rows is tried at T = start / 2^x first, for whole numbers x. From the
+    best one the search goes downhill to the root of the derivative for all rows.
     """
     n = len(label)
     coarse = _Profile(log_proba, label, weight, prior, max(n // _COARSE_SAMPLE_SIZE, 1))

@@ -20,7 +20,7 @@ from .sorting import last_of_runs
 # Up to this number of levels all partitions are compared, in some 20 ms.
 _MAX_COMPARED_LEVELS = 12
 
-# Up to these numbers single levels are moved between cells, and the relaxation is solved.
+# Up to these numbers of levels, single ones are moved between cells, and the relaxation is solved.
 _MAX_MOVED_LEVELS = 256
 _MAX_RELAXED_LEVELS = 128
 
@@ -55,7 +55,7 @@ class Levels(NamedTuple):
 
 
 def is_exact(levels: Levels) -> bool:
-    """Whether `exhaustive_partition` can compare all partitions in a short time."""
+    """True if `exhaustive_partition` can compare all partitions in a short time."""
     return len(levels.points) <= _MAX_COMPARED_LEVELS
 
 
@@ -159,7 +159,7 @@ def _partition_into_runs(levels: Levels, along: np.ndarray) -> np.ndarray:
 
 
 def _best_halves(levels: Levels) -> np.ndarray:
-    """Where the best runs start if runs are halves of halves of … all levels."""
+    """Starts of the best runs among halves of halves of … all levels."""
     number = np.arange(len(levels.points))
     least = levels.total * np.abs(levels.points - levels.positive / levels.total)
     depth = np.zeros(len(number), dtype=np.intp)
@@ -174,7 +174,7 @@ def _best_halves(levels: Levels) -> np.ndarray:
 
 
 def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
-    """Where the best unions of neighbouring blocks begin, of blocks that begin at `start` (k,).
+    """Starts of the best unions of neighbouring blocks, which begin at `start` (k,).
 
     The predictions of a block count as two: the mean of those below its mean outcome, and of those
     above it. The change of unions is exact unless their outcome is on the other side.
@@ -210,7 +210,7 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
 
 
 def _improve_by_moves(levels: Levels, cells: np.ndarray, order: float) -> np.ndarray:
-    """The cells (m,) after moving one level after the other where it costs least; O(m²) a sweep."""
+    """The cells (m,) after levels have moved, one by one, to where they cost least; O(m²) a sweep."""
     scale = levels.change(cells, order)
     for _ in range(_MAX_MOVE_SWEEPS if scale > 0 else 0):
         before = np.unique(cells, return_inverse=True)[1]
@@ -225,7 +225,7 @@ def _improve_by_moves(levels: Levels, cells: np.ndarray, order: float) -> np.nda
 
 
 def _cost_of_joining(levels: Levels, cells: np.ndarray, row: int, order: float) -> np.ndarray:
-    """How much the change grows if a level joins each cell, or an empty one, from outside."""
+    """The increase of the change if a level joins each cell or an empty one, (cells + 1,)."""
     point, mass_of_levels, event = (values[row] for values in levels)
     n = int(cells.max()) + 2
     weight = levels.total.copy()
