@@ -12,30 +12,30 @@ import numpy as np
 from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
 from ._base import is_order_preserving
-from ._registry import RECALIBRATORS
+from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
 Function = TypeVar("Function", bound=Callable)
 
-_OF_CLASSES = [
-    "IsotonicRecalibrator",
-    *[type(entry.recalibrator).__name__ for entry in RECALIBRATORS.values()],
-    "AutoRecalibrator",
-]
-_OF_FORECASTS = [
-    "PITRecalibrator",
-    "QuantileRecalibrator",
-    "LocationScaleRecalibrator",
-    "AutoRecalibrator",
-    "IdentityRecalibrator",
-]
+# Class names that messages suggest, by the method that is needed; the first one by default.
+_SUGGESTED_NAMES = {
+    "predict_proba": [
+        "IsotonicRecalibrator",
+        *[type(entry.recalibrator).__name__ for entry in RECALIBRATORS.values()],
+        "AutoRecalibrator",
+    ],
+    "transform": [
+        *[type(recalibrator).__name__ for recalibrator in FORECAST_RECALIBRATORS.values()],
+        "AutoRecalibrator",
+    ],
+}
 
 
 def suggest_recalibrator(name: Any, method: str = "predict_proba") -> str:
-    """How to write the recalibrator whose name is close to this one, or else the usual one.
+    """Return code for the recalibrator whose name is closest to this one, or for the usual one.
 
-    Recalibrators of forecasts have the method "transform", those of classes "predict_proba".
+    The method is "transform" for recalibrators of forecasts, "predict_proba" for those of classes.
     """
-    names = _OF_FORECASTS if method == "transform" else _OF_CLASSES
+    names = _SUGGESTED_NAMES[method]
     stems = [class_name.removesuffix("Recalibrator").lower() for class_name in names]
     close = get_close_matches(str(name).lower().removesuffix("recalibrator"), stems, n=1)
     return names[stems.index(close[0]) if close else 0] + "()"
@@ -100,9 +100,9 @@ def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
     return checked
 
 
-def check_can_keep_order(candidates: Any, kind: str) -> None:
+def check_can_keep_order(candidates: Any, is_forecast: bool) -> None:
     """Refuse forecasts, which have no classes, and candidates that change the order of classes."""
-    if kind == "forecasts":
+    if is_forecast:
         raise ValueError(
             "keep_order must be False for forecasts of a number, which have no classes; found True."
             " Leave it out."

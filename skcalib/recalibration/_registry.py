@@ -1,4 +1,4 @@
-"""The list of all recalibrators. A new one adds a line."""
+"""The lists of all recalibrators, of classes and of forecasts. A new one adds a line."""
 
 from typing import Any, NamedTuple
 
@@ -73,6 +73,14 @@ RECALIBRATORS = {
     "identity": Entry(IdentityRecalibrator()),
 }
 
+# All recalibrators of forecasts but AutoRecalibrator, the one that messages suggest first.
+FORECAST_RECALIBRATORS: dict[str, Any] = {
+    "levels": PITRecalibrator(),
+    "quantiles": QuantileRecalibrator(),
+    "location and scale": LocationScaleRecalibrator(),
+    "identity": IdentityRecalibrator(),
+}
+
 
 class RecalibratorChain(ClassOrForecastRecalibrator):
     """Recalibrators one after another, each fitted on what the one before it returns.
@@ -117,7 +125,7 @@ def default_candidates(is_binary: bool) -> dict[str, Entry]:
 
 def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any], list[str]]:
     """The default candidates of an `AutoRecalibrator` by name, and the names it leaves out."""
-    if data.kind == "forecasts":
+    if data.is_forecast:
         return forecast_candidates(data.forecast, n_train, scoring), []
     n, n_classes = len(data.label), len(data.classes)
     enough = {

@@ -5,8 +5,11 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 
+from skcalib import recalibration
+from skcalib.forecasts import GaussianForecast, QuantileForecast
 from skcalib.recalibration import (
     AutoRecalibrator,
+    IdentityRecalibrator,
     IsotonicRecalibrator,
     PITRecalibrator,
     PredictProba,
@@ -14,7 +17,9 @@ from skcalib.recalibration import (
     RecalibratedRegressor,
     SigmoidRecalibrator,
 )
+from skcalib.recalibration._base import ForecastRecalibrator
 from skcalib.recalibration._checks import suggest_recalibrator
+from skcalib.recalibration._registry import FORECAST_RECALIBRATORS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -56,6 +61,31 @@ def test_names_of_recalibrators(name, expected):
 )
 def test_names_of_recalibrators_of_forecasts(name, expected):
     assert suggest_recalibrator(name, "transform") == expected
+
+
+def test_every_recalibrator_of_forecasts_is_in_the_registry():
+    public = (getattr(recalibration, name) for name in recalibration.__all__)
+    expected = {
+        cls for cls in public if isinstance(cls, type) and issubclass(cls, ForecastRecalibrator)
+    }
+    registered = {type(recalibrator) for recalibrator in FORECAST_RECALIBRATORS.values()}
+    assert registered - {IdentityRecalibrator} == expected
+
+
+@pytest.mark.parametrize("name", FORECAST_RECALIBRATORS)
+def test_the_order_of_forecasts_does_not_matter(name):
+    rng, level = np.random.default_rng(1), [0.05, 0.3, 0.8]
+    (location, y), weight, order = rng.normal(size=(2, 60)), rng.random(60), rng.permutation(60)
+
+    def quantiles(rows):
+        forecast = GaussianForecast(location[rows], 1.5)
+        recalibrator = clone(FORECAST_RECALIBRATORS[name])
+        if name == "quantiles":
+            forecast = QuantileForecast(forecast.quantiles(level), level)
+        fitted = recalibrator.fit(forecast, y[rows], sample_weight=weight[rows])
+        return fitted.transform(forecast).quantiles(level)
+
+    np.testing.assert_allclose(quantiles(order), quantiles(np.arange(60))[order], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
