@@ -210,7 +210,7 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
 
 
 def _improve_by_moves(levels: Levels, cells: np.ndarray, order: float) -> np.ndarray:
-    """The cells (m,) after levels have moved, one by one, to where they cost least; O(m²) a sweep."""
+    """The cells (m,) after levels have moved, one by one, to the best cell; O(m²) a sweep."""
     scale = levels.change(cells, order)
     for _ in range(_MAX_MOVE_SWEEPS if scale > 0 else 0):
         before = np.unique(cells, return_inverse=True)[1]

@@ -53,20 +53,18 @@ def from_table(cls: type, table: Any) -> Any:
             cell = np.searchsorted(tally.points[:-1], proba)
             key = 2 * (len(tally.points) * problem + cell) + event
             tally.sums = Sums(key, count, np.stack(weight) if tally_entry["is_weighted"] else None)
-            tally.moves, tally.largest_moves, tally.is_off_grid = map(
-                np.array, tally_entry["moves"]
-            )
+            tally.moves, tally.max_moves, tally.is_off_grid = map(np.array, tally_entry["moves"])
         if entry["sums"]:
             state._sums.gap, state._sums.total = map(np.array, entry["sums"]["arrays"])
             state._sums.is_rounded = entry["sums"]["moved"]
-    whole = states.pop(None)
-    whole._columns = _to_label(names)
-    whole.subgroups = {_to_label(json.loads(text)): state for text, state in states.items()}
-    return whole
+    full_state = states.pop(None)
+    full_state._columns = _to_label(names)
+    full_state.subgroups = {_to_label(json.loads(text)): state for text, state in states.items()}
+    return full_state
 
 
 def _tally_table(subgroup: str | None, name: str, tally: Tally) -> Any:
-    """The rows of one tally, as a table."""
+    """The table of one tally, with a row for each key."""
     import pyarrow
 
     cell, event = np.divmod(tally.sums.key, 2)
@@ -78,7 +76,7 @@ def _tally_table(subgroup: str | None, name: str, tally: Tally) -> Any:
 
 
 def _make_metadata(state: Any) -> dict[str, Any]:
-    """All that a state holds besides the rows of its table, for the metadata."""
+    """Everything that a state holds besides the rows of its table, as a dictionary for JSON."""
     sums = state._sums
     return {
         "labels": None if state._labels is None else np.asarray(state._labels),
@@ -90,7 +88,7 @@ def _make_metadata(state: Any) -> dict[str, Any]:
             name: {
                 "n_rows": len(tally.sums.key),
                 "is_weighted": tally.sums.weight is not None,
-                "moves": [tally.moves, tally.largest_moves, tally.is_off_grid],
+                "moves": [tally.moves, tally.max_moves, tally.is_off_grid],
             }
             for name, tally in state._tallies.items()
         },
@@ -108,7 +106,7 @@ def _digest(table: Any, text: bytes) -> bytes:
 
 
 def _read_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Columns of subgroups and metadata of all states, if the table is as it was written."""
+    """Columns of subgroups and metadata of all states; refuse a table that was changed."""
     metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
     text = metadata.get(_METADATA_KEY, b"")
     if not text:
@@ -124,9 +122,8 @@ def _read_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
         description = f"version {saved['version']} of it, which another version of skcalib reads"
     raise ValueError(
         f"table must be what CalibrationState.to_arrow made, unchanged; found {description}. Read "
-        "the "
-        "whole file, and of one state: merge states that were read, not their tables. Counts of "
-        "your own enter by from_counts."
+        "the whole file, and of one state: merge states that were read, not their tables. Counts "
+        "of your own enter by from_counts."
     )
 
 
@@ -135,7 +132,7 @@ def _to_json(value: Any) -> str:
 
 
 def _to_plain(value: Any) -> Any:
-    """Numbers and arrays of NumPy as numbers and lists of Python."""
+    """Return a number or an array of NumPy as one or a list of Python; refuse other objects."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise ValueError(
@@ -146,4 +143,5 @@ def _to_plain(value: Any) -> Any:
 
 
 def _to_label(value: Any) -> Any:
+    """Return a label read from JSON, in which tuples are lists."""
     return tuple(map(_to_label, value)) if isinstance(value, list) else value

@@ -17,17 +17,17 @@ _MAX_WEIGHT, _MIN_WEIGHT = 1e130, 1e-130
 
 
 def are_empty(*values: Any) -> bool:
-    """Whether a batch holds nothing."""
+    """True if no argument of a batch holds a row."""
     return all(
-        values_of_argument.shape[:1] == (0,)
-        if hasattr(values_of_argument, "shape")
-        else hasattr(values_of_argument, "__len__") and not len(values_of_argument)
-        for values_of_argument in values
+        column.shape[:1] == (0,)
+        if hasattr(column, "shape")
+        else hasattr(column, "__len__") and not len(column)
+        for column in values
     )
 
 
 def check_sample_counts(count: Any, n: int) -> np.ndarray:
-    """Numbers of samples of n rows, none negative and not all 0."""
+    """Return the numbers of samples of n rows; refuse negative ones, fractions, and zeros only."""
     counts = check_numbers(count, "count", ndim=1, length=n, rows="one number for each row")
     if (counts % 1 != 0).any() or (counts < 0).any() or not counts.any():
         raise ValueError(
@@ -56,7 +56,7 @@ def check_weights_can_be_squared(weight: np.ndarray, name: str) -> None:
 
 
 def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarray | None:
-    """Sums of weights and of squared weights, (2, n), or None."""
+    """Return the sums of weights and of squared weights, (2, n), or None if neither is passed."""
     if weight is None and squared_weight is None:
         return None
     if weight is None or squared_weight is None:
@@ -82,6 +82,7 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
 
 
 def check_not_empty(state: Any) -> None:
+    """Refuse a state without samples."""
     if state.n_samples == 0:
         raise ValueError("The state must hold samples; found none. Call update first.")
 
@@ -114,8 +115,7 @@ def _check_subgroups(state: Any, columns: tuple, labels: Iterable[Any]) -> None:
         raise ValueError(
             "by must have the same columns, in the same order, in all updates and in states that "
             f"are merged; found {format_values(state._columns)} and {format_values(columns)}. Pass "
-            "a dictionary "
-            "of columns by name, or keep a state for each."
+            "a dictionary of columns by name, or keep a state for each."
         )
     check_distinct_keys([*state.subgroups, *labels])
 
@@ -133,7 +133,7 @@ def check_mergeable(state: Any, other: Any) -> None:
                 f"{other._options[name]!r}. Make both with the same arguments."
             )
     first, second = (
-        state_._labels if state_.classes is None else state_.classes for state_ in (state, other)
+        merged._labels if merged.classes is None else merged.classes for merged in (state, other)
     )
     if first is not None and second is not None and not np.array_equal(first, second):
         raise ValueError(
@@ -162,9 +162,8 @@ def check_single_weights(state: Any, measure: str) -> None:
     if largest > least * (1 + WEIGHT_RTOL):
         raise ValueError(
             f"{measure} need equal weights in all updates, as single weights are not kept; found "
-            "some "
-            f"of {least:.10g} or less and some of {largest:.10g} or more. Update a state without "
-            "weights, or keep a part of the samples themselves."
+            f"some of {least:.10g} or less and some of {largest:.10g} or more. Update a state "
+            "without weights, or keep a part of the samples themselves."
         )
 
 

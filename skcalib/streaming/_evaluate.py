@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import brier_score_loss
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, find_entry
 
-_KERNEL_ERRORS = (
+_KERNEL_ERROR_NAMES = (
     "kernel_calibration_error",
     "squared_kernel_calibration_error",
     "laplace_kernel_calibration_error",
@@ -52,8 +52,8 @@ class BoundedValue(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Reduced(ClassData):
-    """More than two classes, of which a state knows the problems of two classes alone."""
+class _BinaryProblems(ClassData):
+    """Data of more than two classes, of which a state has only the problems of two classes."""
 
     state: Any = None
 
@@ -72,12 +72,12 @@ class _Reduced(ClassData):
 
 
 def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -> BoundedValue:
-    """The value of a metric, and what the grid can have changed."""
-    entry = _entry_of(metric)
+    """The value of a metric of a state, and the bound on its change by the grid."""
+    entry = _find_entry(metric)
     if entry is None:
         y_true, y_proba, weight = state.to_arrays()
         value = metric(y_true, y_proba, sample_weight=weight, **params)  # type: ignore[operator]
-        return BoundedValue(value, _change_of_other(metric, params, state.mean_rounding))
+        return BoundedValue(value, _foreign_error_bound(metric, params, state.mean_rounding))
     params = entry.fixed | params
     check_params(params)
     options = entry.validate_options(params)
@@ -86,31 +86,32 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
         if options["multi_class"] == "canonical":
             return _evaluate_fourier_sums(state, entry.name, params)
         unknown = np.empty((0, len(state.classes)))
-        data = _Reduced(**vars(data) | {"proba": unknown, "classes": state.classes, "state": state})
+        data = _BinaryProblems(
+            **vars(data) | {"proba": unknown, "classes": state.classes, "state": state}
+        )
     reduction = {name: options[name] for name in ("multi_class", "average")}
     bound = average_over_reductions(partial(_grid_error_bound, entry, options), data, **reduction)
     return BoundedValue(entry.measure(data, **options), bound)
 
 
-def _entry_of(metric: str | Callable) -> Metric | None:
-    """The entry of a metric that sees counts alone; None for a function that is not ours."""
+def _find_entry(metric: str | Callable) -> Metric | None:
+    """The registry's entry of a metric that counts suffice for; None for a user's function."""
     entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
     if (entry is None and not callable(metric)) or (entry and not entry.supports_counts):
         raise ValueError(
             f"metric must be one of {SUPPORTED_METRICS}, or a function of your own that takes "
-            "labels, "
-            f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
-            "themselves: compute them of a part of the rows."
+            f"labels, probabilities and sample_weight; found {metric!r:.80}. Others need the "
+            "samples themselves: compute them of a part of the rows."
         )
     return entry
 
 
 def check_params(params: dict[str, Any]) -> None:
     """Refuse arguments that the state provides, and options that need the order of samples."""
-    held = {"y_true", "y_proba", "sample_weight", "labels", "pos_label"} & params.keys()
-    if held:
+    reserved = {"y_true", "y_proba", "sample_weight", "labels", "pos_label"} & params.keys()
+    if reserved:
         raise ValueError(
-            f"params must be those that choose how a metric is computed; found {sorted(held)}, "
+            f"params must be those that choose how a metric is computed; found {sorted(reserved)}, "
             "which the state holds. Leave these out."
         )
     if params.get("estimator", "biased") not in ("biased", "unbiased"):
@@ -125,8 +126,8 @@ def check_params(params: dict[str, Any]) -> None:
         )
 
 
-def _change_of_other(metric: Any, params: dict[str, Any], move: float) -> float:
-    """How far the grid can have moved a metric of another package: known of the Brier score."""
+def _foreign_error_bound(metric: Any, params: dict[str, Any], move: float) -> float:
+    """The bound for a metric of another package: finite for the Brier score only."""
     if move == 0:
         return 0.0
     if metric is not brier_score_loss:
@@ -135,13 +136,13 @@ def _change_of_other(metric: Any, params: dict[str, Any], move: float) -> float:
 
 
 def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: ClassData) -> float:
-    """How far the grid can have moved a measure of two classes."""
+    """The largest change of a measure of two classes by the grid; infinite if it is not known."""
     move = rows.mean_rounding
     if move == 0:
         return 0.0
     if entry.lipschitz_constant is not None:
         return entry.lipschitz_constant * move
-    change = _slope_of_square(entry.name, options) * move
+    change = _squared_error_slope(entry.name, options) * move
     if entry.name == "kernel_calibration_error" or not options.get("squared", True):
         return float(np.sqrt(change))
     if not np.isfinite(change) or options.get("estimator", "biased") == "biased":
@@ -150,12 +151,12 @@ def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: ClassData) -
     return change / (1 - rows.inverse_effective_size) if has_pairs else np.nan
 
 
-def _slope_of_square(name: str, options: dict[str, Any]) -> float:
-    """The change of a squared kernel error by a move of 1; infinite if it is not known.
+def _squared_error_slope(name: str, options: dict[str, Any]) -> float:
+    """The largest change of a squared kernel error by a move of 1; infinite if it is not known.
 
-    It is known of exact errors with a kernel of a name that is not Gaussian, and a bandwidth.
+    It is known for exact errors with a named kernel that is not Gaussian, and a bandwidth.
     """
-    if name not in _KERNEL_ERRORS or options.get("method", "exact") != "exact":
+    if name not in _KERNEL_ERROR_NAMES or options.get("method", "exact") != "exact":
         return np.inf
     bandwidth = options["bandwidth"]
     if name == "laplace_kernel_calibration_error":
@@ -168,7 +169,7 @@ def _slope_of_square(name: str, options: dict[str, Any]) -> float:
 
 
 def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> BoundedValue:
-    """The squared kernel error of all classes together, and its root."""
+    """`evaluate_state` for the squared kernel error of all classes together, or its root."""
     is_root = name == "kernel_calibration_error"
     if not is_root and name != "squared_kernel_calibration_error":
         raise ValueError(
@@ -177,18 +178,17 @@ def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Bou
         )
     state_options = state._options | {"method": "fourier", "class_kernel": None, "block_size": None}
     del state_options["decimals"]
-    asked = params.keys() - {"estimator", "multi_class", "average"}
-    is_own = all(
+    requested = params.keys() - {"estimator", "multi_class", "average"}
+    agrees = all(
         name in state_options and np.array_equal(state_options[name], params[name])
-        for name in asked
+        for name in requested
     )
-    if state._sums is None or not is_own:
+    if state._sums is None or not agrees:
         raise ValueError(
             "The kernel error of all classes together is that of the random features whose sums "
             f"the state keeps, with {state_options}; found {params}. Leave the arguments but "
-            "estimator out "
-            "(and make the state with the kernel and bandwidth that you want, and n_components > "
-            "0), or pass multi_class='confidence' or 'classwise'."
+            "estimator out (and make the state with the kernel and bandwidth that you want, and "
+            "n_components > 0), or pass multi_class='confidence' or 'classwise'."
         )
     estimator = "biased" if is_root else params.get("estimator", "unbiased")
     check_enough_for_estimator(state.confidence()._rows(), estimator)

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
-from .._inputs.checks import check_predictions, check_sample_weight, positive_weight_rows
+from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import (
     Count,
     IntegerInterval,
@@ -415,7 +415,7 @@ class CalibrationState:
     @property
     def max_rounding(self) -> float:
         """The largest such distance."""
-        return float(self._tally.largest_moves.max())
+        return float(self._tally.max_moves.max())
 
     @property
     def _tally(self) -> Tally:
@@ -510,11 +510,11 @@ class CalibrationState:
         return check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=classes)
 
     def _make_empty(self) -> Self:
-        """An empty state with the same arguments."""
+        """Return an empty state with the same arguments."""
         return type(self)(self._labels, **self._options)
 
     def _copy(self) -> Self:
-        """A copy that can take more samples while this state stays as it is."""
+        """Return a copy that can take more samples while this state stays as it is."""
         state = copy(self)
         state.subgroups = self.subgroups.copy()
         state._tallies = {name: copy_arrays(tally) for name, tally in self._tallies.items()}
@@ -527,7 +527,7 @@ class CalibrationState:
         return self
 
     def _subgroup_to_update(self, label: Any) -> "CalibrationState":
-        """The state of a subgroup, to which samples can be added."""
+        """Return the state of a subgroup, or a new one, to which samples can be added."""
         return self.subgroups[label]._copy() if label in self.subgroups else self._make_empty()
 
     def _update(self, data: ClassData, rows: RowWeights, subgroups: Subgroups | None) -> Self:
@@ -542,12 +542,13 @@ class CalibrationState:
         return self
 
     def _add(self, data: ClassData, rows: RowWeights) -> None:
+        """Add checked samples to the tallies, in blocks."""
         if self.classes is None:
             self._initialize(data.classes)
         n, n_numbers = len(data.label), data.proba.size
-        at_once = max(1, 2**20 * n // n_numbers)  # rows of a million probabilities
-        for start in range(0, n, at_once):
-            block = slice(start, start + at_once)
+        block_size = max(1, 2**20 * n // n_numbers)  # rows with a million probabilities
+        for start in range(0, n, block_size):
+            block = slice(start, start + block_size)
             block_args = data.proba[block], data.label[block], rows.take(block)
             if self.is_binary:
                 self._tallies["binary"].add(0, *block_args)
@@ -558,9 +559,11 @@ class CalibrationState:
         self._widen(*rows.weights)
 
     def _widen(self, least: float, largest: float) -> None:
+        """Widen the range of the weights of single samples."""
         self._weights = [min(self._weights[0], least), max(self._weights[1], largest)]
 
     def _initialize(self, classes: np.ndarray) -> None:
+        """Make empty tallies for the classes."""
         decimals, n_components, *kernel = self._options.values()
         self.classes = classes
         if self.is_binary:
@@ -573,17 +576,17 @@ class CalibrationState:
     # Reading
 
     def _to_binary(self) -> "CalibrationState":
-        """This state, or that of the confidences of more than two classes; refused if empty."""
+        """Return this state, or its confidences for more than two classes; refuse empty ones."""
         state = copy(self)
         check_not_empty(state)
         return state if state.is_binary else state.confidence()
 
     def _rows(self) -> ClassData:
-        """Two classes, one row for each point of the grid and label."""
+        """Return data of two classes, one row for each point of the grid and label."""
         return self._tallies["binary"].to_data(self.classes)
 
     def _make_binary_state(self, tally: Tally) -> "CalibrationState":
-        """A state of two classes with what a single problem holds."""
+        """Return the state of two classes with the tally of a single problem."""
         state = CalibrationState(_BINARY_CLASSES, **self._options)
         state.classes, state._tallies = _BINARY_CLASSES, {"binary": tally}
         state.n_samples = int(tally.sums.samples.sum())

@@ -7,34 +7,41 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData
 from .._numerics.logits import row_blocks
 from .._numerics.sorting import first_of_ties
 from .._statistics.gram import fourier_features, random_frequencies
 from .._statistics.kernels import KERNELS
 
-# A decimal in single precision misses itself by at most this share.
+# Decimals in single precision differ from themselves by at most this fraction.
 _SINGLE_RTOL = 2.0**-24
 
-# Weights are equal up to this, as sums of them are rounded.
+# Equal weights differ by at most this fraction, as their sums are rounded.
 WEIGHT_RTOL = 1e-9
 
-# Differences of probabilities are exact up to this.
+# Differences of probabilities are exact up to this number.
 _DIFFERENCE_ATOL = 1e-12
 
-# New tables wait until their keys are more than those of the sorted table, and more than this. Each
-# table counts for some keys more, for the memory that it takes itself.
+# New tables are merged once their keys outnumber the first number and those of the sorted table.
+# Each table counts as the second number of extra keys, for its overhead.
 _MIN_WAITING_KEYS, _KEYS_PER_TABLE = 2**16, 2**8
 
-# Keys are counted in a table of all possible keys if it has at most this many for each sample.
+# Keys are counted in an array of all possible keys if it has at most this many for each sample.
 _MAX_KEYS_PER_SAMPLE = 4
+
+# Digits behind the point of the finest steps: 1 − 1e-15 is the last such number below 1 that
+# double precision tells from its neighbours.
+_MAX_DECIMALS = 15
+
+# Between 0.01 and 0.99 all steps are the same: 0.01 has this many decimals.
+_COARSE_DECIMALS = 2
 
 Copyable = TypeVar("Copyable", "Tally", "FourierSums")
 
 
 @dataclass(frozen=True)
 class RowWeights:
-    """How many samples rows stand for, and their weights."""
+    """The number of samples that each row stands for, and their weights."""
 
     count: np.ndarray | None = None  # (n,), None if each is one sample
     weight: np.ndarray | None = None  # sums of weights and squared weights (2, n), None if all 1
@@ -75,7 +82,7 @@ class Sums(NamedTuple):
     """Counts and sums of weights for each key."""
 
     key: np.ndarray  # (m,), ascending
-    samples: np.ndarray  # (m,), how many
+    samples: np.ndarray  # (m,), the number of samples
     weight: np.ndarray | None  # (2, m), sums of weights and squared weights; None if all are 1
 
     @property
@@ -100,17 +107,19 @@ class Tally:
     def __init__(self, n_problems: int, decimals: int) -> None:
         self.decimals = decimals
         self.moves = np.zeros(n_problems)  # Σ w |p − point|
-        self.largest_moves = np.zeros(n_problems)
+        self.max_moves = np.zeros(n_problems)
         self.is_off_grid = np.zeros(n_problems, dtype=bool)
-        self._tables = [_EMPTY_SUMS]  # the sorted one, and those that wait
+        self._tables = [_EMPTY_SUMS]  # the sorted one, and those that wait to be merged
         self._n_waiting = 0
 
     @property
     def points(self) -> np.ndarray:
+        """The points of the grid, (m,)."""
         return grid(self.decimals)
 
     @property
     def sums(self) -> Sums:
+        """The sums of all samples; tables that wait are merged first."""
         if len(self._tables) > 1:
             self.sums = merge_tables(self._tables)
         return self._tables[0]
@@ -122,7 +131,7 @@ class Tally:
     def add(
         self, problem: np.ndarray | int, proba: np.ndarray, event: np.ndarray, rows: RowWeights
     ) -> None:
-        """Add samples (n,) of the problems (n,), or of one."""
+        """Add samples (n,) of the problems (n,), or all of one problem."""
         cell = nearest_on_grid(proba, self.decimals)
         move = np.abs(self.points[cell] - proba)
         if np.any(rows.rounding):
@@ -131,20 +140,20 @@ class Tally:
         key, n_keys = 2 * cell + event, 2 * len(self.points)
         if isinstance(problem, int):  # fewer keys are possible, which counts faster
             self.moves[problem] += np.sum(move * rows.mass)
-            self.largest_moves[problem] = max(self.largest_moves[problem], move.max())
+            self.max_moves[problem] = max(self.max_moves[problem], move.max())
             self.is_off_grid[problem] |= is_off_grid.any()
             sums = sum_rows(key, n_keys, rows)
             self._append(sums._replace(key=sums.key + n_keys * problem))
         else:
             np.add.at(self.moves, problem, move * rows.mass)
-            np.maximum.at(self.largest_moves, problem, move)
+            np.maximum.at(self.max_moves, problem, move)
             self.is_off_grid[problem[is_off_grid]] = True
             self._append(sum_rows(key + n_keys * problem, n_keys * len(self.moves), rows))
 
     def merge(self, other: "Tally") -> None:
         self._append(other.sums)
         self.moves += other.moves
-        self.largest_moves = np.maximum(self.largest_moves, other.largest_moves)
+        self.max_moves = np.maximum(self.max_moves, other.max_moves)
         self.is_off_grid |= other.is_off_grid
 
     def _append(self, sums: Sums) -> None:
@@ -154,17 +163,17 @@ class Tally:
             self.sums = merge_tables(self._tables)
 
     def take_problem(self, k: int) -> "Tally":
-        """One of the problems alone."""
+        """Return the tally of problem k alone."""
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums
         rows = slice(*np.searchsorted(key, [k * n_keys, (k + 1) * n_keys]))
-        class_weight = None if weight is None else weight[:, rows]
+        weight = None if weight is None else weight[:, rows]
         return self._make_single(
-            Sums(key[rows] - k * n_keys, samples[rows], class_weight), slice(k, k + 1)
+            Sums(key[rows] - k * n_keys, samples[rows], weight), slice(k, k + 1)
         )
 
     def merge_problems(self) -> "Tally":
-        """All problems as one."""
+        """Return the tally of all problems as one."""
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums
         return self._make_single(
@@ -172,16 +181,16 @@ class Tally:
         )
 
     def _make_single(self, sums: Sums, problem_slice: slice) -> "Tally":
-        """A single problem with these sums, and what is known of some of the problems."""
+        """Return the tally of a single problem with these sums, rounded like the given problems."""
         tally = Tally(1, self.decimals)
         tally.sums = sums
         tally.moves[0] = self.moves[problem_slice].sum()
-        tally.largest_moves[0] = self.largest_moves[problem_slice].max()
+        tally.max_moves[0] = self.max_moves[problem_slice].max()
         tally.is_off_grid[0] = self.is_off_grid[problem_slice].any()
         return tally
 
     def to_data(self, classes: np.ndarray) -> ClassData:
-        """The only problem, one row for each point of the grid and label that occurs."""
+        """Return the only problem as data, a row for each point and label that occur."""
         key, samples, _ = self.sums
         weight, square = self.sums.weights
         total = weight.sum()
@@ -196,7 +205,7 @@ class Tally:
         )
 
     def shares(self, classes: np.ndarray) -> ClassData:
-        """The only problem, one row for each point, labelled by its share of events.
+        """Return the only problem as data, one row for each point, labelled by its share of events.
 
         All samples must have the same weight.
         """
@@ -231,9 +240,7 @@ def sum_rows(key: np.ndarray, n_keys: int, rows: RowWeights) -> Sums:
     occurs = np.flatnonzero(samples)
     weight = rows.weight
     if weight is not None:
-        weight = np.stack(
-            [np.bincount(key, class_weight, n_keys)[occurs] for class_weight in weight]
-        )
+        weight = np.stack([np.bincount(key, values, n_keys)[occurs] for values in weight])
     return Sums(occurs, samples[occurs], weight)
 
 
@@ -262,7 +269,7 @@ class FourierSums:
         )
         self.gap = np.zeros((n_classes, 2 * n_components))
         self.total = np.zeros(3)  # Σ w, Σ w² and Σ w² ‖e_y − p‖²
-        self.is_rounded = False  # whether any predictions were rounded before
+        self.is_rounded = False  # True if any predictions were rounded before
 
     def add(self, proba: np.ndarray, label: np.ndarray, rows: RowWeights) -> None:
         """Add rows of probabilities (n, K), and labels (n,)."""
@@ -298,7 +305,7 @@ def add_classes(
     label: np.ndarray,
     rows: RowWeights,
 ) -> None:
-    """Add probabilities (n, K) of more than two classes to all that is kept of them."""
+    """Add probabilities (n, K) of more than two classes to the tallies and sums of a state."""
     top = np.argmax(proba, axis=1)
     confidence = proba.max(axis=1).astype(np.float64, copy=False)
     unsure = _confidence_weights(proba, confidence, rows)
@@ -310,20 +317,12 @@ def add_classes(
 
 
 def _confidence_weights(proba: np.ndarray, confidence: np.ndarray, rows: RowWeights) -> RowWeights:
-    """The rows, with an infinite move where rounding may have changed the predicted class."""
+    """Return the rows, with infinite rounding where it may have changed the predicted class."""
     if np.all(rows.rounding == 0):
         return rows
     second = np.partition(proba, -2, axis=1)[:, -2]
     is_unsure = confidence - second <= 2 * rows.rounding + _DIFFERENCE_ATOL
     return replace(rows, rounding=np.where(is_unsure, np.inf, rows.rounding))
-
-
-# Digits behind the point of the finest steps: 1 − 1e-15 is the last such number below 1 that
-# double precision tells from its neighbours.
-_MAX_DECIMALS = 15
-
-# Between 0.01 and 0.99 all steps are the same: 0.01 has this many decimals.
-_COARSE_DECIMALS = 2
 
 
 @cache
@@ -336,7 +335,9 @@ def grid(decimals: int) -> np.ndarray:
     """
     finest = 10**_MAX_DECIMALS
     edges = [np.array([0], dtype=np.int64)]
-    for n_decimals in range(_MAX_DECIMALS, decimals, -1):  # 10^-(places − decimals + 2) and above
+    for n_decimals in range(
+        _MAX_DECIMALS, decimals, -1
+    ):  # 10^-(n_decimals − decimals + 2) and above
         lowest, step = 10 ** (decimals - _COARSE_DECIMALS), 10 ** (_MAX_DECIMALS - n_decimals)
         edges.append(step * np.arange(lowest, 10 * lowest, dtype=np.int64))
     step = 10 ** (_MAX_DECIMALS - decimals)
@@ -351,6 +352,7 @@ def grid(decimals: int) -> np.ndarray:
 
 @cache
 def _middles(decimals: int) -> np.ndarray:
+    """The numbers between neighbouring points, from which on the upper one is nearest, (m − 1,)."""
     points = grid(decimals)
     middles = (points[1:] + points[:-1]) / 2
     middles[0], middles[-1] = 0.0, np.nextafter(1.0, 0.0)  # only 0 and 1 are rounded to 0 and 1
