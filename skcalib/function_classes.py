@@ -39,10 +39,10 @@ _MAX_PAIRED_POINTS = 64
 _PAIRS_PER_POINT = 6
 
 # In this many rounds, pairs that stay far below their limit are removed again.
-_ROUNDS_OF_THINNING = 5
+_MAX_THINNING_ROUNDS = 5
 
 # A solution may violate a limit by this share of the largest limit.
-_TOLERANCE = 1e-8
+_LIMIT_RTOL = 1e-8
 
 # Bytes for each point of a line, and seconds for each pair, that linear programs take; and seconds
 # for each triple of points that others take.
@@ -248,20 +248,20 @@ class Lipschitz(_Checked):
         limit = self.constant * squareform(pdist(points))
         edges = 1 + limit / limit.max()  # SciPy takes what is nearly 0 for no edge
         links = _symmetric(minimum_spanning_tree(edges).toarray() > 0)
-        pairs = links | _smallest_of_rows(limit + np.diag(np.full(len(limit), np.inf)))
+        pairs = links | _smallest_per_row(limit + np.diag(np.full(len(limit), np.inf)))
         for n_rounds in itertools.count():
             i, j = np.nonzero(np.triu(pairs))
             yield [cvxpy.norm(values[i] - values[j], 2, axis=1) <= limit[i, j]]
             while True:
                 slack = limit - squareform(pdist(values.value))
-                is_violated = (slack < -_TOLERANCE * limit.max()) & ~pairs
+                is_violated = (slack < -_LIMIT_RTOL * limit.max()) & ~pairs
                 if is_violated.any():
                     break
                 yield None
-            if n_rounds < _ROUNDS_OF_THINNING:
+            if n_rounds < _MAX_THINNING_ROUNDS:
                 pairs &= slack <= 0.01 * np.maximum(limit, 0.01 * limit.max())
                 pairs |= links
-            pairs |= is_violated & _smallest_of_rows(np.where(is_violated, slack, np.inf))
+            pairs |= is_violated & _smallest_per_row(np.where(is_violated, slack, np.inf))
 
 
 def _check_line_fits(n_points):
@@ -281,7 +281,7 @@ def _check_pairs_fit(name, n_points, n_matrices):
     )
 
 
-def _smallest_of_rows(matrix):
+def _smallest_per_row(matrix):
     """Where the smallest entries of each row of a symmetric matrix are, and their mirror images."""
     smallest = np.zeros(matrix.shape, dtype=bool)
     columns = np.argpartition(matrix, _PAIRS_PER_POINT, axis=1)[:, :_PAIRS_PER_POINT]

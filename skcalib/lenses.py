@@ -7,8 +7,8 @@ through every lens; the reverse does not hold. Rows stay in their order, so weig
 
 import numpy as np
 
+from ._data import check_predictions
 from ._inputs.arrays import ArrayLike, format_values
-from ._inputs.checks import check_predictions
 from ._inputs.labels import encode_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params
 from ._numerics.logits import row_blocks
@@ -102,10 +102,10 @@ def top_k(
     """
     data = check_predictions(y_true, y_proba, labels=labels)
     n, n_classes = len(data.label), len(data.classes)
-    _check_largest(k, n_classes)
+    _check_k(k, n_classes)
     k = min(k, n_classes - 1)
     rank, proba = np.empty(n, dtype=np.intp), np.empty((n, k + 1))
-    for rows, block in _row_blocks(data):
+    for rows, block in _iter_row_blocks(data):
         order = np.argsort(-block, axis=1, kind="stable")
         rank[rows] = np.argmax(order == data.label[rows, None], axis=1)
         ordered = np.take_along_axis(block, order, axis=1)
@@ -195,19 +195,19 @@ def class_groups(
     names, group_of = _check_partition(partition, data.classes)
     is_of = (group_of[:, None] == np.arange(len(names))).astype(np.float64)  # (K, G)
     proba = np.empty((len(data.label), len(names)))
-    for rows, block in _row_blocks(data):
+    for rows, block in _iter_row_blocks(data):
         proba[rows] = block @ is_of
     return names[group_of[data.label]], np.minimum(proba, 1)
 
 
-def _row_blocks(data):
+def _iter_row_blocks(data):
     """Slices of rows, and their probabilities of all classes in double precision, (b, K)."""
     proba = data.matrix if data.is_binary else data.proba
     for rows in row_blocks(*proba.shape):
         yield rows, proba[rows].astype(np.float64, copy=False)
 
 
-def _check_largest(k, n_classes):
+def _check_k(k, n_classes):
     """No more probabilities can be the largest than there are."""
     if k > n_classes:
         raise ValueError(

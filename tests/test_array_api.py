@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils.fixes import parse_version
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib._numerics.array_api import to_numpy

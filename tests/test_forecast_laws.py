@@ -72,7 +72,7 @@ CASES = {
     ),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
     "decision, squares": partial(
-        decision_calibration_error, loss=squares, actions="matching_options"
+        decision_calibration_error, loss=squares, actions="chosen"
     ),
     "crps decomposition": lambda y, forecast, **options: (
         score_decomposition(y, forecast, score="crps", **options).miscalibration
@@ -83,7 +83,7 @@ CASES = {
 @pytest.fixture(autouse=True)
 def few_thresholds(monkeypatch):
     """The laws hold for any number of thresholds, and its own tests try many."""
-    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (64,))
+    monkeypatch.setattr("skcalib.metrics._proper._CRPS_CELLS", (64,))
 
 
 # A row of weight 2 makes no pair with itself, two equal rows do; debiased errors subtract it.

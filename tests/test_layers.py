@@ -18,6 +18,7 @@ LAYERS = [
     ["_numerics"],
     ["_inputs"],
     ["forecasts"],
+    ["_data"],
     ["decisions"],
     ["_statistics"],
     ["datasets", "function_classes", "lenses", "losses"],
@@ -27,6 +28,7 @@ LAYERS = [
     ["hypothesis_tests"],
     ["display"],
     ["report"],
+    ["_cli"],
     ["__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -24,7 +24,7 @@ from test_power import (
     strength_of,
 )
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib.metrics._statistic import make_statistic
 
 N_DRAWS = 199

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._statistics.omnibus import omnibus
 from skcalib._statistics.residuals import ScoreExcess

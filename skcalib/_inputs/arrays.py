@@ -32,9 +32,12 @@ else:
 # probabilities that are 0 or 1 for labels.
 MIN_DISTINCT_NUMBERS = 10
 
+# The largest number of values that a message lists.
+_MAX_LISTED_VALUES = 10
+
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """An array of any type; what cannot become one is refused in the name of the argument.
+    """Return an array of any type; refuse, by the name of the argument, what cannot become one.
 
     A tensor of PyTorch may be on any device, carry gradients, and hold numbers of a type that NumPy
     lacks.
@@ -74,21 +77,21 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def is_device_array(values: Any) -> bool:
-    """Whether an array is computed on where it lives. Everything else is converted to NumPy's.
+    """True for device arrays of torch and CuPy; all others are converted to NumPy.
 
-    Arrays of PyTorch and CuPy stay if scikit-learn's `array_api_dispatch` is set, on devices that
+    They stay where they are if scikit-learn's `array_api_dispatch` is set, on devices that
     know double precision, in which sums are taken.
     """
     if not get_config()["array_api_dispatch"]:
         return False
-    is_known = is_torch_array(values) or is_cupy_array(values)
+    is_supported = is_torch_array(values) or is_cupy_array(values)
     if hasattr(values, "__array_namespace__"):  # the package that tests for the standard
-        is_known |= is_array_api_strict_namespace(values.__array_namespace__())
-    return is_known and getattr(device(values), "type", "") != "mps"
+        is_supported |= is_array_api_strict_namespace(values.__array_namespace__())
+    return is_supported and getattr(device(values), "type", "") != "mps"
 
 
 def as_device_floats(values: Any) -> Array | None:
-    """Numbers (n,) or (n, K), K ≥ 2, that stay where they are; None for what does not."""
+    """Return numbers (n,) or (n, K), K ≥ 2, on their own device; None for all other values."""
     if not is_device_array(values) or values.ndim not in (1, 2) or 0 in values.shape:
         return None
     if not array_namespace(values).isdtype(values.dtype, "real floating"):
@@ -107,15 +110,15 @@ def check_numbers(
     finite: bool = True,
     most: float = np.inf,
 ) -> np.ndarray:
-    """Real numbers as doubles, of any shape unless `ndim` or `length` asks for one.
+    """Return real numbers as doubles, of any shape unless `ndim` or `length` asks for one.
 
     A single column is taken for one dimension. `rows` says in messages what there is one of.
     Text is refused, also if it could be read as a number.
     """
-    is_one = False
+    is_scalar = False
     with contextlib.suppress(ValueError):  # rows of unequal lengths, which as_array refuses by name
-        is_one = np.ndim(values) == 0
-    array = np.asarray(values) if is_one else as_array(values, name)
+        is_scalar = np.ndim(values) == 0
+    array = np.asarray(values) if is_scalar else as_array(values, name)
     if array.dtype.kind == "O" and not any(isinstance(entry, str | bytes) for entry in array.flat):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = array.astype(np.float64)
@@ -152,7 +155,7 @@ def check_numbers(
 
 
 def column_names(table: Any) -> list[Any]:
-    """The names of the columns of a data frame or a pyarrow table; none for other arrays."""
+    """Return the names of the columns of a data frame or a pyarrow table; none for other arrays."""
     names = getattr(table, "column_names", None)  # pyarrow's `columns` are the columns themselves
     if names is None:
         names = getattr(table, "columns", [])
@@ -162,31 +165,31 @@ def column_names(table: Any) -> list[Any]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is an integer or a float, of Python or of NumPy."""
+    """True for integers and floats of Python and of NumPy, but not for truth values."""
     return isinstance(value, Integral | float | np.floating) and not isinstance(value, bool)
 
 
 def numbers_of_objects(values: np.ndarray) -> np.ndarray:
-    """Python objects as numbers in their own precision, or unchanged if some are not numbers."""
+    """Return objects as numbers in their own precision, or unchanged if some are no numbers."""
     flat = values.ravel().tolist()
     return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
 
 def are_probably_measurements(values: Any) -> bool:
-    """Whether these are many distinct numbers, not all of them whole, as labels are not."""
+    """True for many distinct numbers, not all of them whole, which labels never are."""
     values = _as_doubles(values)
     return len(np.unique(values)) >= MIN_DISTINCT_NUMBERS and bool((values % 1 != 0).any())
 
 
 def are_probably_probabilities(values: Any) -> bool:
-    """Whether these are fractions between 0 and 1, as labels are not."""
+    """True for fractions between 0 and 1, which labels never are."""
     values = _as_doubles(values)
     in_range = values.size > 0 and values.min() >= 0 and values.max() <= 1
     return bool(in_range and (values % 1 != 0).any())
 
 
 def _as_doubles(values: Any) -> np.ndarray:
-    """Numbers; none if these are no numbers."""
+    """Return the values as doubles; an empty array if they are no numbers."""
     try:
         return np.asarray([] if values is None else to_numpy(values), dtype=np.float64)
     except (TypeError, ValueError):
@@ -194,7 +197,7 @@ def _as_doubles(values: Any) -> np.ndarray:
 
 
 def check_same_length(lengths: dict[str, int]) -> None:
-    """The arguments must hold one value for each sample; their lengths are given by name."""
+    """Refuse arguments of different lengths; `lengths` holds them by name."""
     if len(set(lengths.values())) > 1:
         lengths_text = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
@@ -203,12 +206,8 @@ def check_same_length(lengths: dict[str, int]) -> None:
         )
 
 
-# The largest number of values that a message lists.
-_MAX_LISTED_VALUES = 10
-
-
 def format_values(values: Sequence[Any] | np.ndarray) -> str:
-    """The values as a message lists them: "[1, 2, 3]"; only the first ten if there are more."""
+    """Return values as a message lists them, "[1, 2, 3]"; only the first ten of many."""
     first = values[:_MAX_LISTED_VALUES]
     texts = [repr(value) for value in (first.tolist() if isinstance(first, np.ndarray) else first)]
     if len(values) > _MAX_LISTED_VALUES:

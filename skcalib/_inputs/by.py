@@ -49,24 +49,24 @@ class Subgroups:
         return [title_of(label) for label in self.labels]
 
     def rows(self) -> list[np.ndarray]:
-        """The samples of each subgroup, in their order."""
+        """Return the indices of the samples of each subgroup, in their order."""
         order = np.argsort(self.code, kind="stable")
         counts = np.bincount(self.code, minlength=len(self.labels))
         return np.split(order, np.cumsum(counts)[:-1])
 
     def take(self, rows: np.ndarray | slice) -> "Subgroups":
-        """Some of the samples; subgroups without any are left out."""
+        """Return some of the samples; subgroups without any are left out."""
         present, code = np.unique(self.code[rows], return_inverse=True)
         return Subgroups(self.names, tuple(self.labels[k] for k in present), code)
 
     def codes_among(self, labels: Iterable[Any]) -> np.ndarray:
-        """For each sample the position of its subgroup in other labels, −1 if it is not there."""
+        """Return the position of each sample's subgroup in other labels, −1 if it is not there."""
         position = {label: k for k, label in enumerate(labels)}
         return np.array([position.get(label, -1) for label in self.labels])[self.code]
 
 
 def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
-    """The subgroups of n samples; samples of weight 0 are left out.
+    """Return the subgroups of n samples; samples of weight 0 are left out.
 
     `by` is a column or several: a list, an array of one or two dimensions, a Series, a data frame,
     a dictionary of columns, or a list of columns. Row labels of pandas are ignored: rows count by
@@ -105,27 +105,27 @@ def check_distinct_keys(labels: Sequence[Any]) -> None:
 
 
 def title_of(label: Any) -> str:
-    """A label of a subgroup as text in one line."""
+    """Return a label of a subgroup as text in one line."""
     values = label if isinstance(label, tuple) else (label,)
     texts = ("missing" if value is None else str(value) for value in values)
     return ", ".join(map(printable, texts))
 
 
 def printable(
-    text: str, kept: str = "", written: Callable[[str], str] = ascii, code: str = "utf-8"
+    text: str, allowed: str = "", escape: Callable[[str], str] = ascii, code: str = "utf-8"
 ) -> str:
-    r"""The text without characters that steer a terminal, but for those in `kept`.
+    r"""Return the text without characters that steer a terminal, but for those in `allowed`.
 
-    They are written out, as "\x1b" or as JSON does, like those that the encoding has no code for.
+    They are escaped, as "\x1b" or as JSON does, like those that the encoding has no code for.
     """
-    printable_characters = set(kept) | {
+    printable_characters = set(allowed) | {
         c for c in set(text) if c.isprintable() and c.encode(code, "ignore")
     }
-    return "".join(c if c in printable_characters else written(c)[1:-1] for c in text)
+    return "".join(c if c in printable_characters else escape(c)[1:-1] for c in text)
 
 
 def format_columns(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:
-    """The rows of a table as lines; numbers, behind the first columns, stand on the right."""
+    """Return the rows of a table as lines; numbers behind the first columns stand on the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = "<" * n_texts + ">" * (len(widths) - n_texts)
     cells = (zip(row, sides, widths, strict=True) for row in rows)
@@ -135,7 +135,7 @@ def format_columns(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]
 def to_columns(
     by: Any, n: int, argument: str = "by", holds: str = "the subgroup of each sample"
 ) -> dict[Any, Any]:
-    """The columns by name. Messages call them `argument`, and say what it holds."""
+    """Return the columns by name. Messages call them `argument`, and say what it holds."""
     if by is None or isinstance(by, str | bytes):
         raise ValueError(
             f"{argument} must hold {holds}; found {by!r}. Pass a column, such as X['sex'], or a "
@@ -165,7 +165,7 @@ def to_columns(
 
 
 def are_unnamed(columns: list[Any], argument: str = "by") -> bool:
-    """Whether columns were given without names, so that their order alone tells which they are."""
+    """True if columns were passed without names, so that only their order identifies them."""
     return all(re.fullmatch(f"{argument}[0-9]*", str(name)) for name in columns)
 
 
@@ -179,7 +179,7 @@ def _name_columns(names: list, columns: list, argument: str) -> dict[Any, Any]:
 
 
 def _are_columns(values: Any, n: int) -> bool:
-    """Whether these are columns rather than labels or rows."""
+    """True if the values are columns rather than labels or rows."""
     if not values or not all(hasattr(entry, "__len__") for entry in values):
         return False
     if all(hasattr(entry, "dtype") and getattr(entry, "shape", (0,)) != () for entry in values):
@@ -190,7 +190,7 @@ def _are_columns(values: Any, n: int) -> bool:
 def encode_column(
     column: Any, n: int, name: str, *, may_be_quantity: bool = False
 ) -> tuple[list[Any], np.ndarray]:
-    """The sorted distinct values of a column, None for missing ones; and their codes (n,)."""
+    """Return the sorted distinct values of a column, None if missing; and their codes (n,)."""
     remedy = "Pass several columns as a data frame or an array of two dimensions."
     distinct, code = _distinct(column, n, name, remedy)
     if getattr(getattr(column, "dtype", None), "kind", "") == "b":  # numbers, if some are missing
@@ -199,12 +199,12 @@ def encode_column(
     if categories and set(distinct) <= {*categories, None}:
         return _sort_labels(distinct, code, _category_sort_key(categories))
     if not may_be_quantity:
-        _check_labels([value for value in distinct if is_number(value)], name)
+        _check_no_quantity([value for value in distinct if is_number(value)], name)
     return _sort_labels(distinct, code, _natural_sort_key)
 
 
 def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], np.ndarray]:
-    """The distinct values of a column, None for missing ones; and their codes (n,)."""
+    """Return the distinct values of a column, None for missing ones; and their codes (n,)."""
     values = as_labels(column, name)
     if values.ndim != 1:
         raise ValueError(
@@ -243,14 +243,14 @@ def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], n
 
 
 def _as_integer(label: float) -> Any:
-    """Whole numbers as integers, which they were before others were missing; None for NaN."""
+    """Return whole numbers as integers, as they were before values were missing; None for NaN."""
     if is_missing(label):
         return None
     return int(label) if label % 1 == 0 else label
 
 
-def _check_labels(numbers: list[Any], name: str) -> None:
-    """Numbers must be labels, of which there are few, and not measurements."""
+def _check_no_quantity(numbers: list[Any], name: str) -> None:
+    """Refuse numbers that are measurements, or too many to be labels."""
     if are_probably_measurements(numbers) or len(numbers) > _MAX_LABEL_NUMBERS:
         raise ValueError(
             f"{name} must name subgroups; found {len(numbers)} distinct numbers, which looks like "
@@ -260,9 +260,9 @@ def _check_labels(numbers: list[Any], name: str) -> None:
 
 
 def _categories(column: Any) -> list[Any]:
-    """The categories in their order, of a column that declares them.
+    """Return the categories of a column that declares them, in their order.
 
-    Those of polars' Categorical are no array, and have no order.
+    The categories of polars' Categorical are no array, and have no order.
     """
     declared = getattr(getattr(column, "dtype", None), "categories", None)
     return [] if declared is None or not hasattr(declared, "dtype") else list(declared)
@@ -274,7 +274,7 @@ def _category_sort_key(categories: list[Any]) -> Callable[[Any], Any]:
 
 
 def _natural_sort_key(label: Any) -> Any:
-    """Sort key of a label: its type, and numbers within strings by their size."""
+    """Return the sort key of a label: its type, and numbers within strings by their size."""
     if isinstance(label, bool):
         return 0, "", label
     if is_number(label):
@@ -298,7 +298,7 @@ def _sort_labels(
 
 
 def check_groups(groups: Any, n: int) -> np.ndarray:
-    """Codes 0 to G − 1 of shape (n,), in the order in which the groups first appear.
+    """Return codes 0 to G − 1 of shape (n,), in the order in which the groups first appear.
 
     So the codes do not depend on how the groups are called. The labels may be of any type that can
     be hashed, none of them missing.
@@ -317,7 +317,7 @@ def check_groups(groups: Any, n: int) -> np.ndarray:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether this is None, NaN, pandas' NA or a missing time."""
+    """True for None, NaN, pandas' NA and a missing time."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # whether pandas' NA equals itself is not known

@@ -4,120 +4,22 @@ import re
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics.array_api import Array, take_rows
+from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax
 from .arrays import as_array, check_numbers, check_same_length, column_names, format_values
-from .labels import as_labels, class_array, encode, label_array
-from .predictions import ClassData
 from .probabilities import (
     check_logits,
-    check_not_swapped,
     check_probabilities,
-    is_forecast,
-    warn_of_hard_labels,
 )
 from .scikit_learn import check_feature_names
-from .warnings import warn
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
 MIN_WEIGHT_SHARE = 1e-150
 
 # Shares that were computed from weights sum to 1 up to this.
 _SHARE_SUM_ATOL = 1e-14
-
-
-def check_predictions(
-    y_true: Any,
-    y_proba: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    labels: Any = None,
-    *,
-    names: tuple[str, str] = ("y_true", "y_proba"),
-    as_logits: bool = False,
-    in_place: bool = False,
-    estimator: Any = None,
-) -> ClassData:
-    """Labels, probabilities and weights as `ClassData`; rows of weight 0 are left out.
-
-    `names` are the names of the first two arguments in error messages. With `as_logits`, the second
-    holds logits. With `in_place`, arrays of other packages stay where they live, if they may. The
-    `estimator`, if any, is what takes them.
-    """
-    if is_forecast(y_true):
-        check_not_swapped(y_true, names)
-    values = label_array(y_true, name=names[0], partner=names[1])
-    log_proba = None
-    if as_logits:
-        logits = check_logits(y_proba, name=names[1], in_place=in_place)
-        log_proba = log_softmax(logits)
-        exp = array_namespace(log_proba).exp
-        proba = exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
-    else:
-        proba = check_probabilities(
-            y_proba,
-            name=names[1],
-            partner=names[0],
-            partner_values=y_true,
-            keep_single=True,
-            in_place=in_place,
-            estimator=estimator,
-        )
-    observed, code = encode(values, name=names[0], partner=names[1])
-    check_same_length({names[0]: len(code), names[1]: proba.shape[0]})
-    classes = _resolve_classes(observed, proba, pos_label, labels, names)
-    check_column_order(y_proba, classes, name=names[1])
-    if labels is None and not as_logits:  # an estimator's predict_proba comes with its classes
-        warn_of_hard_labels(proba, names[1])
-    label = code if classes is observed else map_codes(observed, code, classes, name=names[0])
-    positive = 1 if pos_label is None else _positive_index(classes, pos_label)
-    if proba.ndim == 2 and proba.shape[1] == 2:
-        proba = proba[:, positive]
-    if positive == 0:
-        label, classes = 1 - label, classes[::-1]
-    share = np.broadcast_to(1.0 / len(label), len(label))
-    if sample_weight is not None:
-        weight = check_sample_weight(sample_weight, len(label))
-        share = _normalize_weights(weight)
-        used = share > MIN_WEIGHT_SHARE
-        if not used.all():
-            proba, label, share = (
-                take_rows(proba, used),
-                label[used],
-                _normalize_weights(weight[used]),
-            )
-            log_proba = None if log_proba is None else take_rows(log_proba, used)
-    if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
-        xp = array_namespace(proba)
-        label = xp.asarray(label.astype(np.int64), device=device(proba))
-        share = xp.asarray(np.array(share), device=device(proba))
-    return ClassData(proba, label, share, classes, log_proba=log_proba)
-
-
-def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
-    """`ClassData` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
-    data = check_predictions(
-        y,
-        X,
-        sample_weight=sample_weight,
-        labels=estimator.labels,
-        names=("y", "X"),
-        as_logits=estimator._takes_logits,
-        in_place=estimator._fits_in_place,
-        estimator=estimator,
-    )
-    if np.shape(y)[1:] == (1,):
-        warn(
-            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
-            DataConversionWarning,
-        )
-    check_feature_names(estimator, X, reset=True)
-    estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
-    return data
 
 
 def check_predict_input(estimator: Any, X: Any) -> Array:
@@ -187,63 +89,10 @@ def positive_weight_rows(sample_weight: Any, n: int) -> np.ndarray | slice:
     return weight / weight.sum() > MIN_WEIGHT_SHARE
 
 
-def _normalize_weights(weight: np.ndarray) -> np.ndarray:
+def normalize_weights(weight: np.ndarray) -> np.ndarray:
     """Weights divided by their sum, the same to the last bit in any order, and if done again."""
     total = np.sort(weight).sum()
     return weight if abs(total - 1) <= _SHARE_SUM_ATOL else weight / total
-
-
-def _resolve_classes(
-    observed: np.ndarray, proba: np.ndarray, pos_label: Any, labels: Any, names: tuple[str, str]
-) -> np.ndarray:
-    """The classes in the order of the columns of proba."""
-    n_columns = 2 if proba.ndim == 1 else proba.shape[1]
-    columns = (
-        f"{names[1]} is 1-D and so"
-        if proba.ndim == 1
-        else f"{names[1]} has {n_columns} columns and"
-    )
-    if labels is not None:
-        classes = as_labels(labels, "labels")
-        if classes.dtype.kind == "O":
-            classes = class_array(classes.tolist())
-        if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
-            raise ValueError(
-                f"labels must list each class once; found {format_values(classes)}. Give the "
-                "classes in "
-                f"the order of the columns of {names[1]}."
-            )
-        if len(classes) != n_columns:
-            raise ValueError(
-                f"labels must name one class for each column: {columns} stands for {n_columns} "
-                f"classes; found {len(classes)} labels. Give the classes in the order of the "
-                "columns."
-            )
-        return classes
-    if len(observed) == n_columns:
-        return observed
-    if len(observed) > n_columns:
-        raise ValueError(
-            f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
-            f"distinct labels: {format_values(observed)}. Pass one column of probabilities for "
-            "each "
-            "class."
-        )
-    if n_columns == 2:
-        if pos_label is not None and observed[0] != pos_label:
-            return np.unique([observed[0], pos_label])
-        if observed.dtype.kind == "b":
-            return np.array([False, True])
-        if observed.dtype.kind in "iuf" and observed[0] in (-1, 0, 1):
-            return np.array([min(observed[0], 0), 1]).astype(observed.dtype)
-        if pos_label is not None and proba.ndim == 1:
-            return np.array([None, pos_label], dtype=object)
-    raise ValueError(
-        f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
-        f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the "
-        "order "
-        "of the columns."
-    )
 
 
 def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
@@ -301,17 +150,3 @@ def map_codes(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name:
         )
     table = np.array([index[value] for value in observed.tolist()], dtype=np.int32)
     return table[code]
-
-
-def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
-    if len(classes) != 2:
-        raise ValueError(
-            f"pos_label is for two classes; found {len(classes)} classes. Leave it out, or pass "
-            "the column of that class and the labels y_true == pos_label."
-        )
-    if pos_label not in classes.tolist():
-        raise ValueError(
-            f"pos_label must be one of the classes {format_values(classes)}; found {pos_label!r} "
-            "(pos_label is not a valid label)."
-        )
-    return classes.tolist().index(pos_label)

@@ -1,4 +1,4 @@
-"""Outcomes redrawn from what was predicted, and the batches in which they are drawn."""
+"""Outcomes simulated from the predictions, and the batches in which they are drawn."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 def make_batches(
     n_draws: int, numbers_per_draw: int, least: int, random_state: np.random.RandomState
 ) -> list[Batch]:
-    """Batches of nearly equal size: at least `least` of them, if there are as many draws.
+    """Return batches of nearly equal size: at least `least` of them, if there are as many draws.
 
     Each has a seed of its own, so that the draws do not depend on which job makes them.
     """
@@ -55,9 +55,9 @@ def evaluate_batches(
     n_jobs: Any,
     **parallel_options: Any,
 ) -> list[Any]:
-    """The values of all batches, which jobs share: refused, or announced, if they take too much.
+    """Return the values of all batches, which jobs share; `size` is the bytes of one draw.
 
-    Each draw takes as many bytes as `size` says.
+    Refuse draws that do not fit into memory; warn if they take long.
     """
     n_draws, values = sum(batch.size for batch in batches), []
     check_memory(size * n_draws, f"n_resamples={n_draws}", remedy)
@@ -71,7 +71,7 @@ def evaluate_batches(
 
 
 def draw_from_counts(count: np.ndarray, n: int, generator: np.random.Generator) -> np.ndarray:
-    """Cells (n,) of samples drawn without replacement from cells with so many samples (m,)."""
+    """Draw n samples without replacement from cells that hold `count` (m,); return cells (n,)."""
     total = int(count.sum())
     if n < total:
         positions = generator.choice(total, n, replace=False)
@@ -84,7 +84,7 @@ def draw_from_counts(count: np.ndarray, n: int, generator: np.random.Generator) 
 def draw_labels(
     proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
 ) -> Array:
-    """Labels y_i ~ Cat(proba_i), independent given the predictions.
+    """Draw labels y_i ~ Cat(proba_i), independent given the predictions.
 
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
@@ -93,10 +93,10 @@ def draw_labels(
     if proba.ndim == 2:
         return contiguous(draw_by_sample(proba, n_draws, generator).T)
     label = np.empty((n_draws, len(proba)), dtype=np.int32)
-    at_once = max(1, _CHUNK // max(1, len(proba)))  # draws
-    for draw in range(0, n_draws, at_once):
+    n_block_draws = max(1, _CHUNK // max(1, len(proba)))
+    for draw in range(0, n_draws, n_block_draws):
         for sample in range(0, len(proba), _CHUNK):
-            chunk = label[draw : draw + at_once, sample : sample + _CHUNK]
+            chunk = label[draw : draw + n_block_draws, sample : sample + _CHUNK]
             np.less(generator.random(chunk.shape), proba[sample : sample + _CHUNK], out=chunk)
     return label
 
@@ -108,9 +108,10 @@ def draw_labels_in_groups(
     n_draws: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Labels y_i ~ Cat(proba_i), (n_draws, n), that depend on each other within groups (n,).
+    """Draw labels y_i ~ Cat(proba_i), (n_draws, n), that depend on each other within groups (n,).
 
-    Each group is drawn from one uniform number with the probability `dependence`, otherwise each of
+    Each group is drawn from one uniform number with the probability of
+    `estimate_group_dependence`, otherwise each of
     its samples from its own. Parameters: proba (n, K), and the observed labels (n,).
     """
     code = codes_by_appearance(groups)
@@ -121,9 +122,9 @@ def draw_labels_in_groups(
 
 
 def estimate_group_dependence(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> float:
-    """How much the labels (n,) of a group depend on each other: 0 if not at all, at most 1.
+    """Estimated dependence of labels (n,) within groups: 0 if independent, 1 if identical.
 
-    That is told by the number of distinct labels in each group, or in parts of it in which one
+    It is estimated by the number of distinct labels in each group, or in parts of it in which one
     surprise is expected. It lies between what is expected of independent labels, 0, and of labels
     that all follow one number, 1. For that the probabilities (n, K) of each class are multiplied by
     its observed over its expected number, so that errors of the model do not count. Two groups
@@ -157,7 +158,7 @@ def draw_by_sample(
     *,
     shared: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Array:
-    """The labels of `draw_labels`, one row for each sample, or for some in their order.
+    """Draw the labels of `draw_labels`, one row for each sample, or for `samples` in their order.
 
     A uniform number u is drawn for each label. Of K classes, the label is the first class k with
     p_1 + … + p_k > u. Samples may be drawn in parts, one after another: the labels are the same.
@@ -182,8 +183,8 @@ def draw_by_sample(
         bounds = np.cumsum(chunk_proba, axis=1, dtype=np.float64)
         bounds /= bounds[:, -1:]  # so that the last possible class reaches exactly 1
         if bounds.shape[1] > _MAX_COMPARED_CLASSES:
-            for out, group_uniform, numbers in zip(label[rows], bounds, uniform, strict=True):
-                out[:] = group_uniform.searchsorted(numbers, side="right")
+            for out, cumulative, numbers in zip(label[rows], bounds, uniform, strict=True):
+                out[:] = cumulative.searchsorted(numbers, side="right")
         else:
             label[rows] = _count_below(bounds[:, :-1], uniform)
     return label
@@ -204,7 +205,7 @@ def _draw_on_device(
 
 
 def _count_below(bounds: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Number of bounds (m, C) that each number (m, R) reaches; C must be less than 256."""
+    """Count the bounds (m, C) that each number (m, R) reaches; C must be less than 256."""
     count = np.zeros(uniform.shape, dtype=np.uint8)
     reached = np.empty(uniform.shape, dtype=bool)
     for bound in bounds.T:

@@ -7,15 +7,15 @@ import numpy as np
 
 from .arrays import are_probably_probabilities, as_array
 
-# From this size on, not every integer can be represented as a double.
-_EXACT_UP_TO = 2.0**53
+# Up to this size every integer can be represented as a double.
+_MAX_EXACT_INTEGER = 2.0**53
 
-# Labels of one kind can be compared with each other.
-_KINDS: tuple[tuple[type, ...], ...] = ((str,), (bytes,), (bool, np.bool_))
+# Labels of one of these types can be compared with each other.
+_COMPARABLE_TYPES: tuple[tuple[type, ...], ...] = ((str,), (bytes,), (bool, np.bool_))
 
 
 def label_array(y: Any, *, name: str = "y_true", partner: str = "y_proba") -> np.ndarray:
-    """Labels (n,) of any type, not yet judged one by one."""
+    """Return labels (n,) of any type, which are not yet checked one by one."""
     if y is None:
         raise ValueError(
             f"{name} must hold one class label for each row of {partner}; found None: this "
@@ -44,13 +44,13 @@ def _remedy_for_matrix(values: np.ndarray, name: str, partner: str) -> str:
 
 
 def as_labels(values: Any, name: str) -> np.ndarray:
-    """An array that keeps distinct labels distinct, where the usual conversion would not."""
+    """Return an array that keeps distinct labels distinct, where the usual conversion does not."""
     array = as_array(values, name)
     is_sequence = isinstance(values, list | tuple)
     if array.dtype.kind == "T" or (array.dtype.kind in "US" and is_sequence):
         return np.array(values, dtype=object)  # NumPy would make a string of a missing value
     was_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
-    if array.dtype.kind == "f" and not was_float and (np.abs(array) >= _EXACT_UP_TO).any():
+    if array.dtype.kind == "f" and not was_float and (np.abs(array) >= _MAX_EXACT_INTEGER).any():
         return np.array(values, dtype=object)  # integers became doubles, which merge large ones
     return array
 
@@ -58,7 +58,7 @@ def as_labels(values: Any, name: str) -> np.ndarray:
 def encode_labels(
     y: Any, *, name: str = "y_true", partner: str = "y_proba"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted distinct labels, and for each sample the index of its own among them."""
+    """Return the sorted distinct labels, and for each sample the index of its label."""
     return encode(label_array(y, name=name, partner=partner), name=name, partner=partner)
 
 
@@ -103,7 +103,7 @@ def _check_whole(y: np.ndarray, name: str, partner: str) -> None:
 def _encode_objects(y: np.ndarray, name: str, partner: str) -> tuple[np.ndarray, np.ndarray]:
     values = y.tolist()
     types = {type(value) for value in values}
-    if any(all(issubclass(type_, kind) for type_ in types) for kind in _KINDS):
+    if any(all(issubclass(type_, kind) for type_ in types) for kind in _COMPARABLE_TYPES):
         return _encode_distinct(values)
     floats = {type_ for type_ in types if issubclass(type_, float | np.floating)}
     if all(issubclass(type_, Integral) and type_ is not bool for type_ in types - floats):
@@ -135,7 +135,7 @@ def _encode_distinct(values: list[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_array(classes: list[Any]) -> np.ndarray:
-    """Classes (K,) as an array of the type that NumPy finds, or of objects where it merges some."""
+    """Return classes (K,) in the type that NumPy finds, or as objects if it merges some."""
     array = np.array(classes)
     if array.tolist() == classes:
         return array

@@ -22,7 +22,7 @@ from .warnings import warn
 # double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
 # classes, and may come converted to double precision. Single precision gets scikit-learn's
 # tolerance, √ε. Half precision gets ten times the error that rounding each probability can make.
-_TOLERANCES = {2: 5e-3, 4: 3.5e-4}
+_SUM_ATOL_BY_ITEMSIZE = {2: 5e-3, 4: 3.5e-4}
 SUM_TOLERANCE = 1e-5
 
 # By how much rounding takes a probability beyond 0 or 1, likewise: some units in the last place.
@@ -30,11 +30,10 @@ PROBABILITY_ATOL_BY_ITEMSIZE = {2: 4e-3, 4: 5e-7}
 PROBABILITY_ATOL = 1e-14
 
 # Probabilities beyond 0 or 1 by less look as if they were rounded more than that.
-_ALMOST = 1e-3
+_MAX_ROUNDING_EXCESS = 1e-3
 
 # The probability of larger log-odds is 1 in double precision.
-_CERTAIN_LOGIT = 37
-
+_MAX_UNCERTAIN_LOGIT = 37
 
 # Next to larger logits, differences between the other classes would be lost to rounding.
 _MAX_LOGIT = 1e6
@@ -50,11 +49,11 @@ def check_probabilities(
     in_place: bool = False,
     estimator: Any = None,
 ) -> Array:
-    """Probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2.
+    """Return probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2.
 
     The `estimator`, if any, is what takes them. With `keep_single`, those of more than two classes
     in single precision stay what they are. With `in_place`, arrays of other packages stay where
-    they are, if they may (see `device`).
+    they are, if they may (see `is_device_array`).
 
     Probabilities beyond 0 or 1 by at most 1e-14, in single precision 5e-7 and in half precision
     4e-3, are taken for 0 or 1. The sum of a row may miss 1 by 1e-5, in single precision by 3.5e-4,
@@ -64,30 +63,30 @@ def check_probabilities(
     """
     if is_forecast(y_proba) and not are_probably_probabilities(y_proba):
         check_not_forecast(y_proba, name)
-    device_proba = _probabilities_in_place(y_proba) if in_place else None
+    device_proba = _device_probabilities(y_proba) if in_place else None
     if device_proba is not None:
         return device_proba
     proba = as_array(y_proba, name)
     if proba.dtype.kind == "O":
         proba = numbers_of_objects(proba)
     if proba.dtype.kind != "f" and proba.size > 0:
-        _refuse_type(proba, name, partner, partner_values)
+        _raise_wrong_type(proba, name, partner, partner_values)
     # NumPy may hold a tensor of half precision in a wider type
     itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
-    tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
+    tolerance = _SUM_ATOL_BY_ITEMSIZE.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
     beyond = PROBABILITY_ATOL_BY_ITEMSIZE.get(min(itemsize, proba.dtype.itemsize), PROBABILITY_ATOL)
     proba = as_predicted(proba, name, keep_single)
     if not (proba.min() >= 0 and proba.max() <= 1):
         if not (proba.min() >= -beyond and proba.max() <= 1 + beyond):
-            _refuse_range(proba, beyond, name, partner_values, estimator)
+            _raise_out_of_range(proba, beyond, name, partner_values, estimator)
         proba = np.clip(proba, 0, 1)
     if proba.ndim == 1:
         return proba
     return _check_row_sums(proba, tolerance, name, partner_values, estimator)
 
 
-def _probabilities_in_place(values: Any) -> Array | None:
-    """Probabilities that stay where they are; None for others, and for those to be refused."""
+def _device_probabilities(values: Any) -> Array | None:
+    """Return probabilities on their own device; None for others, and for those to be refused."""
     proba = as_device_floats(values)
     if proba is None:
         return None
@@ -102,7 +101,7 @@ def _probabilities_in_place(values: Any) -> Array | None:
         return proba
     total = xp.sum(proba, axis=1, dtype=xp.float64)
     miss = xp.abs(total - 1)
-    if xp.any(miss > _TOLERANCES.get(itemsize, SUM_TOLERANCE)):
+    if xp.any(miss > _SUM_ATOL_BY_ITEMSIZE.get(itemsize, SUM_TOLERANCE)):
         return None
     if xp.all(miss <= SUM_TOLERANCE):
         return proba
@@ -110,7 +109,7 @@ def _probabilities_in_place(values: Any) -> Array | None:
 
 
 def as_predicted(predicted: np.ndarray, name: str, keep_single: bool) -> np.ndarray:
-    """Predictions of at least one sample, (n,) or (n, K) with K ≥ 2, in double precision.
+    """Return predictions of at least one sample, (n,) or (n, K) with K ≥ 2, in double precision.
 
     With `keep_single`, those of more than two classes in single precision stay what they are.
     """
@@ -135,9 +134,9 @@ def as_predicted(predicted: np.ndarray, name: str, keep_single: bool) -> np.ndar
 
 
 def is_forecast(obj: Any) -> bool:
-    """Whether an argument that may hold probabilities of classes holds forecasts instead.
+    """True if an argument that may hold probabilities of classes holds forecasts instead.
 
-    These have a distribution function, as those of other packages do; or are (mean, std).
+    Forecasts have a distribution function, as those of other packages do; or are (mean, std).
     """
     if callable(getattr(obj, "cdf", None)) and not isinstance(obj, type):
         return True
@@ -148,7 +147,7 @@ def is_forecast(obj: Any) -> bool:
 
 
 def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
-    """Outcomes are no forecasts; `names` are those of the outcomes and of what predicts them."""
+    """Refuse forecasts in place of outcomes; `names` are those of the two arguments."""
     raise ValueError(
         f"{names[0]} must hold outcomes; found a forecast of a number, {type(y_true).__name__}. "
         f"{names[0]} and {names[1]} look swapped: exchange them."
@@ -156,7 +155,7 @@ def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
 
 
 def check_not_forecast(y_proba: Any, name: str) -> None:
-    """Forecasts of a number hold no probabilities of classes."""
+    """Refuse forecasts of a number, which hold no probabilities of classes."""
     raise ValueError(
         f"{name} must hold probabilities of classes; found a forecast of a number, "
         f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that the "
@@ -164,7 +163,7 @@ def check_not_forecast(y_proba: Any, name: str) -> None:
     )
 
 
-def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any) -> None:
+def _raise_wrong_type(proba: np.ndarray, name: str, partner: str, partner_values: Any) -> None:
     remedy = (
         "Pass the output of predict_proba; in make_scorer set response_method='predict_proba'; "
         "convert true probabilities with .astype(float)."
@@ -180,7 +179,7 @@ def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any
 
 
 def _remedy_for_numbers(partner_values: Any) -> str:
-    """Remedy if the outcomes look like numbers, which have no probabilities of classes."""
+    """Return the remedy if outcomes look like numbers, which have no probabilities of classes."""
     if not are_probably_measurements(partner_values):
         return ""
     return (
@@ -190,7 +189,7 @@ def _remedy_for_numbers(partner_values: Any) -> str:
 
 
 def _remedy_for_features(estimator: Any) -> str:
-    """Remedy if an estimator of predictions got the features of a model."""
+    """Return the remedy if an estimator of predictions got the features of a model."""
     if estimator is None:
         return ""
     kind = type(estimator).__name__
@@ -200,21 +199,21 @@ def _remedy_for_features(estimator: Any) -> str:
     return f" {kind} takes the output of predict_proba{logits}, not features{other}."
 
 
-def _refuse_range(
+def _raise_out_of_range(
     proba: np.ndarray, beyond: float, name: str, partner_values: Any, estimator: Any
 ) -> None:
     check_finite(proba, name)
     row = np.unravel_index(np.argmin((proba >= -beyond) & (proba <= 1 + beyond)), proba.shape)
     low, high = proba.min(), proba.max()
     remedy = _remedy_for_numbers(partner_values)
-    if max(-low, high - 1) < _ALMOST:
+    if max(-low, high - 1) < _MAX_ROUNDING_EXCESS:
         remedy = f" Clip rounding errors of more than {beyond:g} with np.clip(..., 0, 1)."
     elif not remedy:
         has_sums = proba.ndim == 1 or np.allclose(proba.sum(axis=1), 100, atol=1)
         is_percent = low >= 0 and high <= 100 and has_sums
         remedy = _remedy_for_features(estimator)
         remedy += " Divide percentages by 100." if is_percent else ""
-        if not is_percent or high < _CERTAIN_LOGIT:
+        if not is_percent or high < _MAX_UNCERTAIN_LOGIT:
             remedy += (
                 " Map logits to probabilities with scipy.special.softmax(logits, axis=1), or expit "
                 "for one column."
@@ -235,7 +234,7 @@ def warn_of_hard_labels(proba: Array, name: str) -> None:
 
 
 def check_finite(predicted: np.ndarray, name: str) -> None:
-    """Predictions (n,) or (n, K) must be numbers."""
+    """Refuse predictions (n,) or (n, K) that are NaN or infinite."""
     finite = np.isfinite(predicted)
     if not finite.all():
         row = np.unravel_index(np.argmin(finite), predicted.shape)
@@ -248,7 +247,7 @@ def check_finite(predicted: np.ndarray, name: str) -> None:
 def _check_row_sums(
     proba: np.ndarray, tolerance: float, name: str, partner_values: Any, estimator: Any
 ) -> np.ndarray:
-    """Rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
+    """Return rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = np.empty(len(proba))
     for rows in row_blocks(*proba.shape):
         total[rows] = proba[rows].sum(axis=1, dtype=np.float64)
@@ -271,12 +270,12 @@ def divide_by_sums(proba: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
-    """Logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2.
+    """Return logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2.
 
     Those of more than two classes in single precision stay what they are. With `in_place`, arrays
-    of other packages stay where they are, if they may (see `device`).
+    of other packages stay where they are, if they may (see `is_device_array`).
     """
-    device_logits = _logits_in_place(logits) if in_place else None
+    device_logits = _device_logits(logits) if in_place else None
     if device_logits is not None:
         return device_logits
     scores = as_array(logits, name)
@@ -309,8 +308,8 @@ def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
     return scores
 
 
-def _logits_in_place(values: Any) -> Array | None:
-    """Logits that stay where they are; None for others, and for those that may be refused."""
+def _device_logits(values: Any) -> Array | None:
+    """Return logits on their own device; None for others, and for those that may be refused."""
     logits = as_device_floats(values)
     if logits is None:
         return None

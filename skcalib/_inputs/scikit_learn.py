@@ -1,4 +1,4 @@
-"""Parameters as scikit-learn judges them; the only importer of its private names."""
+"""scikit-learn's validation of parameters; the only importer of its private names."""
 
 import numbers
 from collections.abc import Callable, Iterable
@@ -44,7 +44,7 @@ class IntegerInterval(Interval):
 
 
 class Count(IntegerInterval):
-    """How many bins, features or draws: no more than memory and time bear, whatever the machine."""
+    """A number of bins, features or draws, which is limited by memory and time on any machine."""
 
     def __init__(self, least: int, most: int = 10**6) -> None:
         super().__init__(least, most, closed="both")
@@ -62,8 +62,7 @@ REDUCTION_CONSTRAINTS: dict = {
 # Jobs of joblib; −1 stands for all cores, −2 for all but one.
 N_JOBS: list = [IntegerInterval(-(2**15), 2**15), None]
 
-# The arguments that metrics share, where a metric has them; the data are judged by
-# `check_predictions`.
+# The arguments that metrics share, where a metric has them; `check_predictions` checks the data.
 METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
     "sample_weight": "no_validation",
     "pos_label": [numbers.Real, str, bytes, "boolean", None],
@@ -92,9 +91,9 @@ def validate_params(
 
 
 class Parallel(_Parallel):
-    """scikit-learn's, with a bar of tqdm, if that is installed, in place of joblib's messages.
+    """scikit-learn's `Parallel` with a tqdm progress bar, if tqdm is installed.
 
-    It is verbose as it is told, or as `joblib.parallel_config` says. What it calls is silent.
+    It is verbose by `verbose` or `joblib.parallel_config`. The functions that it calls are silent.
     """
 
     verbose: int
@@ -128,13 +127,13 @@ def _progress_bar(total: int) -> Any:
 
 
 def cache_of(method_caller: Callable) -> dict:
-    """Cache that the scorers of one evaluation share, from what scikit-learn hands to them."""
+    """Return the cache that scikit-learn shares among the scorers of one evaluation."""
     cache = next(iter(getattr(method_caller, "args", ())), None)
     return {} if cache is None else cache
 
 
 def clone_instance(estimator: Any, argument: str) -> Any:
-    """An unfitted copy of what an argument holds, which must be no class."""
+    """Return an unfitted copy of an estimator; refuse a class."""
     if isinstance(estimator, type):
         raise InvalidParameterError(
             f"{argument} must be an object; found the class {estimator.__name__}. Pass "
@@ -146,12 +145,12 @@ def clone_instance(estimator: Any, argument: str) -> Any:
 def safe_split(
     estimator: Any, X: Any, y: Any, indices: Any, train_indices: Any = None
 ) -> tuple[Any, Any]:
-    """Rows of the data; those of kernel matrices for estimators that say that they take such."""
+    """Return rows of the data; also columns of kernel matrices for estimators that take them."""
     if hasattr(estimator, "__sklearn_tags__"):
         return _safe_split(estimator, X, y, indices, train_indices)
     return _safe_indexing(X, indices), _safe_indexing(y, indices)  # an estimator of skpro
 
 
 def constraints_of(function: Any) -> dict:
-    """The constraints of the parameters of a function that `validate_params` decorates."""
+    """Return the constraints of the parameters of a function that `validate_params` decorates."""
     return function._skl_parameter_constraints

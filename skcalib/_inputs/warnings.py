@@ -55,7 +55,7 @@ def check_memory(needed: float, argument: str, remedy: str) -> None:
 
 
 def memory_of_machine() -> float:
-    """All bytes of memory; infinite where the system does not tell."""
+    """Return all bytes of memory; infinity where the system does not tell."""
     with suppress(AttributeError, OSError, ValueError):
         total = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
         if total > 0:  # -1 stands for a number that is not known

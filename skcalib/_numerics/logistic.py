@@ -31,7 +31,7 @@ MAX_NEWTON_STEP = 30.0
 # A column is treated as a combination of others if less than this fraction of it is left when these
 # are projected out; a slope is treated as 0 if it is below this fraction of its terms. Both are
 # rounding errors.
-_COLUMN_RTOL = 1e-13
+_BASIS_COLUMN_RTOL = 1e-13
 _SLOPE_RTOL = 1e-15
 
 # A triangular root that was computed from its square has lost too many digits if an entry of its
@@ -89,7 +89,7 @@ def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarra
             column -= basis[:, :j] @ overlap
             triangle[:j, j] += overlap
         residual_norm = np.sqrt(weight @ column**2)
-        if residual_norm > _COLUMN_RTOL * size:
+        if residual_norm > _BASIS_COLUMN_RTOL * size:
             basis[:, j] = column / residual_norm
             triangle[j, j] = residual_norm
     return basis, triangle

@@ -68,7 +68,7 @@ def smoothed_kernel(
     distance = xp.abs(shift) / bandwidth
     if deviation is None:
         return xp.exp(-distance)
-    return _smoothed_laplacian(distance, deviation / bandwidth)
+    return _normal_laplacian_mean(distance, deviation / bandwidth)
 
 
 def _gaussian_kernel(shift: Array, width: Any) -> Array:
@@ -97,7 +97,7 @@ def expected_kernel(
     return xp.sum(weight[:, :, None] * values, axis=1)
 
 
-def _smoothed_laplacian(distance: Array, spread: Array) -> Array:
+def _normal_laplacian_mean(distance: Array, spread: Array) -> Array:
     """½ e^{−m²/2s²} [erfcx((s − m/s)/√2) + erfcx((s + m/s)/√2)], m and s over the bandwidth."""
     xp = array_namespace(distance, spread)
     ratio = bounded_ratio(distance, spread)

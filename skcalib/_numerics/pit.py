@@ -17,7 +17,7 @@ from .sorting import pool_ties
 _MIN_RAMP_WIDTH = 2.0**-60
 
 # Equal levels and PITs differ by less than this fraction, as they are rounded.
-_LEVEL_RTOL = 1e-9
+_PIT_LEVEL_RTOL = 1e-9
 
 # The mean of a normal score over a narrower interval is replaced by the score at its middle.
 _MIN_SCORE_WIDTH = 2.0**-20
@@ -74,7 +74,7 @@ def pit_cdf(law: PitLaw, level: float) -> np.ndarray:
 
 def _rise(level: float, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """The distribution function of the uniform law on [start, stop] at the level, (n,)."""
-    is_reached = stop <= level * (1 + _LEVEL_RTOL)
+    is_reached = stop <= level * (1 + _PIT_LEVEL_RTOL)
     width = stop - start
     is_ramp = width >= _MIN_RAMP_WIDTH
     if not is_ramp.any():

@@ -203,12 +203,12 @@ def best_mixture(
     coarse = _Profile(log_proba, label, weight, prior, max(n // _COARSE_SAMPLE_SIZE, 1))
     octaves = np.arange(_MAX_OCTAVES, -_MAX_OCTAVES - 1.0, -1.0).tolist()
     *_, origin = min(
-        (round(coarse.at(2.0**x / start).loss, _LOSS_DIGITS), abs(x), x) for x in octaves
+        (round(coarse.fit(2.0**x / start).loss, _LOSS_DIGITS), abs(x), x) for x in octaves
     )
     fine = coarse if n < 2 * _COARSE_SAMPLE_SIZE else _Profile(log_proba, label, weight, prior, 1)
-    fine.latest = coarse.at(2.0**origin / start)
+    fine.latest = coarse.fit(2.0**origin / start)
     x = _find_minimum(fine, start, origin)
-    fits = [fine.at(2.0**exponent / start) for exponent in (x, origin, 0.0)]
+    fits = [fine.fit(2.0**exponent / start) for exponent in (x, origin, 0.0)]
     best_fit = min(fits, key=lambda fit: round(fit.loss, _LOSS_DIGITS))
     return 1 / best_fit.inverse, best_fit.shares
 
@@ -218,13 +218,13 @@ def _find_minimum(profile: "_Profile", start: float, origin: float) -> float:
 
     Or the last one allowed.
     """
-    first = profile.at(2.0**origin / start)
+    first = profile.fit(2.0**origin / start)
     if abs(first.slope) <= _SLOPE_ATOL or first.shares[0] == 0:
         return origin
     toward = -float(np.sign(first.slope))
 
     def rise(steps: float) -> float:
-        fit = profile.at(2.0 ** (origin + toward * steps) / start)
+        fit = profile.fit(2.0 ** (origin + toward * steps) / start)
         # where tempered predictions have no share, T has no effect
         return toward * fit.slope if fit.shares[0] > 0 else 1.0
 
@@ -250,9 +250,9 @@ class _Profile:
         self.prior, self.every = prior, every
         self.n_classes = log_proba(slice(0, 1)).shape[1]
         self.latest = _Fit(1.0, np.full(3, 1 / 3), np.inf, 0.0, np.zeros(3), np.eye(3))
-        self.known: dict[float, _Fit] = {}
+        self.fits: dict[float, _Fit] = {}
         is_small = len(label) // every * self.n_classes <= _MAX_CACHED_ENTRIES
-        self.kept = list(self._iter_blocks()) if is_small else None
+        self.cached_blocks = list(self._iter_blocks()) if is_small else None
 
     def _iter_blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """log p, its largest entry 0, the parts and the weighted targets, of blocks of samples.
@@ -271,14 +271,14 @@ class _Profile:
             components = np.stack([plain, plain, np.full_like(plain, 1 / self.n_classes), plain])
             yield value, components.reshape(4, -1), target.ravel()
 
-    def at(self, inverse: float) -> _Fit:
+    def fit(self, inverse: float) -> _Fit:
         """Newton's method for Σ shares − Σ target log mixture, whose optimum sums to Σ target.
 
         This leaves the restriction to shares of at least 0, and each step is a least-squares
         problem with that.
         """
-        if inverse in self.known:
-            return self.known[inverse]
+        if inverse in self.fits:
+            return self.fits[inverse]
         shares = self.latest.shares_at(inverse)
         loss, gradient, curvature = self._derivatives(inverse, shares)
         for _ in range(_MAX_SHARE_STEPS):
@@ -305,7 +305,7 @@ class _Profile:
         slope = float(shares[0] * gradient[3] + bend @ step)
         shares = (shares + step) / (shares + step).sum()
         self.latest = _Fit(inverse, shares, loss - promise / 2, slope, bend, curvature[:3, :3])
-        self.known[inverse] = self.latest
+        self.fits[inverse] = self.latest
         return self.latest
 
     def _derivatives(
@@ -318,7 +318,7 @@ class _Profile:
         """
         loss = total = 0.0
         gradient, curvature = np.zeros(4), np.zeros((4, 4))
-        for value, components, target in self.kept or self._iter_blocks():
+        for value, components, target in self.cached_blocks or self._iter_blocks():
             value = value * inverse
             tempered, change = (
                 components[0].reshape(value.shape),

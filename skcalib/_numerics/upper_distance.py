@@ -25,7 +25,7 @@ _MAX_MOVED_LEVELS = 256
 _MAX_RELAXED_LEVELS = 128
 
 # In each round every cell is cut into parts, and unions of neighbouring parts are compared.
-_N_ROUNDS = 3
+_N_CUT_ROUNDS = 3
 _PARTS_PER_CELL = 8
 _MAX_UNION_PARTS = 32  # the most parts in a union
 
@@ -148,7 +148,7 @@ def _partition_into_runs(levels: Levels, along: np.ndarray) -> np.ndarray:
     ordered, m = levels.take(along), len(along)
     start = _best_halves(ordered)
     runs = []
-    for _ in range(_N_ROUNDS):
+    for _ in range(_N_CUT_ROUNDS):
         length = last_of_runs(start, m) - start + 1
         cuts = start[:, None] + length[:, None] * np.arange(_PARTS_PER_CELL) // _PARTS_PER_CELL
         start = _best_unions(ordered, np.unique(cuts))

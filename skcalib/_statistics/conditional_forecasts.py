@@ -90,7 +90,7 @@ def _gram(data, near, kernel, bandwidth):
 
 def check_kind(data: Any, options: dict[str, Any]) -> None:
     """Refuse options that are for labels only, or for forecasts of a number only."""
-    of_forecasts, options = data.kind == "forecasts", options | {"given": data.given}
+    of_forecasts, options = data.is_forecast, options | {"given": data.given}
     for name, allowed in (_OF_FORECASTS if of_forecasts else _OF_CLASSES).items():
         value = options[name]
         if callable(value) or hasattr(value, "shape") or value not in allowed:

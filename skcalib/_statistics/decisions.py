@@ -55,7 +55,7 @@ class DecisionGaps(Statistic):
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """The root of the sum of squared gaps for R vectors of outcomes (R, n), (R,)."""
-        if self.data.kind == "forecasts" and self.data.forecast.is_exchangeable:
+        if self.data.is_forecast and self.data.forecast.is_exchangeable:
             # outcomes are positions among the members, with which they change places
             changed = map(self.data.with_outcome, outcomes)
             return np.array([_norms(self.on(data).gaps())[0] for data in changed])
@@ -80,7 +80,7 @@ class DecisionGaps(Statistic):
 
     def realised(self, outcomes: np.ndarray | None = None) -> np.ndarray:
         """ℓ(a, y_i) for R vectors of outcomes (R, n), by default those of the data; (R, n, A)."""
-        if self.data.kind == "classes":
+        if not self.data.is_forecast:
             return self._of_classes[self.data.outcome[None] if outcomes is None else outcomes]
         values = self.data.value[None] if outcomes is None else outcomes
         losses = self.loss.outcome_losses(values.ravel())
@@ -88,7 +88,7 @@ class DecisionGaps(Statistic):
         return losses.reshape(*values.shape, -1)
 
     def _expected(self):
-        if self.data.kind == "classes":
+        if not self.data.is_forecast:
             classes = self.data.classes
             self._of_classes = self.loss.class_losses(classes, len(classes))  # (K, A)
             check_size_of_losses(self._of_classes)

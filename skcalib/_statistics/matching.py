@@ -66,7 +66,7 @@ class MatchingError(Statistic):
         self.options, self.matching_options = options, MatchingOptions(**options)
         self.estimator = self.matching_options.estimator
         self.has_known_law = self.matching_options.method == "exact"
-        self.forecast: Any = data.forecast if data.kind == "forecasts" else None
+        self.forecast: Any = data.forecast if data.is_forecast else None
         self.scale = 1.0
         if self.forecast is not None and self.forecast.is_exchangeable:
             pooled = data.pool_label_weights()
@@ -110,7 +110,7 @@ class MatchingError(Statistic):
     def _features(self) -> Any:
         """Features, or None where terms of pairs are faster or all that is known."""
         data, matching_options = self.data, self.matching_options
-        if data.kind == "classes":
+        if not data.is_forecast:
             return class_features(data, matching_options)
         shared = self.forecast, self.mass
         if matching_options.has_decision_kernel:
@@ -153,7 +153,7 @@ class MatchingError(Statistic):
 
     def to_component_scale(self, outcomes: np.ndarray) -> np.ndarray:
         """Outcomes on the scale of the forecast's components, (R, n)."""
-        if self.data.kind == "classes":
+        if not self.data.is_forecast:
             return outcomes
         values = self.data.to_component_scale(outcomes)
         if self.matching_options.is_of_pits or not self.forecast._has_quantiles_only:
@@ -315,7 +315,7 @@ def make_matching_error(
 ) -> MatchingError | ClassKernelErrors:
     """The statistic of a user's options, which are judged here."""
     check_matching(data, options)
-    if data.kind == "forecasts":
+    if data.is_forecast:
         seed = random_state.randint(2**31 - 1) if options.method == "fourier" else None
         return MatchingError(data, **vars(replace(options, seed=seed)))
     form, has_losses = options.calibration, options.kernel == "loss"

@@ -122,7 +122,7 @@ def check_form(calibration, forms):
 def check_matching(data, options: MatchingOptions) -> None:
     """Judge options that fit each other and the data."""
     calibration, given = options.calibration, data.given
-    is_of_classes = data.kind == "classes"
+    is_of_classes = not data.is_forecast
     check_form(calibration, CLASS_FORMS if is_of_classes else FORMS)
     if is_of_classes:
         _check_of_classes(options)

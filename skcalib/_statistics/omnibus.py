@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData
 from .._numerics.laplace import laplace_pair_sum
 from .base import TIE_RTOL, Statistic
 from .fourier_error import make_kernel_error

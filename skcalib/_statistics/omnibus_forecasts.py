@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ForecastData
 from .._numerics.pit import normal_scores
 from ..forecasts import Forecast
-from ..forecasts._data import ForecastData
 from .base import Statistic
 from .matching import MatchingError
 from .matching_checks import MatchingOptions, check_matching

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import chdtrc, log_ndtr
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData
 from .._numerics.array_api import take_labels
 from .._numerics.logits import log_odds, row_blocks
 from .._numerics.sorting import quantile_bins

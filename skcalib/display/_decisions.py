@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import norm
 
+from .._data import ForecastData
 from .._inputs.arrays import ArrayLike, numbers_of_objects
 from .._inputs.scikit_learn import Label, StrOptions
 from .._statistics.decisions import DecisionGaps
-from ..forecasts._data import ForecastData
 from ..forecasts._decisions import DecisionLoss
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
 from ._base import (

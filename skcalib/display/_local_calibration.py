@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.spatial import KDTree
 
+from .._data import check_forecasts
 from .._inputs.arrays import ArrayLike, as_array, column_names
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
-from ..forecasts._data import check_forecasts
 from ..metrics._local import compute_local_calibration
 from ._base import Display, axes_of, check_options, is_small, validate_options, wrap_label
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._data import ClassData
 from .._inputs.by import check_by
-from .._inputs.predictions import ClassData
 from ._base import (
     Display,
     axes_of,

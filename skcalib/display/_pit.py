@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from .._inputs.warnings import check_memory
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
-from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics._quantile import resolve_levels
 from ..metrics._registry import ALL_METRICS
 from ._base import (

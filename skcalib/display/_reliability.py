@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._data import check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
 from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax

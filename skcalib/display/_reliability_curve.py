@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.reliability import (
     binned_means,

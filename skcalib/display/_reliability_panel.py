@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData
 from ._base import LINES, MARKERS, draw_bars, inches_of, is_small, name_halves, strip_below
 from ._panels import CURVE, DIAGONAL, curves_on
 from ._reliability_curve import ReliabilityCurve

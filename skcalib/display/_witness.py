@@ -5,9 +5,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Label
 from .._numerics.smooth import lipschitz_maximiser
 from ._base import (

@@ -1,7 +1,7 @@
 """Predictive distributions of a number: normal, mixtures, ensembles, quantiles, any other."""
 
+from ._as_forecast import as_forecast
 from ._base import Components, Forecast
-from ._data import as_forecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._estimators import get_forecast

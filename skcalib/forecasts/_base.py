@@ -1,6 +1,7 @@
 """The base class of all forecasts, and the checks that several kinds share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
@@ -18,7 +19,6 @@ _MIN_RELATIVE_SPREAD = 1e-6
 
 # Quantiles that stand for a forecast where its Wasserstein distances have no closed form.
 _WASSERSTEIN_NODES = 64
-
 
 # The largest number of a forecast, or of a feature, whose square is finite.
 MAX_NUMBER = 1e150
@@ -93,13 +93,13 @@ class Forecast(ABC):
     # Subclasses define `_cdf` or `_logcdf`, `_sf` or `_logsf`, and `_ppf`. They get arrays (n, m):
     # m values for each row.
 
-    # Whether outcomes have probability 0 each. If not, PITs are intervals.
+    # True if each outcome has probability 0. If not, PITs are intervals.
     is_continuous: bool = True
 
-    # Whether outcomes are taken to be exchangeable with the members, rather than drawn from them.
+    # True if outcomes are taken to be exchangeable with the members, rather than drawn from them.
     is_exchangeable: bool = False
 
-    # Whether only quantiles are known, `values` at some `levels`, and so no mean, density or draws.
+    # True if only quantiles are known, `values` at `levels`, and so no mean, density or draws.
     _has_quantiles_only: ClassVar[bool] = False
     levels: np.ndarray
     values: np.ndarray
@@ -141,20 +141,20 @@ class Forecast(ABC):
         )
 
     def _state(self) -> dict[str, Any]:
-        """All attributes but those that can be computed again."""
+        """Return all attributes but those that can be computed again."""
         return {k: v for k, v in vars(self).items() if not k.startswith("_cached")}
 
     @property
     def _holds_arrays(self) -> bool:
-        """Whether the rows are those of arrays, and of nothing else."""
+        """True if all attributes with one entry per row are arrays."""
         rows = [getattr(self, name) for name in self._row_attributes]
         return bool(rows) and all(isinstance(values, np.ndarray) for values in rows)
 
     def _with_state(self, state: dict[str, Any]) -> Self:
-        """A forecast of the same kind with these attributes, which are not checked again."""
-        made = object.__new__(type(self))
-        made.__dict__.update(state)
-        return made
+        """Return a forecast of the same kind with these attributes, which are not checked again."""
+        forecast = object.__new__(type(self))
+        forecast.__dict__.update(state)
+        return forecast
 
     def cdf(self, y: ArrayLike) -> np.ndarray:
         """The probability of at most y.
@@ -455,8 +455,8 @@ class Forecast(ABC):
             self._raise_unknown(
                 "parameters", "has no finite mean and standard deviation", "Pass given=[...]."
             )
-        least = _MIN_RELATIVE_SPREAD * root_mean_square(1 / len(std), std) or 1.0
-        return np.column_stack([mean, np.log(np.maximum(std, least))])
+        min_std = _MIN_RELATIVE_SPREAD * root_mean_square(1 / len(std), std) or 1.0
+        return np.column_stack([mean, np.log(np.maximum(std, min_std))])
 
     def _match_scale(self, y: np.ndarray) -> np.ndarray:
         """Put outcomes (n,) on the scale of `components`; only quantile forecasts change them."""
@@ -477,7 +477,7 @@ class Forecast(ABC):
         return self._ppf(np.broadcast_to(node, (len(self), len(node)))) * np.sqrt(share)
 
     def _check_outcomes(self, y: np.ndarray, name: str) -> None:  # noqa: B027
-        """Refuse outcomes (n,) that the forecasts hold to be impossible."""
+        """Refuse outcomes (n,) that are impossible under the forecasts."""
 
     def _sort_keys(self) -> list[np.ndarray]:
         """Return columns (n,) that tell the forecasts apart, to sort rows by."""
@@ -489,7 +489,9 @@ class Forecast(ABC):
         # discrete forecasts that differ may share quantiles
         return [*quantiles.T, self.cdf(np.median(quantiles))]
 
-    def _evaluate(self, method: Any, values: ArrayLike, name: str = "y") -> np.ndarray:
+    def _evaluate(
+        self, method: Callable[[np.ndarray], np.ndarray], values: ArrayLike, name: str = "y"
+    ) -> np.ndarray:
         array = check_numbers(values, name, finite=False)
         if np.isnan(array).any():
             raise ValueError(f"{name} must not be NaN; found NaN. Remove the samples.")
@@ -512,10 +514,10 @@ class Forecast(ABC):
 
     @abstractmethod
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        """Quantiles (n, m) at levels (n, m)."""
+        """Return quantiles (n, m) at levels (n, m)."""
 
     def _atoms(self) -> Components | None:
-        """All likely outcomes in increasing order, if they are known and few."""
+        """Return all likely outcomes in increasing order, if they are known and few; else None."""
         return None
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
@@ -558,7 +560,7 @@ class Forecast(ABC):
 
 
 def check_rows(rows: Any, n: int) -> np.ndarray:
-    """Indices of rows from what may stand in brackets; `[rows, ...]` is the same as `[rows]`."""
+    """Return indices of rows from what stands in brackets; `[rows, ...]` is the same as `[rows]`."""
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]
     if isinstance(rows, slice):
@@ -588,13 +590,13 @@ def check_rows(rows: Any, n: int) -> np.ndarray:
 
 
 def check_outcomes(y: ArrayLike, n: int, name: str) -> np.ndarray:
-    """Outcomes of n forecasts as doubles (n,)."""
+    """Return the outcomes of n forecasts as doubles (n,)."""
     rows = f"one outcome for each of the {n} forecasts"
     return check_numbers(y, name, ndim=1, length=n, rows=rows)
 
 
 def check_common_levels(levels: ArrayLike) -> np.ndarray:
-    """Probabilities in [0, 1] that are the same for all rows, (m,)."""
+    """Return probabilities in [0, 1] that are the same for all rows, (m,)."""
     array = check_levels(levels, "levels")
     if array.ndim != 1:
         raise ValueError(
@@ -605,7 +607,7 @@ def check_common_levels(levels: ArrayLike) -> np.ndarray:
 
 
 def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
-    """Probabilities in [0, 1]."""
+    """Return levels as doubles; refuse those outside of [0, 1]."""
     array = check_numbers(levels, name, finite=False)
     if not ((array >= 0) & (array <= 1)).all():
         raise ValueError(
@@ -616,7 +618,7 @@ def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
 
 
 def check_coverage(level: Any, name: str) -> None:
-    """The probability of an interval."""
+    """Refuse a probability of an interval that is not in (0, 1)."""
     if not is_number(level) or not 0 < level < 1:
         raise ValueError(
             f"{name} must be a number in (0, 1), the probability of the interval; found "
@@ -625,7 +627,7 @@ def check_coverage(level: Any, name: str) -> None:
 
 
 def check_count(count: Any, name: str) -> None:
-    """A number of draws or nodes."""
+    """Refuse a number of draws or nodes that is not a positive integer."""
     if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
         raise ValueError(
             f"{name} must be a whole number of at least 1; found {count!r}. Leave it out for the "

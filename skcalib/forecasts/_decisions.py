@@ -16,8 +16,8 @@ from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
 from .._inputs.scikit_learn import validate_params
 from .._numerics.crps import split_nodes
+from ._as_forecast import as_forecast
 from ._base import Forecast
-from ._data import as_forecast
 
 # Quadrature nodes for each piece between two breakpoints.
 _NODES = 64

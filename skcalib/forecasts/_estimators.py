@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.probabilities import is_forecast
+from ._as_forecast import as_forecast
 from ._base import Forecast
-from ._data import as_forecast
 
 
 def get_forecast(estimator: Any, X: Any) -> Forecast:

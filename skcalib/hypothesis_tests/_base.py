@@ -8,19 +8,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
-from .._inputs.checks import check_fit_input
-from .._inputs.drawing import evaluate_batches, make_batches
-from .._inputs.predictions import ClassData
-from .._inputs.probabilities import check_not_forecast, is_forecast
-from .._numerics.sorting import codes_by_appearance
-from .._statistics.base import TIE_RTOL
-from ..forecasts._data import (
+from .._data import (
+    ClassData,
     ForecastData,
+    check_fit_input,
     check_forecasts,
     check_no_labels,
     with_given,
     with_groups,
 )
+from .._inputs.drawing import evaluate_batches, make_batches
+from .._inputs.probabilities import check_not_forecast, is_forecast
+from .._numerics.sorting import codes_by_appearance
+from .._statistics.base import TIE_RTOL
 
 
 class HypothesisTest(BaseEstimator):

@@ -5,8 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
 from ..metrics._registry import MetricNames
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
@@ -521,7 +521,7 @@ class CalibrationTest(HypothesisTest):
             )
         if self.method in NULL_METHODS:
             check_null_method(self, statistic)
-        elif data.kind == "forecasts":
+        elif data.is_forecast:
             check_depends_on_cells(self, statistic)
         if self.alternative != "two-sided" and not statistic.is_signed:
             raise ValueError(
@@ -530,7 +530,7 @@ class CalibrationTest(HypothesisTest):
                 "values speak against calibration. Leave alternative out; for the direction of an "
                 "error there are CalibrationInTheLargeTest and CalibrationSlopeTest."
             )
-        if data.kind == "classes" and data.count is not None:
+        if not data.is_forecast and data.count is not None:
             check_takes_counts(self, statistic)
         if data.groups is not None:
             check_takes_groups(self, statistic)

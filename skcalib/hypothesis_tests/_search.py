@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ForecastData, check_data
 from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
 from .._inputs.by import encode_column, format_columns, title_of
 from .._inputs.checks import positive_weight_rows
@@ -20,7 +21,6 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from .._statistics.base import TIE_RTOL
-from ..forecasts._data import ForecastData, check_data
 from ._base import compute_null_values
 from ._search_scores import Candidate, ClassSearch, ForecastSearch
 from ._subgroups import SubgroupCalibrationTest, standardize

@@ -7,11 +7,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData, ForecastData
 from .._numerics.logits import log_odds
 from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.base import Statistic
-from ..forecasts._data import ForecastData
 from ..recalibration import SplineRecalibrator
 from ..recalibration._either import to_fit_data
 
@@ -81,7 +80,7 @@ class Search(Statistic):
 
     @property
     def numbers_per_draw(self) -> int:
-        return self.data.proba.size if self.data.kind == "classes" else self.data.n_samples
+        return self.data.proba.size if not self.data.is_forecast else self.data.n_samples
 
 
 class ClassSearch(Search):

@@ -7,9 +7,8 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
+from .._data import ClassData, check_fit_input, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_fit_input, check_predictions
-from .._inputs.predictions import ClassData
 from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._inputs.scikit_learn import IntegerInterval, check_feature_names, fit_context
 from ..recalibration import (

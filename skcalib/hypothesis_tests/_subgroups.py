@@ -283,7 +283,7 @@ class SubgroupCalibrationTest(HypothesisTest):
             ) from error
         if data.groups is not None:
             check_takes_groups(self, statistic)
-        if data.kind == "forecasts":
+        if data.is_forecast:
             check_depends_on_cells(self, statistic)
         return statistic
 

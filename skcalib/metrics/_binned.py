@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Count, IntegerInterval, Label, StrOptions
 from .._numerics.sorting import (
     bin_extents,
@@ -19,15 +19,15 @@ from .._numerics.sorting import (
 from ._reductions import (
     SampleRequirement,
     average_over_reductions,
-    probability_metric,
     reduce_classes,
 )
+from ._registry import register_metric
 
 # Distances of the mean outcome from the mean prediction, vectors of K numbers: a factor and a power
 # of the absolute differences, which are summed over the classes.
 _DISTANCES = {"total-variation": (0.5, 1), "cityblock": (1.0, 1), "sqeuclidean": (1.0, 2)}
 
-_DEBIASED = SampleRequirement(
+_DEBIAS_REQUIREMENT = SampleRequirement(
     "a bin in which at least 2 samples carry weight", "choose fewer bins, or debias=False"
 )
 
@@ -55,7 +55,7 @@ def _class_residuals(data, bins, n_bins):
         yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
 
 
-def _binned_residuals(data, bins, share, distance):
+def _bin_residuals(data, bins, share, distance):
     """Share of each bin times its gap, (B,)."""
     factor, power = _DISTANCES[distance]
     share = np.where(share > 0, share, 1.0)
@@ -63,7 +63,7 @@ def _binned_residuals(data, bins, share, distance):
     return factor * sum(np.abs(mass) ** power for mass in residuals) / share ** (power - 1)
 
 
-def _binned_error(
+def _bin_error(
     data: ClassData,
     n_bins: int,
     strategy: str,
@@ -76,7 +76,7 @@ def _binned_error(
     proba, weight = data.proba, data.weight
     bins, n_bins = _bins(data, n_bins, strategy, min_bin_size)
     share = np.bincount(bins, weight, n_bins)
-    residual = _binned_residuals(data, bins, share, distance)
+    residual = _bin_residuals(data, bins, share, distance)
     if norm == "l1" and not add_bin_width:
         return float(residual.sum())
     if norm == "l1":
@@ -100,12 +100,12 @@ def _expected_calibration_error(data: ClassData, **options: Any) -> float | np.n
     check_binned_options(*checked_options)
     if options["multi_class"] == "canonical" and not data.is_binary:
         check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
-    error = average_over_reductions(_binned_error, data, needs=_DEBIASED, **options)
+    error = average_over_reductions(_bin_error, data, needs=_DEBIAS_REQUIREMENT, **options)
     check_debiased(error)
     return error
 
 
-@probability_metric(
+@register_metric(
     _expected_calibration_error,
     CANONICAL_CONSTRAINTS
     | {
@@ -341,6 +341,19 @@ def expected_calibration_error(
     ... )
     0.0833...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _expected_calibration_error(
+        data,
+        n_bins=n_bins,
+        strategy=strategy,
+        min_bin_size=min_bin_size,
+        norm=norm,
+        distance=distance,
+        debias=debias,
+        add_bin_width=add_bin_width,
+        multi_class=multi_class,
+        average=average,
+    )
 
 
 def check_binned_options(norm, distance, debias, add_bin_width):
@@ -386,19 +399,20 @@ def check_debiased(error):
     """Refuse a debiased error that is NaN: no bin had two samples."""
     if np.ndim(error) == 0 and np.isnan(error):
         raise ValueError(
-            f"debias=True needs {_DEBIASED.least}; found none. Choose fewer bins, or debias=False."
+            f"debias=True needs {_DEBIAS_REQUIREMENT.minimum}; found none. Choose fewer bins, or "
+            "debias=False."
         )
 
 
-def _level_set_calibration_error(data: ClassData) -> float:
+def _level_set_error(data: ClassData) -> float:
     if data.is_binary:
         _, mass = data.pool_residuals()
         return float(np.abs(mass).sum())
-    _, columns = pooled_residuals(data)
+    _, columns = pool_class_residuals(data)
     return 0.5 * sum(float(np.abs(mass).sum()) for mass in columns)
 
 
-def pooled_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarray]]:
+def pool_class_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarray]]:
     """The distinct predictions of more than two classes (m, K), and Σ w_i (e_y − p) at each.
 
     The sums come for one class after another, (m,).
@@ -412,8 +426,11 @@ def pooled_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarray]]
     return points, columns
 
 
-@probability_metric(
-    reduce_classes(_level_set_calibration_error),
+_level_set_calibration_error = reduce_classes(_level_set_error)
+
+
+@register_metric(
+    _level_set_calibration_error,
     CANONICAL_CONSTRAINTS,
     largest=1.0,
     cost="n log n",
@@ -514,3 +531,5 @@ def level_set_calibration_error(
     >>> level_set_calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.9])
     0.15
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _level_set_calibration_error(data, multi_class=multi_class, average=average)

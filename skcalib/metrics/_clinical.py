@@ -6,57 +6,58 @@ from numbers import Real
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, Label
 from .._inputs.warnings import warn
 from .._numerics.loess import loess
 from .._numerics.logistic import logistic_fit
 from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
-from ._reductions import probability_metric, reduce_classes
+from ._reductions import reduce_classes
+from ._registry import register_metric
 
-_MOST_STEPS = 200
-
-
-def _calibration_in_the_large(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    return float(predictions.weighted_residuals.sum())
+_MAX_CLINICAL_STEPS = 200
 
 
-def _observed_expected_ratio(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    observed = predictions.weight @ predictions.label
+def _calibration_in_the_large(data: ClassData) -> float:
+    check_two_classes(data)
+    return float(data.weighted_residuals.sum())
+
+
+def _observed_expected_ratio(data: ClassData) -> float:
+    check_two_classes(data)
+    observed = data.weight @ data.label
     with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
-        return float(observed / (predictions.weight @ predictions.proba))
+        return float(observed / (data.weight @ data.proba))
 
 
-def _calibration_intercept(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    label = predictions.label
+def _calibration_intercept(data: ClassData) -> float:
+    check_two_classes(data)
+    label = data.label
     if label.min() == label.max():
         return np.inf if label[0] else -np.inf
-    order = np.argsort(predictions.proba)
-    logits, weight = log_odds(predictions.proba[order]), predictions.weight[order]
+    order = np.argsort(data.proba)
+    logits, weight = log_odds(data.proba[order]), data.weight[order]
     return float(intercepts(logits, label[order][None], weight)[0])
 
 
-def _calibration_slope(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    return logistic_line(predictions)[1]
+def _calibration_slope(data: ClassData) -> float:
+    check_two_classes(data)
+    return logistic_line(data)[1]
 
 
-def logistic_line(predictions: Predictions) -> tuple[float, float]:
+def logistic_line(data: ClassData) -> tuple[float, float]:
     """Intercept and slope of the likeliest logistic regression on the log-odds.
 
     What the data do not determine is NaN: the intercept if the slope is infinite, as a threshold
     separates the labels, and the slope if all predictions or all labels are equal. If all
     predictions are equal, the intercept is that for a slope of 1.
     """
-    label, weight = predictions.label, predictions.weight
-    logits = log_odds(predictions.proba)
+    label, weight = data.label, data.weight
+    logits = log_odds(data.proba)
     if label.min() == label.max() or logits.min() == logits.max():
-        return _calibration_intercept(predictions), np.nan
+        return _calibration_intercept(data), np.nan
     negative, positive = logits[label == 0], logits[label == 1]
     if negative.max() <= positive.min():
         return np.nan, np.inf
@@ -65,10 +66,13 @@ def logistic_line(predictions: Predictions) -> tuple[float, float]:
     centre = float(weight @ logits)
     centred = logits - centre  # keeps every digit if all are nearly equal
     design = np.column_stack([np.ones(len(label)), centred])
-    fit = logistic_fit(design, weight * np.stack([1 - label, label]), np.zeros(2), _MOST_STEPS)
+    fit = logistic_fit(
+        design, weight * np.stack([1 - label, label]), np.zeros(2), _MAX_CLINICAL_STEPS
+    )
     if not fit.converged:
         warn(
-            f"The logistic regression did not converge in {_MOST_STEPS} steps of Newton's method; "
+            f"The logistic regression did not converge in {_MAX_CLINICAL_STEPS} steps of Newton's "
+            "method; "
             "the last step is kept.",
             ConvergenceWarning,
         )
@@ -76,16 +80,16 @@ def logistic_line(predictions: Predictions) -> tuple[float, float]:
     return level - rise * centre, rise
 
 
-def check_two_classes(predictions: Predictions) -> None:
+def check_two_classes(data: ClassData) -> None:
     """Refuse more than two classes: a sign needs the probability of one class."""
-    if not predictions.is_binary:
+    if not data.is_binary:
         raise ValueError(
-            f"y_proba must be about two classes; found {len(predictions.classes)} columns. For one "
+            f"y_proba must be about two classes; found {len(data.classes)} columns. For one "
             "class c against the rest, pass y_true == c and the column of that class."
         )
 
 
-@probability_metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_in_the_large(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -149,9 +153,11 @@ def calibration_in_the_large(
     >>> calibration_in_the_large([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25])
     0.125
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _calibration_in_the_large(data)
 
 
-@probability_metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_selectable=False)
 def observed_expected_ratio(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -215,9 +221,11 @@ def observed_expected_ratio(
     >>> round(observed_expected_ratio([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25]), 3)
     1.333
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _observed_expected_ratio(data)
 
 
-@probability_metric(_calibration_intercept, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(_calibration_intercept, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -287,9 +295,11 @@ def calibration_intercept(
     >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 3)  # log(3) − log(1)
     1.099
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _calibration_intercept(data)
 
 
-@probability_metric(_calibration_slope, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(_calibration_slope, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -359,14 +369,14 @@ def calibration_slope(
     >>> round(calibration_slope(y_true, y_proba), 3)
     0.438
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _calibration_slope(data)
 
 
-def distances_from_curve(
-    predictions: Predictions, quantiles: Sequence[float | None]
-) -> list[float]:
+def distances_from_curve(data: ClassData, quantiles: Sequence[float | None]) -> list[float]:
     """The mean (for None) and quantiles of the distances between predictions and curve."""
-    proba, weight = predictions.proba, predictions.weight
-    observed = np.clip(loess(proba, predictions.label, weight), 0.0, 1.0)
+    proba, weight = data.proba, data.weight
+    observed = np.clip(loess(proba, data.label, weight), 0.0, 1.0)
     gap = np.abs(observed - proba)
     return [
         float(weight @ gap if level is None else _weighted_quantile(gap, weight, level))
@@ -374,8 +384,8 @@ def distances_from_curve(
     ]
 
 
-def _integrated_calibration_index(predictions: Predictions, quantile: float | None) -> float:
-    return distances_from_curve(predictions, [quantile])[0]
+def _curve_distance(data: ClassData, quantile: float | None) -> float:
+    return distances_from_curve(data, [quantile])[0]
 
 
 def _weighted_quantile(values, weight, level):
@@ -386,8 +396,11 @@ def _weighted_quantile(values, weight, level):
     return np.interp(centre[0] + level * (centre[-1] - centre[0]), centre, values[order])
 
 
-@probability_metric(
-    reduce_classes(_integrated_calibration_index),
+_integrated_calibration_index = reduce_classes(_curve_distance)
+
+
+@register_metric(
+    _integrated_calibration_index,
     {"quantile": [Interval(Real, 0, 1, closed="both"), None]},
     largest=1.0,
     cost="n log n",
@@ -507,3 +520,7 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y_true, y_proba, quantile=0.9), 3)
     0.16
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _integrated_calibration_index(
+        data, quantile=quantile, multi_class=multi_class, average=average
+    )

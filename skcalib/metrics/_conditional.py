@@ -11,8 +11,8 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .._data import ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.array_api import Array, arange_like, asarray_like, doubles
@@ -36,15 +36,15 @@ from .._statistics.kernels import (
     resolve_bandwidth,
 )
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
-from ..forecasts._data import ForecastData
 from ._kernel import CONDITIONAL_CONSTRAINTS, conditional_kernel
-from ._reductions import average_over_reductions, probability_metric
+from ._reductions import average_over_reductions
+from ._registry import register_metric
 
 # "nystroem" adds pivots until its error is certainly below this share of the value.
-_RELATIVE_ERROR = 1e-3
+_NYSTROEM_RTOL = 1e-3
 
 # Seconds that a core takes for n³ operations of "exact", divided by n³.
-_SECONDS = 1.5e-11
+_SECONDS_PER_CUBE = 1.5e-11
 
 
 class _Regression(NamedTuple):
@@ -166,12 +166,12 @@ def _conditional_kernel_calibration_error(
     check_kind(data, options)
     check_fourier_kernel(options["kernel"], options["method"])
     check_noise_options(data, options)
-    if data.kind == "forecasts":
+    if isinstance(data, ForecastData):
         check_matrix(data.weight, 4)
         return error_of_forecasts(data, options)
-    of_classes = {name: options[name] for name in options if not name.startswith("outcome_")}
+    class_options = {name: options[name] for name in options if not name.startswith("outcome_")}
     rng = check_random_state(random_state)
-    return average_over_reductions(_conditional_error, data, rng=rng, **of_classes)
+    return average_over_reductions(_conditional_error, data, rng=rng, **class_options)
 
 
 def _nystroem(kernel, points, regression, most):
@@ -192,10 +192,10 @@ def _nystroem(kernel, points, regression, most):
         )
         check_finite_kernel(features)
         value = plain.from_features(features.__getitem__)
-        is_close = factor * error <= _RELATIVE_ERROR * value
+        is_close = factor * error <= _NYSTROEM_RTOL * value
         if is_close or error > tolerance or features.shape[1] == len(points):
             break
-        tolerance = min(tolerance / 10, _RELATIVE_ERROR * value / (2 * factor))
+        tolerance = min(tolerance / 10, _NYSTROEM_RTOL * value / (2 * factor))
     if not is_close:
         remedy = (
             "Raise n_components."
@@ -210,7 +210,7 @@ def _nystroem(kernel, points, regression, most):
     return regression.from_features(features.__getitem__) if regression.debias else value
 
 
-@probability_metric(
+@register_metric(
     _conditional_kernel_calibration_error,
     CONDITIONAL_CONSTRAINTS
     | {
@@ -225,7 +225,6 @@ def _nystroem(kernel, points, regression, most):
         "random_state": ["random_state"],
     },
     cost="n³",
-    in_place=True,
     takes=("classes", "forecasts"),
 )
 def conditional_kernel_calibration_error(
@@ -450,6 +449,31 @@ def conditional_kernel_calibration_error(
     0.0014
     0.0256
     """
+    data = check_data(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        given=given,
+        may_be_numbers=isinstance(y_proba, tuple),
+        in_place=True,
+    )
+    return _conditional_kernel_calibration_error(
+        data,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        outcome_kernel=outcome_kernel,
+        outcome_bandwidth=outcome_bandwidth,
+        regularization=regularization,
+        debias=debias,
+        standardize=standardize,
+        method=method,
+        n_components=n_components,
+        random_state=random_state,
+        multi_class=multi_class,
+        average=average,
+    )
 
 
 def check_fourier_kernel(kernel, method):
@@ -495,7 +519,7 @@ def check_matrix(points, n_matrices):
     remedy = "Pass method='fourier' or 'nystroem', or a random subsample of the rows."
     if isinstance(points, np.ndarray):
         check_memory(8.0 * n_matrices * n**2, task, remedy)
-    warn_if_slow(_SECONDS * n_matrices**2 * n**3, task, remedy)
+    warn_if_slow(_SECONDS_PER_CUBE * n_matrices**2 * n**3, task, remedy)
 
 
 def check_features(points, n_components):

@@ -2,21 +2,25 @@
 
 import numpy as np
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Label, StrOptions
-from ._reductions import probability_metric, reduce_classes
+from ._reductions import reduce_classes
+from ._registry import register_metric
 
 
-def _cumulative_calibration_error(data: ClassData, kind: str) -> float:
+def _cumulative_error(data: ClassData, kind: str) -> float:
     _, mass = data.pool_residuals()
     total = np.cumsum(mass)
     highest, lowest = max(total.max(), 0.0), min(total.min(), 0.0)
     return float(max(highest, -lowest) if kind == "max" else highest - lowest)
 
 
-@probability_metric(
-    reduce_classes(_cumulative_calibration_error),
+_cumulative_calibration_error = reduce_classes(_cumulative_error)
+
+
+@register_metric(
+    _cumulative_calibration_error,
     {"kind": [StrOptions({"max", "range"})]},
     largest=1.0,
     cost="n log n",
@@ -125,3 +129,5 @@ def cumulative_calibration_error(
     >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0], kind="range")
     0.25
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _cumulative_calibration_error(data, kind=kind, multi_class=multi_class, average=average)

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ClassData, ForecastData, check_data, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
-from ..forecasts._data import ForecastData, check_data
 from ..forecasts._decisions import DecisionLoss, as_loss
-from ._reductions import probability_metric
+from ._registry import register_metric
 
 
 @dataclass(frozen=True)
@@ -85,19 +84,32 @@ class DecisionCalibration:
 
 
 def check_decision_data(
-    y_true: Any, y_proba: Any, loss: Any, **data_args: Any
+    y_true: Any,
+    y_proba: Any,
+    loss: Any,
+    *,
+    labels: Any = None,
+    pos_label: Any = None,
+    **data_args: Any,
 ) -> tuple[ClassData | ForecastData, DecisionLoss]:
-    """The data, and the loss with its columns in the order of the classes of the data."""
+    """Return the data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
-    data = check_data(y_true, y_proba, may_be_numbers=not decision.is_of_classes, **data_args)
-    if classes_are_reversed(data, **data_args):
+    data = check_data(
+        y_true,
+        y_proba,
+        labels=labels,
+        pos_label=pos_label,
+        may_be_numbers=not decision.is_of_classes,
+        **data_args,
+    )
+    if are_classes_reversed(data, labels, pos_label):
         decision = decision.with_classes_reversed()
     return data, decision
 
 
-def classes_are_reversed(data, labels=None, pos_label=None, **_):
-    """Whether the positive class is said, and is the first of the labels, or of the sorted ones."""
-    if pos_label is None:
+def are_classes_reversed(data: ClassData | ForecastData, labels: Any, pos_label: Any) -> bool:
+    """True if `pos_label` is the first of the labels, or of the sorted classes without labels."""
+    if pos_label is None or isinstance(data, ForecastData):
         return False
     first, second = data.classes.tolist()
     if labels is not None:
@@ -112,21 +124,12 @@ def _decision_calibration_error(
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 
-def _prepare_data(y_true, y_proba, data_args, options):
-    """The data, and the losses in their order; a `given` that is a name is an option."""
-    if isinstance(data_args.get("given"), str):
-        options["given"] = data_args.pop("given")
-    data, options["loss"] = check_decision_data(y_true, y_proba, options["loss"], **data_args)
-    return data, options
-
-
-@probability_metric(
+@register_metric(
     _decision_calibration_error,
-    {"actions": [StrOptions({"all", "matching_options"})]},
+    {"actions": [StrOptions({"all", "chosen"})]},
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,
-    prepare=_prepare_data,
 )
 def decision_calibration_error(
     y_true: ArrayLike,
@@ -241,6 +244,17 @@ def decision_calibration_error(
     >>> decision_calibration_error(y, proba, loss=loss, actions="chosen")
     0.89...
     """
+    name = given if isinstance(given, str) else None
+    data, decision = check_decision_data(
+        y_true,
+        y_proba,
+        loss,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        given=given if name is None else None,
+    )
+    return _decision_calibration_error(data, loss=decision, given=name, actions=actions)
 
 
 def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> float:
@@ -248,7 +262,7 @@ def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> floa
     return float(WorstDecisionGap(data, n_actions=n_actions)(data.label[None])[0])
 
 
-@probability_metric(
+@register_metric(
     _any_decision_calibration_error,
     {"n_actions": [Count(1, 50)]},
     cost="n log n",
@@ -361,6 +375,8 @@ def any_decision_calibration_error(
     >>> any_decision_calibration_error(y, proba)
     0.56...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _any_decision_calibration_error(data, n_actions=n_actions)
 
 
 @validate_params(METRIC_CONSTRAINTS)

@@ -7,17 +7,16 @@ from numbers import Real
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import least_calibrating_transport, transport_bounds
-from ..forecasts._data import with_given
-from ._reductions import average_over_reductions, map_reduction, probability_metric, reduce_classes
-from ._upper_distance import certificate_of, change_by_intervals
+from ._reductions import average_over_reductions, map_reduction, reduce_classes
+from ._registry import register_metric
+from ._upper_distance import make_certificate, interval_change
 
-_TOLERANCE: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
+_TOL_CONSTRAINTS: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,19 +77,19 @@ class DistanceCertificate:
     potentials: np.ndarray
 
 
-def _lower_distance_to_calibration(data: ClassData, tol: float) -> float:
+def _lower_distance(data: ClassData, tol: float) -> float:
     lower, upper = least_calibrating_transport(*data.pool_label_weights()[:2], tol)
-    _warn_of_wide_bracket(lower, upper, tol)
+    _warn_wide_bracket(lower, upper, tol)
     return lower
 
 
 def _distance_certificate(data: ClassData, tol: float) -> DistanceCertificate:
     certificate = DistanceCertificate(*transport_bounds(*data.pool_label_weights()[:2], tol))
-    _warn_of_wide_bracket(certificate.lower, certificate.upper, tol)
+    _warn_wide_bracket(certificate.lower, certificate.upper, tol)
     return certificate
 
 
-def _warn_of_wide_bracket(lower: float, upper: float, tol: float) -> None:
+def _warn_wide_bracket(lower: float, upper: float, tol: float) -> None:
     if upper - lower > tol:
         warn(
             f"The lower distance to calibration could not be found to tol={tol:.0e}: it lies in "
@@ -99,23 +98,26 @@ def _warn_of_wide_bracket(lower: float, upper: float, tol: float) -> None:
         )
 
 
-def _bounds(data: ClassData, tol: float) -> np.ndarray:
+def _binary_bounds(data: ClassData, tol: float) -> np.ndarray:
     if data.given is not None:
-        certificate = certificate_of(data)
+        certificate = make_certificate(data)
         return np.array([certificate.lower, certificate.upper])
-    lower = _lower_distance_to_calibration(data, tol)
-    upper = change_by_intervals(data)
+    lower = _lower_distance(data, tol)
+    upper = interval_change(data)
     return np.array([min(lower, upper), upper])
 
 
 def _calibration_distance_bounds(data: ClassData, tol: float = 1e-4, **reduction) -> tuple:
-    bounds = average_over_reductions(_bounds, data, tol=tol, **reduction)
+    bounds = average_over_reductions(_binary_bounds, data, tol=tol, **reduction)
     return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
 
 
-@probability_metric(
-    reduce_classes(_lower_distance_to_calibration),
-    _TOLERANCE,
+_lower_distance_to_calibration = reduce_classes(_lower_distance)
+
+
+@register_metric(
+    _lower_distance_to_calibration,
+    _TOL_CONSTRAINTS,
     largest=1.0,
     cost="n log n",
     supports_counts=True,
@@ -231,9 +233,13 @@ def lower_distance_to_calibration(
     >>> round(lower_distance_to_calibration([0, 1], [0.4, 0.6]), 4)
     0.08
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _lower_distance_to_calibration(
+        data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
+    )
 
 
-@validate_params(METRIC_CONSTRAINTS | _TOLERANCE)
+@validate_params(METRIC_CONSTRAINTS | _TOL_CONSTRAINTS)
 def distance_certificate(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -315,7 +321,7 @@ def distance_certificate(
     return map_reduction(measure, data, multi_class, n_jobs)
 
 
-@validate_params(METRIC_CONSTRAINTS | _TOLERANCE)
+@validate_params(METRIC_CONSTRAINTS | _TOL_CONSTRAINTS)
 def calibration_distance_bounds(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, is_number
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.crps import (
@@ -24,14 +25,13 @@ from ..forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._quantile import select_levels
-from ._registry import metric
+from ._registry import register_metric
 
 # Numbers in one block of rows (8 MB).
-_BLOCK = 2**20
+_MAX_MEMBER_ENTRIES = 2**20
 
-_AVERAGE: dict = {"average": [StrOptions({"mean"}), None]}
+_AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
 
 
 def _check_score_input(y_true, y_forecast, sample_weight, average) -> ForecastData:
@@ -53,7 +53,7 @@ def _continuous_ranked_probability_loss(data, estimator, thresholds, levels, ave
     if thresholds is None:
         loss = data.forecast.crps(data.value, estimator=estimator)
     else:
-        low, high = check_thresholds(thresholds)
+        low, high = check_threshold_pair(thresholds)
         check_estimator(data.forecast, data.value, estimator)
         loss = threshold_weighted_crps(data.forecast, data.value, low, high, estimator == "fair")
     return _average_losses(data, loss, average)
@@ -65,14 +65,14 @@ def _interval_loss(data, level, average):
     return _average_losses(data, (high - low) + 2 / (1 - level) * miss, average)
 
 
-def _log_density_loss(data, average):
+def _negative_log_likelihood(data, average):
     loss = check_density(-data.forecast.logpdf(data.value))
     return _average_losses(data, loss, average)
 
 
-@metric(
+@register_metric(
     _continuous_ranked_probability_loss,
-    _AVERAGE
+    _AVERAGE_CONSTRAINTS
     | {
         "estimator": [StrOptions({"ecdf", "fair"})],
         "thresholds": [tuple, list, np.ndarray, None],
@@ -186,7 +186,7 @@ def continuous_ranked_probability_loss(
     return _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average)
 
 
-def check_thresholds(thresholds):
+def check_threshold_pair(thresholds):
     """Return the two thresholds; refuse all but two numbers, the smaller one first."""
     is_pair = len(thresholds) == 2 and all(is_number(value) for value in thresholds)
     if not is_pair or not thresholds[0] < thresholds[1]:
@@ -244,7 +244,7 @@ def _threshold_crps_of_members(forecast, y, low, high, fair=False):
     """The loss of members and outcomes that are moved to the nearest value in [low, high]."""
     blocks = []
     size = forecast[:1].components().location.shape[1]
-    rows = max(1, _BLOCK // size)
+    rows = max(1, _MAX_MEMBER_ENTRIES // size)
     for first in range(0, len(y), rows):
         block = slice(first, first + rows)
         location, _, weight = forecast[block].components()
@@ -255,9 +255,9 @@ def _threshold_crps_of_members(forecast, y, low, high, fair=False):
     return np.concatenate(blocks)
 
 
-@metric(
+@register_metric(
     _interval_loss,
-    _AVERAGE | {"level": [Interval(Real, 0, 1, closed="neither")]},
+    _AVERAGE_CONSTRAINTS | {"level": [Interval(Real, 0, 1, closed="neither")]},
     cost="n",
     takes=("forecasts",),
     is_mean=True,
@@ -332,8 +332,8 @@ def interval_loss(
     return _interval_loss(data, level, average)
 
 
-@metric(
-    _log_density_loss, _AVERAGE, cost="n", takes=("forecasts",), is_mean=True, may_be_negative=True
+@register_metric(
+    _negative_log_likelihood, _AVERAGE_CONSTRAINTS, cost="n", takes=("forecasts",), is_mean=True, may_be_negative=True
 )
 def negative_log_likelihood(
     y_true: ArrayLike,
@@ -391,7 +391,7 @@ def negative_log_likelihood(
     400.919
     """
     data = _check_score_input(y_true, y_forecast, sample_weight, average)
-    return _log_density_loss(data, average)
+    return _negative_log_likelihood(data, average)
 
 
 def check_density(loss):

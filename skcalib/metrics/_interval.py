@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (
     PARTITION_RTOL,
@@ -18,17 +18,18 @@ from .._numerics.interval import (
     partition_errors,
     sampled_partition_sum,
 )
-from ._reductions import average_over_reductions, probability_metric
+from ._reductions import average_over_reductions
+from ._registry import register_metric
 
 # Narrower intervals of a random grid lose digits to rounding.
 _MIN_WIDTH = 1e-6
 
 # The surrogate takes the widths 2^−k. The search begins at this k, as the best is often near it.
-_USUAL = 6
+_START_EXPONENT = 6
 
 # The largest k. The sums for narrower intervals would suffer from rounding, and the error could
 # fall by no more than this width.
-_NARROWEST = 24
+_MAX_EXPONENT = 24
 
 
 def _exact(data: ClassData, precision: float | None) -> float:
@@ -40,7 +41,7 @@ def _surrogate(data: ClassData, precision: float | None) -> float:
     points, mass = data.pool_residuals()
     best = _limit_of_narrow_intervals(mass, precision)
     narrowest = largest_exponent(precision)
-    first = min(_USUAL, narrowest)
+    first = min(_START_EXPONENT, narrowest)
     for k in range(first, narrowest + 1):
         error = mean_partition_sum(points, mass, 2.0**-k)
         best = min(best, error + 2.0**-k)
@@ -53,7 +54,7 @@ def _surrogate(data: ClassData, precision: float | None) -> float:
     return best
 
 
-def _sampled_surrogate(data: ClassData, precision: float | None, n_draws: int, rng) -> float:
+def _random_surrogate(data: ClassData, precision: float | None, n_draws: int, rng) -> float:
     """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
     points, mass = data.pool_residuals()
     best = _limit_of_narrow_intervals(mass, precision)
@@ -70,7 +71,7 @@ def _limit_of_narrow_intervals(mass: np.ndarray, precision: float | None) -> flo
 
 def largest_exponent(precision: float | None) -> int:
     """The largest k of the widths 2^−k: k* of Theorem 6.12, with ε/4 < 2^−k* ≤ ε/2, or 24."""
-    return min(math.ceil(1 - math.log2(max(precision or 0, PARTITION_RTOL))), _NARROWEST)
+    return min(math.ceil(1 - math.log2(max(precision or 0, PARTITION_RTOL))), _MAX_EXPONENT)
 
 
 def _random_grid(data: ClassData, width: float | None, n_draws: int | None, rng) -> float:
@@ -90,19 +91,19 @@ def _interval_calibration_error(
     random_state: RandomState = None,
     **reduction: Any,
 ) -> float | np.ndarray:
-    check_grid(method, precision, width, n_draws)
+    check_interval_options(method, precision, width, n_draws)
     options: dict[str, Any] = {"precision": precision}
     measure: Callable = _exact if method == "exact" else _surrogate
     if method == "random-grid":
         measure, options = _random_grid, {"width": width, "n_draws": n_draws}
     elif n_draws is not None:
-        measure, options = _sampled_surrogate, options | {"n_draws": n_draws}
+        measure, options = _random_surrogate, options | {"n_draws": n_draws}
     if method != "exact" and measure is not _surrogate:
         options["rng"] = check_random_state(random_state)
     return average_over_reductions(measure, data, **options, **reduction)
 
 
-@probability_metric(
+@register_metric(
     _interval_calibration_error,
     {
         "method": [StrOptions({"exact", "surrogate", "random-grid"})],
@@ -254,9 +255,20 @@ def interval_calibration_error(
     >>> interval_calibration_error([0, 1], [0.1, 0.9], method="random-grid", width=0.5)
     0.09...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _interval_calibration_error(
+        data,
+        method=method,
+        precision=precision,
+        width=width,
+        n_draws=n_draws,
+        random_state=random_state,
+        multi_class=multi_class,
+        average=average,
+    )
 
 
-def check_grid(method, precision, width, n_draws):
+def check_interval_options(method, precision, width, n_draws):
     """Refuse options of another method."""
     if method == "random-grid" and width is None:
         raise ValueError(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState, StrOptions
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
@@ -27,9 +27,9 @@ from .._statistics.squared_error import (
 from ._reductions import (
     SampleRequirement,
     average_over_reductions,
-    probability_metric,
     reduce_classes,
 )
+from ._registry import register_metric
 
 CONDITIONAL_CONSTRAINTS: dict = (
     CANONICAL_CONSTRAINTS
@@ -86,7 +86,7 @@ def _squared_kernel_calibration_error(data, **options):
     return average_over_reductions(_squared_error, data, needs=needs, **options)
 
 
-def _kernel_calibration_error(data, **options):
+def _kernel_error(data, **options):
     square = _squared_error(data, estimator="biased", block_size=None, **options)
     return float(np.sqrt(max(square, 0.0)))
 
@@ -97,17 +97,16 @@ def _largest_square(options):
     return 2.0 if is_known else math.inf
 
 
-_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS
+_ERROR_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS
 
 
-@probability_metric(
+@register_metric(
     _squared_kernel_calibration_error,
-    _CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
+    _ERROR_CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
     cost="n²",
     largest=_largest_square,
     statistic=_kernel_statistic,
     supports_counts=True,
-    in_place=True,
 )
 def squared_kernel_calibration_error(
     y_true: ArrayLike,
@@ -310,15 +309,31 @@ def squared_kernel_calibration_error(
     >>> squared_kernel_calibration_error(y_true, y_proba, kernel=one_bandwidth_each)
     -0.027...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, in_place=True)
+    return _squared_kernel_calibration_error(
+        data,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        estimator=estimator,
+        block_size=block_size,
+        class_kernel=class_kernel,
+        method=method,
+        n_components=n_components,
+        random_state=random_state,
+        multi_class=multi_class,
+        average=average,
+    )
 
 
-@probability_metric(
-    reduce_classes(_kernel_calibration_error),
-    _CONSTRAINTS,
+_kernel_calibration_error = reduce_classes(_kernel_error)
+
+
+@register_metric(
+    _kernel_calibration_error,
+    _ERROR_CONSTRAINTS,
     cost="n²",
     largest=lambda options: math.sqrt(_largest_square(options)),
     supports_counts=True,
-    in_place=True,
 )
 def kernel_calibration_error(
     y_true: ArrayLike,
@@ -417,6 +432,15 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     0.34...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, in_place=True)
+    return _kernel_calibration_error(
+        data,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        class_kernel=class_kernel,
+        multi_class=multi_class,
+        average=average,
+    )
 
 
 def _joint_error(data: ClassData, kernel, bandwidth) -> float:
@@ -434,7 +458,7 @@ def _joint_kernel_calibration_error(data: ClassData, **options: Any) -> float | 
     return average_over_reductions(_joint_error, data, needs=needs, **options)
 
 
-@probability_metric(_joint_kernel_calibration_error, CONDITIONAL_CONSTRAINTS, cost="n²")
+@register_metric(_joint_kernel_calibration_error, CONDITIONAL_CONSTRAINTS, cost="n²")
 def joint_kernel_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -535,6 +559,10 @@ def joint_kernel_calibration_error(
     >>> joint_kernel_calibration_error(y_true, y_proba)
     0.047...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _joint_kernel_calibration_error(
+        data, kernel=kernel, bandwidth=bandwidth, multi_class=multi_class, average=average
+    )
 
 
 def check_two_samples(data):

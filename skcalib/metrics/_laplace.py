@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
-from ._reductions import average_over_reductions, probability_metric
+from ._reductions import average_over_reductions
+from ._registry import register_metric
 
 # Pairs of samples that are drawn at once; an array of them takes 8 MB.
-_BATCH = 2**20
+_MAX_BLOCK_PAIRS = 2**20
 
 
 def _exact_square(data: ClassData, bandwidth: float) -> float:
@@ -23,7 +24,7 @@ def _exact_square(data: ClassData, bandwidth: float) -> float:
     return float(laplace_pair_sum(points, mass, bandwidth) + mass @ mass)
 
 
-def _subsampled_square(data: ClassData, bandwidth, n_draws, rng) -> float:
+def _subsample_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     """Mean of r_i r_j exp(−|p_i − p_j|/h) over pairs drawn by weight, equation 29 of the paper."""
     # sorted, so that the order of the samples does not matter
     order = np.lexsort((data.label, data.proba))
@@ -32,8 +33,8 @@ def _subsampled_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     cumulative = np.cumsum(data.weight[order])
     cumulative[-1] = 1.0
     total = 0.0
-    for start in range(0, n_draws, _BATCH):
-        uniforms = rng.uniform(size=(2, min(_BATCH, n_draws - start)))
+    for start in range(0, n_draws, _MAX_BLOCK_PAIRS):
+        uniforms = rng.uniform(size=(2, min(_MAX_BLOCK_PAIRS, n_draws - start)))
         i, j = np.searchsorted(cumulative, uniforms, side="right")
         kernel = np.exp(-np.abs(proba[i] - proba[j]) / bandwidth)
         total += float(np.sum(residual[i] * residual[j] * kernel))
@@ -50,7 +51,7 @@ def _fourier_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     return float(total / n_draws)
 
 
-def _binned_square(data: ClassData, bandwidth, n_draws, rng) -> float:
+def _binning_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     """Mean of Σ_bins (Σ_{i ∈ bin} c_i)² over bins of random width and shift, Algorithm 2."""
     points, mass = data.pool_residuals()
     total = 0.0
@@ -64,9 +65,9 @@ def _binned_square(data: ClassData, bandwidth, n_draws, rng) -> float:
 
 
 _ESTIMATORS = {
-    "subsample": _subsampled_square,
+    "subsample": _subsample_square,
     "fourier": _fourier_square,
-    "binning": _binned_square,
+    "binning": _binning_square,
 }
 
 
@@ -89,7 +90,7 @@ def _laplace_kernel_calibration_error(
     return average_over_reductions(_binary_laplace_error, data, rng=rng, **options)
 
 
-@probability_metric(
+@register_metric(
     _laplace_kernel_calibration_error,
     {
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
@@ -223,6 +224,17 @@ def laplace_kernel_calibration_error(
     >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6], method="fourier", random_state=0)
     0.1...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _laplace_kernel_calibration_error(
+        data,
+        bandwidth=bandwidth,
+        method=method,
+        n_draws=n_draws,
+        squared=squared,
+        random_state=random_state,
+        multi_class=multi_class,
+        average=average,
+    )
 
 
 def check_draws(method, n_draws):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ForecastData, check_forecasts, check_given
 from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
 from .._inputs.warnings import warn_if_slow
@@ -21,12 +22,11 @@ from .._statistics.kernels import (
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from .._statistics.matching_given import standardization
 from ..forecasts._base import MAX_NUMBER
-from ..forecasts._data import ForecastData, check_forecasts, check_given
-from ._quantile import Gaps, quotient, resolve_levels
-from ._registry import metric
+from ._quantile import Gaps, divide_by_dof, resolve_levels
+from ._registry import register_metric
 
 # Numbers in the curves of one block of query points (8 MB).
-_BLOCK = 2**20
+_MAX_CURVE_ENTRIES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class LocalCalibration:
     p_value: np.ndarray | None = None
 
 
-class Places(NamedTuple):
+class Locations(NamedTuple):
     """Points around which calibration is measured, and the samples in the same units."""
 
     raw: np.ndarray  # (m, d), the points in the user's units
@@ -100,7 +100,7 @@ def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
 
 
 def _local_calibration(
-    data: ForecastData, locations: Places, null_laws: list[PitLaw]
+    data: ForecastData, locations: Locations, null_laws: list[PitLaw]
 ) -> np.ndarray:
     """Error, squared error, bias, spread, effective sample size and p-value, (6, m)."""
     law, levels = pit_laws(*data.forecast.pit_bounds(data.value)), resolve_levels(data.forecast)
@@ -111,14 +111,14 @@ def _local_calibration(
     gaps = Gaps(law, levels)
     mean = (law.start + law.stop) / 2
     width = law.stop - law.start
-    rows = max(1, _BLOCK // max(gaps.width, len(weight)))
+    rows = max(1, _MAX_CURVE_ENTRIES // max(gaps.width, len(weight)))
     blocks, start = [], perf_counter()
     for first in range(0, len(query), rows):
         local = _local_weights(kernel, query[first : first + rows], points, weight)
         square, debiased = gaps.squares(local)
         share = np.square(local).sum(axis=1)
         centre = local @ mean
-        between = quotient(local @ mean**2 - centre**2, 1 - share)
+        between = divide_by_dof(local @ mean**2 - centre**2, 1 - share)
         spread = local @ width**2 + 12 * between - 1
         exceeds = sum((pit_law.squares(local)[1] >= debiased).astype(float) for pit_law in null)
         p_value = np.where(np.isnan(debiased), np.nan, (1 + exceeds) / (1 + len(null)))
@@ -238,7 +238,7 @@ def local_calibration(
     [True, False]
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
-    query = _all_rows(query, given, sample_weight)
+    query = _all_features(query, given, sample_weight)
     return compute_local_calibration(data, query, kernel, bandwidth, n_resamples, random_state)
 
 
@@ -251,7 +251,7 @@ def compute_local_calibration(
     random_state: RandomState,
 ) -> LocalCalibration:
     """`local_calibration` of checked data that hold the features."""
-    locations = _places(data, query, kernel, bandwidth)
+    locations = _make_locations(data, query, kernel, bandwidth)
     seed = check_random_state(random_state).randint(2**31 - 1)
     null_laws = []  # the laws of the PITs of outcomes drawn from the forecasts
     for outcome in data.simulate_outcomes(np.random.default_rng(seed), n_resamples):
@@ -263,16 +263,16 @@ def compute_local_calibration(
 
 
 def _local_calibration_error(data, query, kernel, bandwidth, debias, average):
-    locations = _places(data, query, kernel, bandwidth)
+    locations = _make_locations(data, query, kernel, bandwidth)
     root, debiased, *_ = _local_calibration(data, locations, [])
     square = debiased if debias else root**2
     if average is None:
         return np.sqrt(np.maximum(square, 0.0))
     share = data.weight if query is None else np.ones(len(square))
-    return _average(square, share, average)
+    return _average_error(square, share, average)
 
 
-@metric(
+@register_metric(
     _local_calibration_error,
     _KERNEL_CONSTRAINTS
     | {"debias": ["boolean"], "average": [StrOptions({"mean", "root-mean-square"}), None]},
@@ -396,11 +396,11 @@ def local_calibration_error(
     0.315
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
-    points = _all_rows(query, given, sample_weight) if average is None else query
+    points = _all_features(query, given, sample_weight) if average is None else query
     return _local_calibration_error(data, points, kernel, bandwidth, debias, average)
 
 
-def _average(square, share, average):
+def _average_error(square, share, average):
     """The mean over the points where the error is known."""
     is_known = ~np.isnan(square)
     if not is_known.any():
@@ -411,14 +411,14 @@ def _average(square, share, average):
     return float(np.sqrt(max(share @ square, 0.0)))
 
 
-def _all_rows(query, given, sample_weight):
+def _all_features(query, given, sample_weight):
     """By default the features of all samples, also of those of weight 0, which the data lack."""
     if query is not None or given is None or sample_weight is None:
         return query
     return check_given(given, len(sample_weight))
 
 
-def _places(data, query, kernel, bandwidth):
+def _make_locations(data, query, kernel, bandwidth):
     """The points and the samples as the kernel sees them."""
     if data.given is None:
         raise ValueError(
@@ -433,7 +433,7 @@ def _places(data, query, kernel, bandwidth):
             "Pass one column for each feature, in the same order."
         )
     if callable(kernel):
-        return Places(raw, raw, points, partial(_check_kernel_weights, kernel))
+        return Locations(raw, raw, points, partial(_check_kernel_weights, kernel))
     scaled, family = raw, KERNELS[kernel]
     if bandwidth in ("auto", "median"):
         centre, spread = standardization(points, data.weight)
@@ -444,7 +444,7 @@ def _places(data, query, kernel, bandwidth):
         rate = 1 / (varies.sum() + 4) if bandwidth == "auto" else 0.0
         median = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)
         bandwidth = median * data.inverse_effective_size**rate
-    return Places(raw, scaled, points, partial(kernel_values, family=family, bandwidth=bandwidth))
+    return Locations(raw, scaled, points, partial(kernel_values, family=family, bandwidth=bandwidth))
 
 
 def _features(values, name):

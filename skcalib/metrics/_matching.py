@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, make_matching_error
 from .._statistics.matching_checks import CLASS_FORMS, FORMS, MATCHING_CONSTRAINTS, MatchingOptions
-from ..forecasts._data import ForecastData, check_data
-from ._decisions import classes_are_reversed
-from ._reductions import probability_metric
+from ._decisions import are_classes_reversed
+from ._registry import register_metric
 
 # The variance of the error is estimated from all pairs of at most this many samples.
 _MAX_PAIRED_SAMPLES = 1024
@@ -50,28 +49,18 @@ def _distribution_matching_error(
 
 def _matching_statistic(data, *, standardize, random_state=None, **options):
     """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
-    if standardize or data.kind == "classes":
+    if standardize or not data.is_forecast:
         return None
     return make_matching_error(data, MatchingOptions(**options), check_random_state(random_state))
 
 
-def _prepare_data(y_true, y_proba, data_args, options):
-    """The data, and the losses of classes in the order of the data."""
-    data = check_data(y_true, y_proba, may_be_numbers=True, **data_args)
-    if options["loss"] is not None and classes_are_reversed(data, **data_args):
-        losses = MatchingOptions(loss=options["loss"]).losses
-        options["loss"] = [decision.with_classes_reversed() for decision in losses]
-    return data, options
-
-
-@probability_metric(
+@register_metric(
     _distribution_matching_error,
     MATCHING_CONSTRAINTS
     | {"calibration": [StrOptions(FORMS | CLASS_FORMS)], "standardize": ["boolean"]},
     cost="n²",
     takes=("forecasts", "classes"),
     statistic=_matching_statistic,
-    prepare=_prepare_data,
 )
 def distribution_matching_error(
     y_true: ArrayLike,
@@ -318,6 +307,31 @@ def distribution_matching_error(
     >>> distribution_matching_error(y, forecast, standardize=True, random_state=0)
     5...
     """
+    data = check_data(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        given=given,
+        may_be_numbers=True,
+    )
+    if loss is not None and are_classes_reversed(data, labels, pos_label):
+        loss = [decision.with_classes_reversed() for decision in MatchingOptions(loss=loss).losses]
+    return _distribution_matching_error(
+        data,
+        calibration=calibration,
+        loss=loss,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        given_kernel=given_kernel,
+        given_bandwidth=given_bandwidth,
+        estimator=estimator,
+        standardize=standardize,
+        method=method,
+        n_components=n_components,
+        random_state=random_state,
+    )
 
 
 def null_deviation(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data import check_forecasts
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._statistics.matching import MatchingError
@@ -16,7 +17,6 @@ from .._statistics.matching_checks import (
     check_matching,
 )
 from ..forecasts._base import MAX_NUMBER
-from ..forecasts._data import check_forecasts
 
 # Points of the grids if none are passed.
 _OUTCOMES, _PLACES = 101, 50

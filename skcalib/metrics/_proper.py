@@ -10,9 +10,8 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
+from .._data import ClassData, ForecastData, check_forecasts, check_no_labels, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
-from .._inputs.predictions import ClassData
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -27,28 +26,27 @@ from .._numerics.crps import isotonic_brier_score, mean_half_distance, threshold
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
-from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ._forecast_scores import threshold_weighted_crps
 from ._reductions import average_over_reductions
 
 # Integrals over cells of thresholds may miss by this share of the score.
-_TOLERANCE = 1e-4
+_CELL_RTOL = 1e-4
 
 # The tolerance for each draw, where a mean over many draws is wanted.
-DRAW_TOLERANCE = 5e-3
+DRAW_RTOL = 5e-3
 
 # A forecast is narrow if its quantiles at the levels Φ(−5) and Φ(5) are within 1/16 of the range of
 # outcomes. The quantiles of narrow forecasts are edges of cells, at most 2048 of all forecasts.
-_REACH, _NARROW, _MOST_RISES = 5.0, 1 / 16, 2048
+_REACH, _NARROW, _MAX_RISES = 5.0, 1 / 16, 2048
 
 # Up to this many values of discrete forecasts are looked at for steps.
 _MAX_STEP_VALUES = 2**20
 
 # Numbers of cells that are tried, one after another.
-_CELLS = tuple(2**k for k in range(7, 15))
+_CRPS_CELLS = tuple(2**k for k in range(7, 15))
 
 
-def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
+def crps_components(data: ForecastData, tolerance: float = _CELL_RTOL) -> np.ndarray:
     """Miscalibration, discrimination, uncertainty and score, (4,).
 
     Uncertainty and score are exact. The score of the recalibrated forecasts is an integral over
@@ -64,7 +62,7 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
     widest, recalibrated = _NARROW * (points[-1] - points[0]), np.inf
     most = max(tolerance * score, np.spacing(np.abs(points).max()))  # thresholds are rounded
     seconds = 0.0
-    for n_cells in _CELLS:
+    for n_cells in _CRPS_CELLS:
         warn_if_slow(seconds, f"{n_cells} cells for score='crps'", "Pass a random subsample.")
         error, before, start = -inside, recalibrated, perf_counter()
         steps = _steps(forecast, widest, n_cells)
@@ -88,7 +86,7 @@ def _steps(forecast, widest, n_cells):
         n_values = forecast[:1].components().location.size * len(forecast)
         few = n_values <= _MAX_STEP_VALUES
         return forecast.components().location.ravel() if few else np.empty(0)
-    n_levels = min(n_cells, _MOST_RISES) // len(forecast)
+    n_levels = min(n_cells, _MAX_RISES) // len(forecast)
     if n_levels < 2:
         return np.empty(0)
     rise = forecast.quantiles(ndtr(np.linspace(-_REACH, _REACH, n_levels)))
@@ -179,12 +177,12 @@ def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
     return np.array([*gain, constant, original])
 
 
-def _with_null_mean(data, n_resamples: int, seed: int, decompose_data: Callable, **options_of_draw):
+def _with_null_mean(data, n_resamples: int, seed: int, decompose_data: Callable, **draw_options):
     """The parts of the data, and the mean miscalibration of redrawn outcomes, (4,) or (5,)."""
     if n_resamples == 0:
         return decompose_data(data)
     outcomes = data.simulate_outcomes(np.random.default_rng(seed), n_resamples)
-    null = [decompose_data(data.with_outcome(row), **options_of_draw)[0] for row in outcomes]
+    null = [decompose_data(data.with_outcome(row), **draw_options)[0] for row in outcomes]
     return np.append(decompose_data(data), np.mean(null))
 
 
@@ -365,7 +363,7 @@ def decompose(
     """`score_decomposition` of checked data."""
     seed = check_random_state(random_state).randint(2**31 - 1)
     if score == "crps":
-        values = _with_null_mean(data, n_resamples, seed, crps_parts, tolerance=DRAW_TOLERANCE)
+        values = _with_null_mean(data, n_resamples, seed, crps_components, tolerance=DRAW_RTOL)
         return ScoreDecomposition(*values.tolist())
     values = average_over_reductions(  # ([K,] 4 or 5)
         _with_null_mean,
@@ -374,7 +372,7 @@ def decompose(
         average,
         n_resamples=n_resamples,
         seed=seed,
-        parts=partial(_score_decomposition, score=score),
+        decompose_data=partial(_score_decomposition, score=score),
     )
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
 

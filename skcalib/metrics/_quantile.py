@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_sample_weight
 from .._inputs.scikit_learn import StrOptions, validate_params
@@ -21,8 +22,7 @@ from .._numerics.pit import (
 from .._numerics.sorting import first_of_ties
 from ..forecasts import as_forecast
 from ..forecasts._base import check_common_levels
-from ..forecasts._data import ForecastData, check_forecasts
-from ._registry import metric
+from ._registry import register_metric
 
 # Levels that are the same differ by less than this through rounding.
 _LEVEL_ATOL = 1e-9
@@ -56,10 +56,10 @@ class Gaps:
         else:
             square = np.mean((weight @ self.gaps) ** 2, axis=1)
         share = np.square(weight)
-        return square, quotient(square - share @ self.own, 1 - share.sum(axis=1))
+        return square, divide_by_dof(square - share @ self.own, 1 - share.sum(axis=1))
 
 
-def quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+def divide_by_dof(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Divided by 1 − Σ w²; NaN if one sample has all of the weight."""
     out = np.full(numerator.shape, np.nan)
     return np.divide(numerator, denominator, out=out, where=denominator > 1e-12)
@@ -90,7 +90,7 @@ _SIZE_OF_CURVE: dict = {"l1": gap_integral, "l2": gap_square_integral, "max": la
 _SIZE_ON_GRID: dict = {"l1": np.mean, "l2": lambda gap: np.mean(gap**2), "max": np.max}
 
 
-@metric(
+@register_metric(
     _quantile_calibration_error,
     {
         "norm": [StrOptions({"l1", "l2", "max"})],
@@ -283,7 +283,7 @@ def _interval_levels(grid):
 
 
 # The levels at which widths are reported.
-_LEVELS = (0.5, 0.8, 0.95)
+_REPORTED_LEVELS = (0.5, 0.8, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,7 +376,7 @@ def sharpness(
         weight = check_sample_weight(sample_weight, len(forecast))
         weight = weight / weight.max()
     interval_levels = resolve_levels(forecast, "interval", levels)
-    interval_levels = np.array(_LEVELS) if interval_levels is None else interval_levels
+    interval_levels = np.array(_REPORTED_LEVELS) if interval_levels is None else interval_levels
     width = [
         np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight)
         for p in interval_levels

@@ -1,26 +1,29 @@
 """Metrics of probabilities: binary measures, applied to more than two classes."""
 
-from collections.abc import Callable
-from functools import partial, update_wrapper
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._inputs.checks import check_predictions
+from .._data import ClassData
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn
-from ..forecasts._data import check_data
-from ._registry import Function, get_option_defaults, metric
+
+# A class's share of the samples or of the weight, and its binary problem; None if it has none.
+ClassProblem = tuple[float, ClassData | None]
 
 
-def map_classes(function, problems, n_jobs):
-    """The share and the value of each class; None for the value of one that is never predicted.
+def map_classes(
+    function: Callable[[ClassData], Any], problems: Iterable[ClassProblem], n_jobs: int | None
+) -> list[tuple[float, Any]]:
+    """Return the share and the value of each class; None for one that is never predicted.
 
-    Jobs are threads, which share the data; sorting and sums of many numbers let others run.
+    Jobs are threads, which share the data: sorting and long sums release the interpreter's lock.
     """
 
-    def pair(share, problem):
+    def pair(share: float, problem: ClassData | None) -> tuple[float, Any]:
         return share, None if problem is None else function(problem)
 
     return Parallel(n_jobs=n_jobs, require="sharedmem")(
@@ -28,8 +31,13 @@ def map_classes(function, problems, n_jobs):
     )
 
 
-def map_reduction(function, data, multi_class, n_jobs=1):
-    """The value of a function of two classes; for more classes, a list with its value for each.
+def map_reduction(
+    function: Callable[[ClassData], Any],
+    data: ClassData,
+    multi_class: str,
+    n_jobs: int | None = 1,
+) -> Any:
+    """Return the value of a function of two classes; for more, a list with its value for each.
 
     The value of a class that is never predicted is None. With "confidence" there is only one
     problem, and its value is returned without a list.
@@ -43,25 +51,25 @@ def map_reduction(function, data, multi_class, n_jobs=1):
 
 
 class SampleRequirement(NamedTuple):
-    """Least samples of a class that a measure needs, and the remedy if they are missing."""
+    """The samples of a class that a measure needs, and the remedy if they are missing."""
 
-    least: str
+    minimum: str
     remedy: str
 
 
-_ENOUGH_SAMPLES = SampleRequirement("enough samples", "collect more samples")
+_DEFAULT_REQUIREMENT = SampleRequirement("enough samples", "collect more samples")
 
 
 def average_over_reductions(
-    measure,
-    data,
-    multi_class="confidence",
-    average="auto",
-    needs=_ENOUGH_SAMPLES,
-    n_jobs=1,
-    **options,
-):
-    """Value of a binary measure; more than two classes are reduced to two as `multi_class` says.
+    measure: Callable[..., Any],
+    data: ClassData,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+    needs: SampleRequirement = _DEFAULT_REQUIREMENT,
+    n_jobs: int | None = 1,
+    **options: Any,
+) -> Any:
+    """Return the value of a binary measure; `multi_class` says how more classes become two.
 
     The measure gets `options`. With "canonical" nothing is reduced: the measure sees all classes at
     once. A measure may return several values (C,), which are averaged one by one. If it returns NaN
@@ -89,7 +97,7 @@ def average_over_reductions(
         left_out = data.classes[exists & ~is_measured].tolist()
         warn(
             f"The average leaves out the class(es) {', '.join(map(repr, left_out))}: with "
-            f"multi_class={multi_class!r} a class needs {needs.least}. To include every class, "
+            f"multi_class={multi_class!r} a class needs {needs.minimum}. To include every class, "
             f"{needs.remedy}.",
             UndefinedMetricWarning,
         )
@@ -100,57 +108,18 @@ def average_over_reductions(
     return float(mean) if mean.ndim == 0 else mean
 
 
-def check_any_measured(is_measured, exists, multi_class, needs):
+def check_any_measured(
+    is_measured: np.ndarray, exists: np.ndarray, multi_class: str, needs: SampleRequirement
+) -> None:
     """Refuse data in which no class has enough samples."""
     if not is_measured.any():
         raise ValueError(
-            f"multi_class={multi_class!r} needs a class with {needs.least}; found none among the "
+            f"multi_class={multi_class!r} needs a class with {needs.minimum}; found none among the "
             f"{exists.sum()} classes that have samples. Pass multi_class='confidence', or "
             f"{needs.remedy}."
         )
 
 
-def reduce_classes(measure):
-    """A measure of two classes as one of any number of them: `average_over_reductions` of it."""
+def reduce_classes(measure: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the measure of any number of classes that reduces them to those of a binary one."""
     return partial(average_over_reductions, measure)
-
-
-def _check_with_tuples(y_true, y_proba, **data_args):
-    """Probabilities, or forecasts, of which a tuple may be lists of means and deviations."""
-    return check_data(y_true, y_proba, may_be_numbers=isinstance(y_proba, tuple), **data_args)
-
-
-def probability_metric(
-    compute: Callable,
-    constraints: dict | None = None,
-    *,
-    in_place: bool = False,
-    prepare: Callable | None = None,
-    **facts: Any,
-) -> Callable[[Function], Function]:
-    """Declare a metric of probabilities by its signature and docstring; its body is here.
-
-    `compute` gets `ClassData` and all options; or `ForecastData`, if the metric takes forecasts
-    as well. With `in_place`, arrays of other packages stay where they live. Where options follow
-    the data, `prepare` makes both out of `y_true`, `y_proba`, the other data and the options. The
-    other arguments are those of `metric`.
-    """
-    check: Callable = (
-        _check_with_tuples if "forecasts" in facts.get("takes", ()) else check_predictions
-    )
-
-    def declare(function: Function) -> Function:
-        defaults = get_option_defaults(function)
-
-        def measured(y_true, y_proba, **options):
-            data_args = {name: options.pop(name) for name in options.keys() - defaults.keys()}
-            if prepare is None:
-                data = check(y_true, y_proba, in_place=in_place, **data_args)
-            else:
-                data, options = prepare(y_true, y_proba, data_args, defaults | options)
-            return compute(data, **(defaults | options))
-
-        public: Any = update_wrapper(measured, function)
-        return metric(compute, constraints, **facts)(public)
-
-    return declare

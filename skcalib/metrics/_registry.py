@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData, ForecastData
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     InvalidParameterError,
@@ -22,10 +22,9 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from .._statistics.base import Statistic
-from ..forecasts._data import ForecastData
 
 Data = ClassData | ForecastData
-Function = TypeVar("Function", bound=Callable)
+PublicFunction = TypeVar("PublicFunction", bound=Callable)
 
 # The arguments of metrics that are data, not options.
 _DATA = {"y_true", "y_proba", "y_forecast", "sample_weight", "labels", "pos_label", "given"}
@@ -71,7 +70,7 @@ class Metric:
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """The arguments of the function for users."""
-        return _parameters(self.function)
+        return _free_parameters(self.function)
 
     @property
     def requires_given(self) -> bool:
@@ -192,7 +191,7 @@ ALL_METRICS: dict[str, Metric] = {}
 METRICS: dict[str, Metric] = {}
 FORECAST_METRICS: dict[str, Metric] = {}
 
-_ENTRIES: list[Metric] = []
+_ALL_ENTRIES: list[Metric] = []
 
 
 class MetricNames(StrOptions):
@@ -225,24 +224,25 @@ def format_metric_names(names: Iterable[str]) -> str:
     return ", ".join(map(str.rstrip, listed))
 
 
-def metric(
-    compute: Callable[..., Any], constraints: dict | None = None, **facts: Any
-) -> Callable[[Function], Function]:
-    """Declare a function for users as a metric, with the constraints of its own parameters.
+def register_metric(
+    compute: Callable[..., Any], constraints: dict | None = None, **registry_fields: Any
+) -> Callable[[PublicFunction], PublicFunction]:
+    """Register a function for users as a metric, and check its parameters by the constraints.
 
-    `compute` is the private function beside it, and the facts are those of `Metric`.
+    `compute` is the private function beside it, of checked data and all options. The fields are
+    those of `Metric`.
     """
 
-    def declare(function: Function) -> Function:
-        judging = validate_params(METRIC_CONSTRAINTS | (constraints or {}))(function)
-        entry = Metric(judging, compute, **facts)
-        _ENTRIES.append(entry)
+    def register(function: PublicFunction) -> PublicFunction:
+        validated = validate_params(METRIC_CONSTRAINTS | (constraints or {}))(function)
+        entry = Metric(validated, compute, **registry_fields)
+        _ALL_ENTRIES.append(entry)
         if entry.is_selectable:
             family = METRICS if entry.takes[0] == "classes" else FORECAST_METRICS
             ALL_METRICS[entry.name] = family[entry.name] = entry
-        return judging
+        return validated
 
-    return declare
+    return register
 
 
 def resolve_metric(
@@ -293,7 +293,7 @@ def find_entry(metric) -> Metric | None:
     if isinstance(metric, str):
         return ALL_METRICS[metric]
     function, fixed = unwrap_partial(metric)
-    entry = next((candidate for candidate in _ENTRIES if candidate.function is function), None)
+    entry = next((candidate for candidate in _ALL_ENTRIES if candidate.function is function), None)
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 
@@ -323,12 +323,12 @@ def get_option_defaults(metric: Callable) -> dict[str, Any]:
     """The arguments of a metric that are no data, and their defaults."""
     return {
         name: parameter.default
-        for name, parameter in _parameters(metric).items()
+        for name, parameter in _free_parameters(metric).items()
         if name not in _DATA
     }
 
 
-def _parameters(metric):
+def _free_parameters(metric):
     """The parameters of a function, without those that a partial function has fixed."""
     function, fixed = unwrap_partial(metric)
     try:

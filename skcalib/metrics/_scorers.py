@@ -9,7 +9,7 @@ from ..forecasts import get_forecast
 from ._registry import ALL_METRICS, Metric, check_name, find_entry, resolve_metric
 
 # The methods that may hold a forecast, as scikit-learn wants to be told them.
-_OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
+_FORECAST_METHODS = ("predict_forecast", "predict_proba", "predict")
 
 
 class _ClassAwareScorer(Scorer):
@@ -112,7 +112,7 @@ def make_scorer(
         takes_forecasts = entry is not None and "forecasts" in entry.takes
         response_method = "predict_forecast" if takes_forecasts else "predict_proba"
     if response_method == "predict_forecast":
-        return _ForecastScorer(score_func, sign, kwargs, _OF_FORECASTS)
+        return _ForecastScorer(score_func, sign, kwargs, _FORECAST_METHODS)
     return _ClassAwareScorer(score_func, sign, kwargs, response_method)
 
 

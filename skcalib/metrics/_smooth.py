@@ -2,15 +2,15 @@
 
 import numpy as np
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
-from ._reductions import map_reduction, probability_metric, reduce_classes
+from ._reductions import map_reduction, reduce_classes
+from ._registry import register_metric
 
 
-def _smooth_calibration_error(data: ClassData) -> float:
+def _smooth_error(data: ClassData) -> float:
     return lipschitz_maximum(*data.pool_residuals())
 
 
@@ -19,8 +19,11 @@ def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray
     return points, lipschitz_maximiser(points, mass)
 
 
-@probability_metric(
-    reduce_classes(_smooth_calibration_error),
+_smooth_calibration_error = reduce_classes(_smooth_error)
+
+
+@register_metric(
+    _smooth_calibration_error,
     largest=1.0,
     cost="n log n",
     in_report=True,
@@ -123,6 +126,8 @@ def smooth_calibration_error(
     >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75])
     0.1875
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _smooth_calibration_error(data, multi_class=multi_class, average=average, n_jobs=n_jobs)
 
 
 @validate_params(METRIC_CONSTRAINTS)

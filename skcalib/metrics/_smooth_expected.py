@@ -4,26 +4,30 @@ from numbers import Real
 
 import numpy as np
 
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval, Label
 from .._numerics.smooth_expected import (
     SMALLEST_BANDWIDTH,
     smoothed_absolute_mass,
     smoothed_absolute_mass_fixed_point,
 )
-from ._reductions import probability_metric, reduce_classes
+from ._reductions import reduce_classes
+from ._registry import register_metric
 
 
-def _smooth_expected_calibration_error(data: ClassData, bandwidth: float | None) -> float:
+def _smooth_expected_error(data: ClassData, bandwidth: float | None) -> float:
     proba, mass = data.proba, data.weighted_residuals
     if bandwidth is None:
         return smoothed_absolute_mass_fixed_point(proba, mass)
     return smoothed_absolute_mass(proba, mass, float(bandwidth))
 
 
-@probability_metric(
-    reduce_classes(_smooth_expected_calibration_error),
+_smooth_expected_calibration_error = reduce_classes(_smooth_expected_error)
+
+
+@register_metric(
+    _smooth_expected_calibration_error,
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
     cost="n",
     largest=1.0,
@@ -137,3 +141,7 @@ def smooth_expected_calibration_error(
     >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6], bandwidth=0.05)
     0.38...
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _smooth_expected_calibration_error(
+        data, bandwidth=bandwidth, multi_class=multi_class, average=average, n_jobs=n_jobs
+    )

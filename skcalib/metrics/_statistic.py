@@ -55,7 +55,7 @@ def make_statistic(
     if str(options.get("bandwidth")) == "multiple":
         return make_multi_bandwidth_statistic(name, data, options, seed)
     if isinstance(name, str) and name in RESIDUAL_STATISTICS:
-        of_forecasts = name == "omnibus" and data.kind == "forecasts"
+        of_forecasts = name == "omnibus" and data.is_forecast
         if not of_forecasts:
             check_is_of_classes(name, data)
         if name == "omnibus" and not of_forecasts:
@@ -71,7 +71,7 @@ def make_statistic(
         name = _KERNEL_ERRORS[data.kind]
     metric, judged = resolve_metric(name, options, as_matrix=as_matrix, weighted=weighted)
     check_metric_fits(metric, data, "statistic")
-    is_random = data.kind == "forecasts" or judged.get("method") == "fourier"
+    is_random = data.is_forecast or judged.get("method") == "fourier"
     if is_random and "random_state" in metric.parameters and "random_state" not in options:
         judged["random_state"] = seed()
     batched = None
@@ -85,7 +85,7 @@ def make_multi_bandwidth_statistic(
 ) -> SeveralBandwidths:
     """The squared kernel error of all classes at once, with several bandwidths."""
     metric = ALL_METRICS[_KERNEL_ERRORS["classes"]]
-    if name not in ("skce", metric.name) or data.kind != "classes":
+    if name not in ("skce", metric.name) or data.is_forecast:
         raise ValueError(
             "bandwidth='multiple' is for statistic='skce' of probabilities of classes; found "
             f"statistic={name!r} of {data.kind}. Pass 'median' or a number."
@@ -120,7 +120,7 @@ class MetricStatistic(Statistic):
     @property
     def numbers_per_draw(self) -> int:
         data = self.data
-        return math.prod(data.proba.shape) if data.kind == "classes" else len(data.weight)
+        return math.prod(data.proba.shape) if not data.is_forecast else len(data.weight)
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """One value for each vector of outcomes (R, n)."""
@@ -162,7 +162,7 @@ def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_is_of_classes(name: str, data: Data) -> None:
     """Residuals are of labels, and given nothing but the predictions."""
-    if data.kind != "classes":
+    if data.is_forecast:
         raise ValueError(
             f"statistic={name!r} is for probabilities of classes; found a forecast. Use 'skce', or "
             "the name of a metric of forecasts."

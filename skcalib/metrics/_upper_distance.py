@@ -6,9 +6,8 @@ from numbers import Real
 
 import numpy as np
 
+from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import CertifiedTransport, transport_bounds
@@ -21,14 +20,13 @@ from .._numerics.upper_distance import (
     nearest_intervals,
     relaxation_bound,
 )
-from ..forecasts._data import with_given
 from ._reductions import map_reduction, reduce_classes
-from ._registry import metric
+from ._registry import register_metric
 
 # Powers of distances of higher orders would underflow.
-_ORDERS: dict = {"order": [Interval(Real, 1, 16, closed="both")]}
+_ORDER_CONSTRAINTS: dict = {"order": [Interval(Real, 1, 16, closed="both")]}
 
-_TOLERANCE = 1e-4  # of the transport from which partitions are built
+_TRANSPORT_ATOL = 1e-4  # of the transport from which partitions are built
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +70,7 @@ class UpperDistanceCertificate:
     values: np.ndarray
 
 
-def change_by_intervals(data: ClassData) -> float:
+def interval_change(data: ClassData) -> float:
     """The least change that is found by cells which are intervals; the best of any if exact."""
     levels, _, guess = _levels(data)
     return levels.change(nearest_intervals(levels, guess))
@@ -83,7 +81,7 @@ def _upper_distance(data: ClassData, order: float) -> float:
     return levels.change(cells, order) ** (1 / order)
 
 
-def certificate_of(data: ClassData, order: float = 1.0) -> UpperDistanceCertificate:
+def make_certificate(data: ClassData, order: float = 1.0) -> UpperDistanceCertificate:
     """The bracket on the upper distance, and what proves its upper end."""
     levels, level, cells, transport = _nearest(data, order)
     lower = upper = levels.change(cells, order) ** (1 / order)
@@ -102,7 +100,7 @@ def _nearest(
     levels, level, guess = _levels(data)
     if is_exact(levels):
         return levels, level, exhaustive_partition(levels, order), None
-    transport = transport_bounds(*data.pool_label_weights()[:2], _TOLERANCE)
+    transport = transport_bounds(*data.pool_label_weights()[:2], _TRANSPORT_ATOL)
     return levels, level, nearest_cells(levels, transport, guess, order), transport
 
 
@@ -116,7 +114,7 @@ def _levels(data: ClassData) -> tuple[Levels, np.ndarray, np.ndarray]:
         table = np.column_stack([points, code.ravel()])
         rows, level = np.unique(table, axis=0, return_inverse=True)
         points, level = rows[:, 0], level.ravel()  # which NumPy 2.0 gives a second axis
-        _warn_of_lone_inputs(np.bincount(level))
+        _warn_lone_inputs(np.bincount(level))
     positive = np.bincount(level, weight * data.label)
     levels = Levels(points, np.bincount(level, weight), positive)
     if is_exact(levels):
@@ -126,7 +124,7 @@ def _levels(data: ClassData) -> tuple[Levels, np.ndarray, np.ndarray]:
     return levels, level, np.searchsorted(start, points, side="right") - 1
 
 
-def _warn_of_lone_inputs(n_rows: np.ndarray) -> None:
+def _warn_lone_inputs(n_rows: np.ndarray) -> None:
     """Warn if most samples are alone at their input: outcomes there are no probabilities."""
     if 2 * (n_rows == 1).sum() > n_rows.sum():
         warn(
@@ -140,7 +138,7 @@ def _warn_of_lone_inputs(n_rows: np.ndarray) -> None:
 _upper_distance_to_calibration = reduce_classes(_upper_distance)
 
 
-@metric(_upper_distance_to_calibration, _ORDERS, cost="n log n", supports_counts=True)
+@register_metric(_upper_distance_to_calibration, _ORDER_CONSTRAINTS, cost="n log n", supports_counts=True)
 def upper_distance_to_calibration(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -295,7 +293,7 @@ def upper_distance_to_calibration(
     )
 
 
-@validate_params(METRIC_CONSTRAINTS | _ORDERS)
+@validate_params(METRIC_CONSTRAINTS | _ORDER_CONSTRAINTS)
 def upper_distance_certificate(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -386,4 +384,4 @@ def upper_distance_certificate(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     data = with_given(data, y_true, given, sample_weight)
-    return map_reduction(partial(certificate_of, order=order), data, multi_class, n_jobs)
+    return map_reduction(partial(make_certificate, order=order), data, multi_class, n_jobs)

@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 
+from .._data import check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
 from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolve_for_sample
-from ._binned import pooled_residuals
-from ._reductions import probability_metric, reduce_classes
+from ._binned import pool_class_residuals
+from ._reductions import reduce_classes
+from ._registry import register_metric
 
 SMOOTH = Lipschitz() & Bounded()
 
@@ -16,7 +18,7 @@ SMOOTH = Lipschitz() & Bounded()
 HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
-def _weighted_calibration_error(data, function_class):
+def _weighted_error(data, function_class):
     import cvxpy
 
     check_function_class(function_class)
@@ -24,7 +26,7 @@ def _weighted_calibration_error(data, function_class):
     if data.is_binary:
         points, mass = data.pool_residuals()
     else:
-        points, columns = pooled_residuals(data)
+        points, columns = pool_class_residuals(data)
         points, mass = points.astype(np.float64, copy=False), np.column_stack([*columns])
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)
@@ -79,8 +81,11 @@ def _solve(problem, function_class):
     )
 
 
-@probability_metric(
-    reduce_classes(_weighted_calibration_error),
+_weighted_calibration_error = reduce_classes(_weighted_error)
+
+
+@register_metric(
+    _weighted_calibration_error,
     CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
     cost="minutes for more than two classes and some hundred samples",
     may_be_negative=True,
@@ -199,6 +204,10 @@ def weighted_calibration_error(
     >>> round(weighted_calibration_error(y_true, y_proba, function_class=monotone), 9)
     0.1
     """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _weighted_calibration_error(
+        data, function_class=function_class, multi_class=multi_class, average=average
+    )
 
 
 def check_constraints(constraints, function_class):

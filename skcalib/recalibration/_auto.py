@@ -7,18 +7,18 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
+from .._data import ClassData, ForecastData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
-from ..forecasts._data import ForecastData
 from ._base import Recalibrator, is_smooth, to_matrix
 from ._checks import check_can_keep_order, check_candidates
 from ._either import ClassOrForecastRecalibrator, FitData, IdentityRecalibrator, to_fit_data
 from ._registry import RECALIBRATORS, candidates_for, remedy_of_spread
 from ._responses import align_proba
 
-# The proper scores that may decide; the first one does by default.
-_SCORES = {"classes": ("log_loss", "brier"), "forecasts": ("crps", "log")}
+# The proper scores that may decide which candidates are averaged; the first is the default.
+_CLASS_SCORES = ("log_loss", "brier")
+_FORECAST_SCORES = ("crps", "log")
 
 # Draws of the Bayesian bootstrap.
 _DRAWS = 200
@@ -275,10 +275,10 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         self.labels = labels
 
     def _fit(self, data: ClassData | ForecastData) -> None:
-        scoring = check_scoring(self.scoring, data.kind)
+        scoring = check_scoring(self.scoring, data.is_forecast)
         check_can_be_split(data)
         if self.keep_order:
-            check_can_keep_order(self.candidates or (), data.kind)
+            check_can_keep_order(self.candidates or (), data.is_forecast)
         examples, fold = to_fit_data(data), deal_folds(data, self.n_folds)
         named_candidates: Any = self.candidates
         self.left_out_: list[str] = []
@@ -290,13 +290,13 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
             named_candidates = list(defaults.items())
         checked_candidates = check_candidates(named_candidates, self._response_method)
         candidates = {"none": IdentityRecalibrator(), **checked_candidates}
-        averages = self.average and data.kind == "classes"
+        averages = self.average and not data.is_forecast
         names = list(candidates)
         mixes = averages and examples.X.shape[1] == 2
         shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
         loss = cross_validated_losses(list(candidates.values()), *shared, mixes=mixes)
         self.results_, surest = results_of(names, loss, data.weight, fold)
-        if surest == 0 and self.candidates is None and data.kind == "forecasts":
+        if surest == 0 and self.candidates is None and data.is_forecast:
             remedy = names.index(remedy_of_spread(data, names))
             at_best = self.results_["gain"][remedy] + self.results_["gain_error"][remedy]
             surest = remedy if at_best > 0 else 0
@@ -321,7 +321,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         self._is_smooth = bool(weight[weight > 0] @ smooth + self.uniform_share_ > 0.5)
 
     def _map(self, data: Any) -> Any:
-        if self._kind == "forecasts":
+        if self._is_forecast:
             return self.best_recalibrator_.transform(data)
         data = to_matrix(data)
         mapped = (
@@ -481,7 +481,7 @@ def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
     Also the place (n,) of the class of each in an order that does not depend on names; 0 for
     forecasts of a number.
     """
-    if data.kind == "classes":
+    if not data.is_forecast:
         classes = _canonical_class_order(data)
         class_rank = np.argsort(classes)[data.label]
         return np.lexsort((class_rank, data.weight, *data.matrix.T[classes])), class_rank
@@ -504,13 +504,13 @@ def _canonical_class_order(data: ClassData) -> np.ndarray:
     return np.lexsort((last.round(12), first.round(12)))
 
 
-def check_scoring(scoring: str | None, kind: str) -> str:
+def check_scoring(scoring: str | None, is_forecast: bool) -> str:
     """The proper score of this kind of data, by default the first."""
-    scores = _SCORES[kind]
+    scores = _FORECAST_SCORES if is_forecast else _CLASS_SCORES
     if scoring is None:
         return scores[0]
     if scoring not in scores:
-        data_name = "forecasts" if kind == "forecasts" else "probabilities of classes"
+        data_name = "forecasts" if is_forecast else "probabilities of classes"
         raise ValueError(
             f"scoring must be {scores[0]!r} or {scores[1]!r} for {data_name}; found {scoring!r}. "
             "Leave it "

@@ -14,10 +14,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
+from .._data import ClassData, ForecastData, check_fit_input, check_forecasts
 from .._inputs.arrays import ArrayLike, check_same_length, format_values
-from .._inputs.checks import check_fit_input, check_predict_input, check_sample_weight
+from .._inputs.checks import check_predict_input, check_sample_weight
 from .._inputs.labels import encode_labels
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval, clone_instance, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
@@ -25,7 +25,6 @@ from .._numerics.logits import clip_proba, log_probabilities, softmax
 from .._numerics.sorting import pool_label_weights, pool_ties
 from .._numerics.temperature import best_temperature, scale_by_temperature
 from ..forecasts import Forecast, as_forecast
-from ..forecasts._data import ForecastData, check_forecasts
 
 _threads = cache(ThreadpoolController)
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, StrOptions
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clip_proba, smallest_probability

@@ -11,8 +11,8 @@ from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba

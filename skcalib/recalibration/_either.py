@@ -7,13 +7,12 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._data import ClassData, ForecastData, check_forecasts, check_no_labels
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
-from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ..forecasts._quantile import check_same_levels
 from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps
 from ._responses import align_proba
@@ -29,7 +28,7 @@ _SAME_LEVELS = (
 
 def check_fitted_on_classes(recalibrator: Any) -> bool:
     """Whether it is not fitted on forecasts of a number, which have no classes."""
-    if recalibrator._kind == "forecasts":
+    if recalibrator._is_forecast:
         raise AttributeError(
             f"{type(recalibrator).__name__} is fitted on forecasts of a number, which have no "
             "classes. Call transform."
@@ -41,12 +40,12 @@ class ClassOrForecastRecalibrator(Recalibrator):
     """Maps whichever it is fitted on: `_fit` and `_map` get probabilities or forecasts."""
 
     labels: ArrayLike | None
-    _kind = ""  # of the data at `fit`: "classes" or "forecasts"
+    _is_forecast: bool | None = None  # the kind of data at `fit`
 
     @property
     def _response_method(self) -> str:
         """The method that a recalibrator of this kind of data has."""
-        return "transform" if self._kind == "forecasts" else "predict_proba"
+        return "transform" if self._is_forecast else "predict_proba"
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -78,7 +77,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         # two columns in a tuple are the mean and the standard deviation
         is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
         if not (is_pair or is_forecast(X)):
-            self._kind = "classes"
+            self._is_forecast = False
             predictions = check_calibration_data(self, X, y, sample_weight)
             self.classes_ = predictions.classes
             return predictions
@@ -86,7 +85,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
         for name in _OF_CLASSES:
             self.__dict__.pop(name, None)
-        self._kind = "forecasts"
+        self._is_forecast = True
         return data
 
     predict_proba = available_if(check_fitted_on_classes)(Recalibrator.predict_proba)
@@ -110,7 +109,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
             samples.
         """
         check_is_fitted(self)
-        if self._kind == "forecasts":
+        if self._is_forecast:
             return self._map(as_forecast(X, name="X"))
         return self.predict_proba(X)
 
@@ -135,16 +134,16 @@ class ClassOrForecastRecalibrator(Recalibrator):
             probability score, at most 0, which is best, in the units of the outcome.
         """
         check_is_fitted(self)
-        if self._kind == "forecasts":
+        if self._is_forecast:
             return negative_crps(self.transform(X), y, sample_weight)
         return super().score(X, y, sample_weight)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return bool(self._kind)
+        return self._is_forecast is not None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if self._kind == "forecasts":
+        if self._is_forecast:
             tags.estimator_type, tags.classifier_tags = None, None
             tags.input_tags.positive_only = tags.input_tags.two_d_array = False
             tags.no_validation = True
@@ -211,7 +210,7 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
         pass
 
     def _map(self, data: Any) -> Any:
-        return data if self._kind == "forecasts" else data.copy()
+        return data if self._is_forecast else data.copy()
 
 
 class FitData(NamedTuple):
@@ -251,7 +250,7 @@ class FitData(NamedTuple):
 
 def to_fit_data(data: Any) -> FitData:
     """`ClassData` or `ForecastData` as the arguments of `fit`."""
-    if data.kind == "forecasts":
+    if data.is_forecast:
         X, y, code, classes = data.forecast, data.value, data.value, None
         weight = data.weight * len(data.weight)
     else:

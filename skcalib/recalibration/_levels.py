@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
+from .._data import ForecastData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.pit import normal_scores
@@ -22,7 +23,6 @@ from ..forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from ..forecasts._data import ForecastData
 from ..forecasts._derived import AffineForecast
 from ..forecasts._quantile import check_grid
 from ..forecasts._transformed import apply_level_map

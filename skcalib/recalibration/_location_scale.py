@@ -9,13 +9,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
+from .._data import ForecastData
 from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import level_weights, mean_distance, normal_density
 from ..forecasts import Forecast
 from ..forecasts._base import MAX_NUMBER
-from ..forecasts._data import ForecastData
 from ..forecasts._transformed import affine, centre_and_spread
 from ._base import (
     PRIOR_CONSTRAINTS,

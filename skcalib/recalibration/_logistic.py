@@ -6,8 +6,8 @@ import numpy as np
 from numpy.polynomial.polynomial import polyval
 from scipy.special import expit, logit
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clip_proba, log_odds, log_probabilities, smallest_probability

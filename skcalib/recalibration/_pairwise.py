@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import HasMethods
 from .._inputs.warnings import check_memory, warn
 from .._numerics.array_api import product

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.checks import check_predict_input, check_sample_weight
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.newton import ROUNDING, line_search, nonnegative_step

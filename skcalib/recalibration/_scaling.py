@@ -6,8 +6,8 @@ from numbers import Real
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, asarray_like, to_numpy
 from .._numerics.logits import row_blocks, softmax

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import log_odds

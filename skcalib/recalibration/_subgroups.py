@@ -9,14 +9,13 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._data import ClassData, ForecastData
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
-from ..forecasts._data import ForecastData
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, deal_folds
 from ._base import Recalibrator, accuracy, negative_crps, to_matrix
@@ -223,7 +222,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def _fit(self, data: Any, subgroups: Any = None) -> Any:
         """The recalibrator of each subgroup, or None if it has the common one."""
         chooses = self.prior_weight == "auto"
-        if self._kind == "forecasts":
+        if self._is_forecast:
             fewest = self.min_samples or _MIN_FORECASTS
             self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
             return [
@@ -251,7 +250,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def _map(self, data: Any, by: Any = None) -> Any:
         n = len(data)
         maps_of_rows = list(iter_known_subgroups(self, by, n))
-        if self._kind == "classes":
+        if not self._is_forecast:
             calibrated = self._common(to_matrix(data)).copy()
             for rows, recalibrator in maps_of_rows:
                 calibrated[rows] = recalibrator.predict_proba(calibrated[rows])
@@ -304,7 +303,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             samples.
         """
         check_is_fitted(self)
-        if self._kind == "classes":
+        if not self._is_forecast:
             return self.predict_proba(X, by=by)
         return self._map(as_forecast(X, name="X"), by)
 
@@ -379,7 +378,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             The share of labels that are predicted, in [0, 1]; or minus the mean continuous ranked
             probability score, at most 0, which is best, in the units of the outcome.
         """
-        if self._kind == "forecasts":
+        if self._is_forecast:
             return negative_crps(self.transform(X, by=by), y, sample_weight)
         return accuracy(y, self.predict(X, by=by), self.classes_, sample_weight)
 

@@ -6,8 +6,8 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.stats import chi2
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax, row_blocks, softmax

@@ -39,7 +39,7 @@ def to_table(state: Any) -> Any:
 
 def from_table(cls: type, table: Any) -> Any:
     """The state that a table holds."""
-    names, metadata = _read_table(table)
+    names, metadata = _parse_table(table)
     columns = [table[name].to_numpy() for name in _NUMBER_COLUMNS]
     states, stop = {}, 0
     for entry in metadata:
@@ -105,7 +105,7 @@ def _digest(table: Any, text: bytes) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _read_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
+def _parse_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     """Columns of subgroups and metadata of all states; refuse a table that was changed."""
     metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
     text = metadata.get(_METADATA_KEY, b"")

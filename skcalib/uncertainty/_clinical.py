@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
-from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, RandomState, validate_params
-from ..forecasts._data import with_groups
 from ..metrics._clinical import (
     _calibration_in_the_large,
     _calibration_intercept,
@@ -211,25 +209,25 @@ def clinical_calibration(
     E50                          0.103     0.059     0.141           0
     E90                          0.160     0.076     0.204           0
     """
-    predictions = check_predictions(
+    data = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    check_two_classes(predictions)
-    predictions = with_groups(predictions, y_true, groups, sample_weight)
-    units = Units(predictions)
-    check_both_outcomes(predictions)
+    check_two_classes(data)
+    data = with_groups(data, y_true, groups, sample_weight)
+    units = Units(data)
+    check_both_outcomes(data)
     rng = check_random_state(random_state)
-    limits = jackknife_limits(predictions, units, rng, n_jobs)
-    values = np.array(_distances(predictions))
+    limits = jackknife_limits(data, units, rng, n_jobs)
+    values = np.array(_distances(data))
     resamples = resample(
         _distances,
-        predictions,
+        data,
         units,
         values,
         n_resamples=n_resamples,
         rng=rng,
         n_jobs=n_jobs,
-        models=[predictions],
+        models=[data],
         is_error=True,
     )
     limits += [resamples.limits(limit) for limit in np.eye(len(values)).tolist()]
@@ -241,17 +239,17 @@ def clinical_calibration(
     )
 
 
-def _distances(predictions: Predictions) -> list[float]:
+def _distances(data: ClassData) -> list[float]:
     """ICI, E50 and E90, from one curve."""
-    return distances_from_curve(predictions, [None, 0.5, 0.9])
+    return distances_from_curve(data, [None, 0.5, 0.9])
 
 
-def differentiable_measures(predictions: Predictions) -> list[float]:
+def differentiable_measures(data: ClassData) -> list[float]:
     """The measures without absolute values, the ratio as its logarithm."""
     with np.errstate(divide="ignore"):  # no events
-        log_ratio = float(np.log(_observed_expected_ratio(predictions)))
+        log_ratio = float(np.log(_observed_expected_ratio(data)))
     functions = (_calibration_in_the_large, _calibration_intercept, _calibration_slope)
-    in_the_large, *line = (measure(predictions) for measure in functions)
+    in_the_large, *line = (measure(data) for measure in functions)
     return [in_the_large, log_ratio, *line]
 
 
@@ -274,12 +272,12 @@ def jackknife_limits(
     ]
 
 
-def check_both_outcomes(predictions: Predictions) -> None:
+def check_both_outcomes(data: ClassData) -> None:
     """Refuse data without events, or without non-events: no measure is finite then."""
-    n_events = int(predictions.label.sum())
-    if n_events in (0, len(predictions.label)):
+    n_events = int(data.label.sum())
+    if n_events in (0, len(data.label)):
         raise ValueError(
             f"y_true must hold both outcomes; found {n_events} events among "
-            f"{len(predictions.label)} samples of positive weight. Collect more samples; the "
+            f"{len(data.label)} samples of positive weight. Collect more samples; the "
             "metrics themselves, such as observed_expected_ratio, take one outcome, too."
         )

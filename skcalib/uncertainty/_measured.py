@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.utils import check_random_state
 
-from .._inputs.predictions import ClassData
+from .._data import ClassData, ForecastData, check_data
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -20,7 +20,6 @@ from .._inputs.scikit_learn import (
     StrOptions,
 )
 from .._numerics.logits import PROPER_LOSSES
-from ..forecasts._data import ForecastData, check_data
 from ..metrics._registry import ALL_METRICS, Metric, MetricNames, resolve_metric, unwrap_partial
 from ..metrics._statistic import check_metric_fits
 from ._resampling import Resamples, Units, check_finite_values, resample

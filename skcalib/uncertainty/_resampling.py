@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from .._data import ClassData, ForecastData
 from .._inputs.drawing import evaluate_batches, make_batches
-from .._inputs.predictions import ClassData
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn_if_slow
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL
-from ..forecasts._data import ForecastData
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3

@@ -10,6 +10,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from skcalib._data import check_forecasts
 from skcalib._inputs.probabilities import is_forecast
 from skcalib.forecasts import (
     DistributionForecast,
@@ -20,7 +21,6 @@ from skcalib.forecasts import (
     ResidualForecast,
     as_forecast,
 )
-from skcalib.forecasts._data import check_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,

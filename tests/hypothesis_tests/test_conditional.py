@@ -183,7 +183,7 @@ def test_drawn_statistics_are_those_of_the_drawn_labels(name, monkeypatch):
         drawn.append((generator.random((size, len(proba))) < proba).astype(np.int32))
         return drawn[-1]
 
-    monkeypatch.setattr("skcalib._inputs.predictions.draw_labels", remember)
+    monkeypatch.setattr("skcalib._data.classes.draw_labels", remember)
     label, proba = random_problem(np.random.default_rng(0), 25)
     weight = np.random.default_rng(1).exponential(size=25)
     test = prepared(name, n_resamples=20).fit(proba, label, sample_weight=weight)

@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from skcalib import metrics
+from skcalib._data import check_forecasts
 from skcalib._statistics.omnibus_forecasts import ForecastOmnibus
 from skcalib.forecasts import (
     DistributionForecast,
@@ -20,7 +21,6 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._data import check_forecasts
 from skcalib.hypothesis_tests import (
     CalibrationTest,
     CoxTest,

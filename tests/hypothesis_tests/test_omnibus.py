@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 from scipy.stats import chi2, norm
 from sklearn.base import clone
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._statistics.omnibus import PooledKernelError, omnibus, pooled_p_values
 from skcalib._statistics.residuals import ClasswiseScoreTest, MultiResolutionGaps, ScoreExcess

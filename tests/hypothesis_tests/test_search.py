@@ -8,14 +8,13 @@ from numpy.polynomial import Legendre
 from scipy.special import expit, logit
 from scipy.stats import poisson
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_forecasts, check_predictions, with_groups
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
     GaussianForecast,
     QuantileForecast,
 )
-from skcalib.forecasts._data import check_forecasts, with_groups
 from skcalib.hypothesis_tests import SubgroupCalibrationTest, find_miscalibrated_subgroups
 from skcalib.hypothesis_tests._base import compute_null_values
 from skcalib.hypothesis_tests._search_scores import (

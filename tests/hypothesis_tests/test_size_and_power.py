@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import random_problem
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._statistics.squared_error import SquaredKernelError, largest_term
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic

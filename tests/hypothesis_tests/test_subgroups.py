@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 from test_estimator_laws import EXPECTED_OF_ALL, REFUSALS, causes
 
+from skcalib._data import check_predictions
 from skcalib._inputs.by import check_by
-from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._statistics.residuals import ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError

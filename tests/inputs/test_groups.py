@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skcalib._data import check_data
 from skcalib._inputs.by import check_groups
 from skcalib.forecasts import GaussianForecast
-from skcalib.forecasts._data import check_data
 
 NAMES = ["b", "a", "b", "c", "a"]
 CODES = [0, 1, 0, 2, 1]

@@ -209,7 +209,7 @@ def test_local_error_announces_its_time(monkeypatch):
     rng = np.random.default_rng(0)
     feature = rng.normal(size=300)
     forecast = feature, np.ones(300)
-    monkeypatch.setattr("skcalib.metrics._local._BLOCK", 30_000)  # several blocks
+    monkeypatch.setattr("skcalib.metrics._local._MAX_CURVE_ENTRIES", 30_000)  # several blocks
     monkeypatch.setattr(own_warnings, "LONG", 0)
     with pytest.warns(EfficiencyWarning, match=r"300 query points .* query"):
         local_calibration_error(rng.normal(size=300), forecast, given=feature)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest

@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._numerics.logits import PROPER_LOSSES
 from skcalib._numerics.median_distance import MOST_POINTS, median_distance
@@ -93,7 +93,7 @@ def test_only_functions_of_others_are_shown_double_precision():
 
 
 def test_columns_that_do_not_fit_into_a_block(monkeypatch):
-    monkeypatch.setattr("skcalib._inputs.predictions._COLUMNS", 120)
+    monkeypatch.setattr("skcalib._data.classes._COLUMNS", 120)
     label, proba = problem(50, 7)  # two columns in a block, and one in the last
     columns = list(checked(label, proba).iter_class_proba())
     np.testing.assert_array_equal(columns, proba.T)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skcalib._inputs.checks import check_predictions, check_sample_weight
+from skcalib._data import check_predictions
+from skcalib._inputs.checks import check_sample_weight
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 from skcalib.recalibration import IsotonicRecalibrator
 

@@ -157,6 +157,6 @@ def test_bad_input(measure, y, p, message):
 
 
 def test_without_convergence_there_is_a_warning(monkeypatch):
-    monkeypatch.setattr("skcalib.metrics._clinical._MOST_STEPS", 1)
+    monkeypatch.setattr("skcalib.metrics._clinical._MAX_CLINICAL_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         calibration_slope(*UNCALIBRATED)

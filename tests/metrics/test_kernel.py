@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._statistics.kernels import resolve_bandwidth
 from skcalib.hypothesis_tests import UCMETest
 from skcalib.metrics import (

@@ -119,7 +119,7 @@ def test_draws_for_an_exact_value_are_refused():
 def test_many_pairs_are_drawn_in_batches(monkeypatch):
     from skcalib.metrics import _laplace
 
-    monkeypatch.setattr(_laplace, "_BATCH", 1000)
+    monkeypatch.setattr(_laplace, "_MAX_BLOCK_PAIRS", 1000)
     rng = np.random.default_rng(0)
     proba, outcome = rng.random(20), np.ones(20, dtype=int)
     estimate = laplace_kernel_calibration_error(

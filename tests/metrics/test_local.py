@@ -250,7 +250,7 @@ def test_blocks_change_nothing(monkeypatch):
     y, forecast, x, weight = local_case(7)
     options = {"given": x, "sample_weight": weight, "n_resamples": 19, "random_state": 0}
     whole = local_calibration(y, forecast, **options)
-    monkeypatch.setattr(local_module, "_BLOCK", 1)
+    monkeypatch.setattr(local_module, "_MAX_CURVE_ENTRIES", 1)
     for one, two in zip(
         vars(whole).values(), vars(local_calibration(y, forecast, **options)).values(), strict=True
     ):

@@ -9,6 +9,7 @@ from scipy.stats import norm, poisson
 from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import brier_score_loss, log_loss
 
+from skcalib._data import check_forecasts
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -16,13 +17,12 @@ from skcalib.forecasts import (
     GaussianMixtureForecast,
     QuantileForecast,
 )
-from skcalib.forecasts._data import check_forecasts
 from skcalib.metrics import (
     ScoreDecomposition,
     continuous_ranked_probability_loss,
     score_decomposition,
 )
-from skcalib.metrics._proper import crps_parts
+from skcalib.metrics._proper import crps_components
 
 LOSS = {
     "brier": lambda y, p: (y - p) ** 2,
@@ -443,14 +443,14 @@ def test_the_error_of_few_cells_is_taken_off(monkeypatch):
     y = mean + std * rng.normal(size=500)
     fine = score_decomposition(y, (mean, std), score="crps")
     monkeypatch.setattr("skcalib._numerics.crps._MAX_EDGES", 10)
-    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (64,))
+    monkeypatch.setattr("skcalib.metrics._proper._CRPS_CELLS", (64,))
     coarse = score_decomposition(y, (mean, std), score="crps")
     # the error itself is 1e-3 of the score
     assert coarse.miscalibration == pytest.approx(fine.miscalibration, abs=4e-4 * fine.score)
 
 
 def test_the_null_mean_of_the_miscalibration(monkeypatch):
-    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (64,))
+    monkeypatch.setattr("skcalib.metrics._proper._CRPS_CELLS", (64,))
     y, forecast, _ = normal_case(1, n=20)
     options = {"score": "crps", "random_state": 0}
     parts = score_decomposition(y, forecast, n_resamples=10, **options)
@@ -462,7 +462,7 @@ def test_the_null_mean_of_the_miscalibration(monkeypatch):
     null = []
     for _ in range(20):
         drawn = forecast.loc + forecast.scale * rng.normal(size=20)
-        null.append(crps_parts(check_forecasts(drawn, forecast), tolerance=0.005)[0])
+        null.append(crps_components(check_forecasts(drawn, forecast), tolerance=0.005)[0])
     error = np.std(null) * np.sqrt(1 / 10 + 1 / 20)
     assert parts.expected_miscalibration == pytest.approx(np.mean(null), abs=4 * error)
     narrow = GaussianForecast(forecast.loc, forecast.scale / 5)
@@ -506,7 +506,7 @@ def test_forecasts_and_probabilities_have_their_own_scores():
 def test_many_cells_are_announced(monkeypatch):
     times = iter(np.arange(1000) * 400.0)
     monkeypatch.setattr("skcalib.metrics._proper.perf_counter", lambda: next(times))
-    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (4, 8))
+    monkeypatch.setattr("skcalib.metrics._proper._CRPS_CELLS", (4, 8))
     y = np.linspace(0, 1, 5)
     with pytest.warns(EfficiencyWarning, match="8 cells for score='crps' will take some 13 min"):
         score_decomposition(y, (y, np.full(5, 1e-9)), score="crps")

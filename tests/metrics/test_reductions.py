@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib.metrics import (
     calibration_distance_bounds,
     distance_certificate,

@@ -57,31 +57,31 @@ def test_gaussian(window):
         integrate(lambda t, m=m, s=s: ndtr((t - m) / s), c, window, kinks_of(m, s))
         for c, m, s in zip(y, mean, std, strict=True)
     ]
-    found = crps_gaussian_between(y, mean, std, *window)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    score = crps_gaussian_between(y, mean, std, *window)
+    np.testing.assert_allclose(score, expected, atol=1e-12)
     if window == WINDOWS[0]:
         np.testing.assert_allclose(crps_gaussian(y, mean, std), expected, atol=1e-12)
 
 
 @windows
 def test_mixture(window):
-    y, *parts = mixtures()
+    y, *components = mixtures()
     expected = [
         integrate(lambda t, m=m, s=s, w=w: w @ ndtr((t - m) / s), c, window, kinks_of(m, s))
-        for c, m, s, w in zip(y, *parts, strict=True)
+        for c, m, s, w in zip(y, *components, strict=True)
     ]
-    found = crps_mixture_between(y, *parts, *window)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    score = crps_mixture_between(y, *components, *window)
+    np.testing.assert_allclose(score, expected, atol=1e-12)
     if window == WINDOWS[0]:
-        np.testing.assert_allclose(crps_mixture(y, *parts), expected, atol=1e-12)
+        np.testing.assert_allclose(crps_mixture(y, *components), expected, atol=1e-12)
 
 
 def test_one_component_is_a_gaussian():
     y, mean, std, _ = mixtures()
-    one = np.ones((6, 1))
+    ones = np.ones((6, 1))
     for window in WINDOWS:
         np.testing.assert_allclose(
-            crps_mixture_between(y, mean[:, :1], std[:, :1], one, *window),
+            crps_mixture_between(y, mean[:, :1], std[:, :1], ones, *window),
             crps_gaussian_between(y, mean[:, 0], std[:, 0], *window),
             atol=1e-12,
         )
@@ -151,13 +151,13 @@ def test_many_quantiles_are_the_distribution():
     y = np.array([-1.0, 0.2, 2.0])
     levels = np.linspace(0, 1, 4001)[1:-1]
     values = np.tile(norm.ppf(levels), (3, 1))
-    found = crps_quantiles(y, values, levels)
-    np.testing.assert_allclose(found, crps_gaussian(y, np.zeros(3), np.ones(3)), rtol=1e-4)
+    score = crps_quantiles(y, values, levels)
+    np.testing.assert_allclose(score, crps_gaussian(y, np.zeros(3), np.ones(3)), rtol=1e-4)
     # the 23 unequal levels of forecasting hubs, where twice the mean pinball loss is off by 17 %
     levels = np.array([0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99])
     values = np.tile(norm.ppf(levels), (3, 1))
-    found = crps_quantiles(y, values, levels)
-    np.testing.assert_allclose(found, crps_gaussian(y, np.zeros(3), np.ones(3)), rtol=0.03)
+    score = crps_quantiles(y, values, levels)
+    np.testing.assert_allclose(score, crps_gaussian(y, np.zeros(3), np.ones(3)), rtol=0.03)
 
 
 @windows
@@ -176,8 +176,8 @@ def test_quantile_functions(window):
     ]
     ends = np.column_stack([y, *(np.full(5, end) for end in window)])
     levels = gamma.cdf(ends, shape[:, None])
-    found = crps_ppf_between(y, ppf, levels, *window)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    score = crps_ppf_between(y, ppf, levels, *window)
+    np.testing.assert_allclose(score, expected, rtol=1e-6, atol=1e-7)
     if window == WINDOWS[0]:
         level, weight = split_nodes(gamma.cdf(y, shape)[:, None])
         np.testing.assert_allclose(
@@ -189,8 +189,8 @@ def test_outcomes_beyond_what_a_cdf_resolves():
     # F(y) is 0 or 1 in double precision, and the score all but a distance
     y = np.array([40.0, -40.0, 1e6, 1e300])
     expected = np.abs(y) - 1 / np.sqrt(np.pi)
-    found = crps_mixture(y, np.zeros((4, 1)), np.ones((4, 1)), np.ones((4, 1)))
-    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    score = crps_mixture(y, np.zeros((4, 1)), np.ones((4, 1)), np.ones((4, 1)))
+    np.testing.assert_allclose(score, expected, rtol=1e-15)
     np.testing.assert_allclose(crps_gaussian(y, np.zeros(4), np.ones(4)), expected, rtol=1e-15)
     level, weight = split_nodes(norm.cdf(y)[:, None])
     np.testing.assert_allclose(crps_nodes(y, norm.ppf(level), level, weight), expected, rtol=1e-7)

@@ -48,8 +48,8 @@ def test_arguments_are_broadcast_in_their_precision():
     expected = smoothed_tanh(0.2, 0.5, location, variance)
     assert expected.shape == (5, 3)
     for i, j in ((0, 0), (3, 1), (4, 2)):
-        one = smoothed_tanh(np.array(0.2), 0.5, location[i, 0], variance[j])
-        np.testing.assert_allclose(expected[i, j], one, atol=1e-15)
+        value = smoothed_tanh(np.array(0.2), 0.5, location[i, 0], variance[j])
+        np.testing.assert_allclose(expected[i, j], value, atol=1e-15)
     single = smoothed_tanh(0.2, 0.5, location.astype(np.float32), variance.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected, atol=3e-7)
@@ -69,12 +69,12 @@ def test_torch_has_the_same_values_and_right_gradients():
     slope = 1 - step**2
     np.testing.assert_allclose(tensors[0].grad[0], slope / 0.3, rtol=1e-7)
     np.testing.assert_allclose(tensors[1].grad[0], -step * slope / 0.3**2, rtol=1e-6)
-    assert all(torch.isfinite(one.grad).all() for one in tensors)
-    some = [
+    assert all(torch.isfinite(tensor.grad).all() for tensor in tensors)
+    tensors = [
         torch.tensor(values, dtype=torch.float64, requires_grad=True)
         for values in ([0.1, 0.9, -1.0], [0.01, 0.2, 4.0])
     ]
-    assert torch.autograd.gradcheck(lambda m, v: smoothed_tanh(0.2, 0.7, m, v), some)
+    assert torch.autograd.gradcheck(lambda m, v: smoothed_tanh(0.2, 0.7, m, v), tensors)
 
 
 def test_jax_has_the_same_values_and_finite_gradients():

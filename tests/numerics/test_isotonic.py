@@ -64,9 +64,9 @@ def centred_by_loops(points, positive, total, extra):
     blocks.append([extra, 0.0, 0.0, 0.0])
     k = 0
     while k + 1 < len(blocks):
-        one, two = blocks[k : k + 2]
-        if one[1] / one[0] >= two[1] / two[0] - 1e-12:
-            blocks[k : k + 2] = [[a + b for a, b in zip(one, two, strict=True)]]
+        first, second = blocks[k : k + 2]
+        if first[1] / first[0] >= second[1] / second[0] - 1e-12:
+            blocks[k : k + 2] = [[a + b for a, b in zip(first, second, strict=True)]]
             k = max(k - 1, 0)
         else:
             k += 1

@@ -115,8 +115,8 @@ def test_the_scale_of_the_points_does_not_matter():
     rng = np.random.default_rng(0)
     points, values = rng.random(100), rng.random(100)
     for scale in (1e-4, 1e4):
-        moved = loess(scale * (points + 1), values, np.ones(100))
-        np.testing.assert_allclose(moved, loess(points, values, np.ones(100)), atol=1e-9)
+        rescaled = loess(scale * (points + 1), values, np.ones(100))
+        np.testing.assert_allclose(rescaled, loess(points, values, np.ones(100)), atol=1e-9)
 
 
 def test_local_regressions_at_each_point_are_close():

@@ -69,8 +69,8 @@ def test_penalised_fit_is_the_optimum(seed):
     assert best < loss(logistic_fit(design, mass, np.ones(4)).coefficients, design, mass, root)
     rng = np.random.default_rng(0)
     for scale in 10.0 ** rng.uniform(-5, 0, size=100):
-        moved = coefficients + scale * rng.normal(size=4)
-        assert loss(moved, design, mass, root) >= best - 1e-15
+        perturbed = coefficients + scale * rng.normal(size=4)
+        assert loss(perturbed, design, mass, root) >= best - 1e-15
 
 
 def test_two_groups_by_hand():
@@ -170,8 +170,8 @@ def test_soft_outcomes_always_have_a_minimum(seed):
     fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))
     assert fit.converged
     for scale in 10.0 ** rng.uniform(-4, 0, size=30):
-        moved = fit.coefficients * (1 + scale * rng.normal(size=3))
-        assert loss(moved, design, mass) >= fit.loss * (1 - 1e-11)
+        perturbed = fit.coefficients * (1 + scale * rng.normal(size=3))
+        assert loss(perturbed, design, mass) >= fit.loss * (1 - 1e-11)
 
 
 @pytest.mark.parametrize("bent", [False, True])

@@ -69,10 +69,10 @@ def test_what_a_probability_of_0_is_taken_for(proba, expected):
     ],
 )
 def test_tiny_probabilities_of_more_classes_are_told_apart(proba, expected):
-    found = smallest_probability(np.array(proba), SMALLEST)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert np.isfinite(np.log(np.float32(found)))
-    assert np.isfinite(log_probabilities(np.array(proba), found)).all()
+    smallest = smallest_probability(np.array(proba), SMALLEST)
+    np.testing.assert_allclose(smallest, expected, rtol=1e-12)
+    assert np.isfinite(np.log(np.float32(smallest)))
+    assert np.isfinite(log_probabilities(np.array(proba), smallest)).all()
 
 
 @pytest.mark.parametrize("proba", [[0.0, 0.0], [0.0, 1.0], np.eye(3)])
@@ -258,13 +258,13 @@ def dense_preconditioner(spread, inputs, penalty, common):
         feature = np.append(centre, 1)
         blocks[k, :, k, :] = np.diag(np.append(variance, 0)) + total * np.outer(feature, feature)
     matrix = blocks.reshape((n_classes * (n_classes + 1),) * 2)
-    own = np.diag(penalty[: n_classes + 1].T.ravel())
+    penalty_matrix = np.diag(penalty[: n_classes + 1].T.ravel())
     if not common:
-        return np.linalg.inv(matrix + own)
+        return np.linalg.inv(matrix + penalty_matrix)
     diagonal = np.eye(n_classes, n_classes + 1).ravel()
     image = (matrix @ diagonal)[:, None]
     corner = diagonal @ matrix @ diagonal
-    return np.linalg.inv(np.block([[matrix + own, image], [image.T, corner]]))
+    return np.linalg.inv(np.block([[matrix + penalty_matrix, image], [image.T, corner]]))
 
 
 @pytest.mark.parametrize("infinite", [None, 0, 3])
@@ -371,19 +371,19 @@ def test_a_diagonal_design_is_the_general_one_where_other_influences_are_held(di
     inputs, _, target, weight = softmax_problem(n=40, n_classes=4)
     n_rows = 2 if diagonal is Diagonal else 3
     rng = np.random.default_rng(0)
-    own = rng.normal(size=(3, 4))
-    penalty = (np.abs(own) * [[1.0], [1.0], [0.0]])[:n_rows]
+    parameters = rng.normal(size=(3, 4))
+    penalty = (np.abs(parameters) * [[1.0], [1.0], [0.0]])[:n_rows]
     penalty[0, 1] = np.inf  # one factor stays, at the common one
-    own[2] = own[2].mean()
-    own = own[:n_rows]
+    parameters[2] = parameters[2].mean()
+    parameters = parameters[:n_rows]
 
-    def general(parameters, others):
-        matrix = np.full((4, 4), others)
+    def general(parameters, off_diagonal):
+        matrix = np.full((4, 4), off_diagonal)
         np.fill_diagonal(matrix, parameters[0])
         return np.vstack([matrix, parameters[1:]])
 
-    scores = diagonal.scores(own, inputs)
-    expected = naive_scores(dense, general(own, 0.0), inputs)
+    scores = diagonal.scores(parameters, inputs)
+    expected = naive_scores(dense, general(parameters, 0.0), inputs)
     np.testing.assert_allclose(scores, expected, atol=1e-12)
     adjoint = dense.adjoint(target, inputs)
     expected = np.vstack([adjoint.diagonal(), adjoint[4:]])
@@ -402,7 +402,9 @@ def test_a_diagonal_design_is_the_general_one_where_other_influences_are_held(di
     spread = weight[:, None] * target * (1 - target)
     solve = diagonal.preconditioner(spread, inputs, penalty)
     expected = dense.preconditioner(spread, inputs, general(penalty, np.inf))
-    np.testing.assert_allclose(general(solve(own), 0.0), expected(general(own, 0.0)), rtol=1e-6)
+    np.testing.assert_allclose(
+        general(solve(parameters), 0.0), expected(general(parameters, 0.0)), rtol=1e-6
+    )
 
 
 def test_common_design_is_adjoint():
@@ -486,8 +488,8 @@ def test_two_columns_are_two_classes_of_a_matrix():
     label, proba = random_problem(np.random.default_rng(0), 50)
     matrix = two_columns(proba)
     for name, factor in (("brier", 2), ("log_loss", 1)):
-        one, two = (PROPER_LOSSES[name](p, label) for p in (proba, matrix))
-        np.testing.assert_allclose(two, factor * one, rtol=1e-13, atol=1e-15)
+        binary, multiclass = (PROPER_LOSSES[name](p, label) for p in (proba, matrix))
+        np.testing.assert_allclose(multiclass, factor * binary, rtol=1e-13, atol=1e-15)
 
 
 def test_certain_and_wrong_is_finite():

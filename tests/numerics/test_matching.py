@@ -153,12 +153,12 @@ def test_means_of_waves_equal_quadrature_and_sums(monkeypatch):
 def test_shifted_waves_are_those_of_all_members():
     rng = np.random.default_rng(0)
     shift, residuals, weight = rng.normal(size=6), rng.normal(size=4), rng.dirichlet(np.ones(4))
-    own = matching.mixture_waves(residuals[None], np.zeros((1, 4)), weight[None], 0.7, 5)
+    residual_waves = matching.mixture_waves(residuals[None], np.zeros((1, 4)), weight[None], 0.7, 5)
     members = shift[:, None] + residuals
     weights = np.broadcast_to(weight, members.shape)
     expected = matching.mixture_waves(members, np.zeros_like(members), weights, 0.7, 5)
     np.testing.assert_allclose(
-        matching.shift_fourier_features(shift, own, 0.7, 5), expected, atol=1e-13
+        matching.shift_fourier_features(shift, residual_waves, 0.7, 5), expected, atol=1e-13
     )
 
 

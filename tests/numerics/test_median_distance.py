@@ -136,8 +136,10 @@ def test_a_subset_is_close_and_depends_on_no_order(draw, n, most, monkeypatch):
     assert shuffled == pytest.approx(value, rel=1e-12)
     relabelled = median_distance(points[:, [2, 0, 3, 1]], weight, "cityblock")
     assert relabelled == pytest.approx(value, rel=1e-12)
-    moved = points + rng.uniform(-1e-15, 1e-15, size=points.shape)
-    assert median_distance(np.abs(moved), weight, "cityblock") == pytest.approx(value, rel=1e-12)
+    perturbed = points + rng.uniform(-1e-15, 1e-15, size=points.shape)
+    assert median_distance(np.abs(perturbed), weight, "cityblock") == pytest.approx(
+        value, rel=1e-12
+    )
     monkeypatch.setattr(module, "MOST_POINTS", n)
     assert value == pytest.approx(median_distance(points, weight, "cityblock"), rel=0.03)
 
@@ -201,9 +203,9 @@ def test_samples_of_one_cell_become_their_weighted_mean(most, monkeypatch):
     cells = rng.integers(2**24, size=(6, 3)) * 2.0**-24
     points = cells[code] + 1e-9 * rng.random((40, 3))
     weight = rng.random(40)
-    found, mass, same = module._subset(points, weight)
-    assert len(found) == min(most, len(np.unique(code)))
-    for point in found:
+    subset, mass, same = module._subset(points, weight)
+    assert len(subset) == min(most, len(np.unique(code)))
+    for point in subset:
         rows = code == np.argmin(np.abs(cells - point).sum(axis=1))
         mean = np.average(points[rows], axis=0, weights=weight[rows])
         np.testing.assert_allclose(point, mean, rtol=0, atol=1e-15)

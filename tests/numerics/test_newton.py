@@ -9,15 +9,15 @@ from skcalib._numerics.newton import line_search, nonnegative_step
 
 
 def search(loss, start, step, slope):
-    """What is found, and the points that were tried."""
+    """Return the position that the line search finds, and all that it tried."""
     tried = []
 
-    def at(x):
+    def evaluate(x):
         tried.append(x)
         return SimpleNamespace(x=x, loss=loss(x))
 
-    found = line_search(at, start, step, loss(start), -slope * step, rounding=0.0)
-    return found and found.x, tried
+    point = line_search(evaluate, start, step, loss(start), -slope * step, rounding=0.0)
+    return point and point.x, tried
 
 
 def test_a_good_step_is_taken():
@@ -29,14 +29,14 @@ def test_a_step_that_goes_too_far_is_halved():
 
 
 def test_no_step_uphill():
-    found, tried = search(lambda x: 1 + x**2, 1.0, 1.0, -2.0)  # the slope has a wrong sign
-    assert found is None
+    position, tried = search(lambda x: 1 + x**2, 1.0, 1.0, -2.0)  # the slope has a wrong sign
+    assert position is None
     assert len(tried) == 31
 
 
 def test_straight_losses_are_followed_to_their_end():
-    found, tried = search(lambda x: 100 + abs(x - 20), 0.0, 1.0, -1.0)
-    assert found == 16.0
+    position, tried = search(lambda x: 100 + abs(x - 20), 0.0, 1.0, -1.0)
+    assert position == 16.0
     assert tried == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
 
 

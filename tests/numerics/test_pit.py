@@ -75,8 +75,8 @@ def test_equals_quadrature(seed, folded):
     for p in np.random.default_rng(seed).random(10):
         np.testing.assert_allclose(pit_cdf(laws, p), laws_of(p), atol=1e-12)
         assert value_at(curve, p) == pytest.approx(weight @ laws_of(p), abs=1e-12)
-    own = [integrate(lambda p, i=i: (laws_of(p)[i] - p) ** 2, ends) for i in range(len(lower))]
-    np.testing.assert_allclose(own_squares(laws), own, atol=1e-12)
+    squares = [integrate(lambda p, i=i: (laws_of(p)[i] - p) ** 2, ends) for i in range(len(lower))]
+    np.testing.assert_allclose(own_squares(laws), squares, atol=1e-12)
     square = integrate(lambda p: (weight @ laws_of(p) - p) ** 2, ends)
     assert gap_square_integral(curve) == pytest.approx(square, abs=1e-12)
     # the gap is linear between these ends and its own zeros
@@ -183,10 +183,10 @@ def test_normal_scores_are_means_over_intervals():
     cuts = np.array([0.0, 1e-9, 1e-4, 0.3, 0.3 + 1e-7, 0.5, 0.9, 1 - 1e-12, 1.0])
     scores = normal_scores(cuts[:-1], cuts[1:])
     np.testing.assert_allclose(scores @ np.diff(cuts), 0, atol=1e-9)  # of a uniform PIT
-    for low, high, found in zip(cuts[2:6], cuts[3:7], scores.T[2:6], strict=True):
+    for low, high, actual in zip(cuts[2:6], cuts[3:7], scores.T[2:6], strict=True):
         z = norm.ppf(low + (high - low) * (np.arange(10_000) + 0.5) / 10_000)
         expected = [z.mean(), np.mean(z**2 - 1) / np.sqrt(2)]
-        np.testing.assert_allclose(found, expected, rtol=1e-3)
+        np.testing.assert_allclose(actual, expected, rtol=1e-3)
     points = np.array([[0.0, 0.2, 0.8, 1.0]])
     level, spread = normal_scores(points, points)[:, 0]
     np.testing.assert_allclose(level, -level[::-1], rtol=1e-12)

@@ -15,10 +15,10 @@ from skcalib._numerics.smooth_expected import smoothed_absolute_mass, smoothed_m
 from skcalib._numerics.sorting import pool_label_weights
 
 
-def reflected_kernel(places, points, bandwidth):
+def reflected_kernel(grid, points, bandwidth):
     """κ(t, p) with all images that matter."""
     images = [2 * k + sign * points for k in range(-3, 4) for sign in (1, -1)]
-    return sum(norm.pdf(np.subtract.outer(places, image) / bandwidth) for image in images)
+    return sum(norm.pdf(np.subtract.outer(grid, image) / bandwidth) for image in images)
 
 
 @pytest.mark.parametrize("bandwidth", [0.03, 0.2, 1.5])
@@ -26,14 +26,14 @@ def test_smooth_rates_are_kernel_means(bandwidth):
     generator = np.random.default_rng(0)
     points, outcome = generator.random(50), generator.integers(0, 2, 50)
     weight = generator.random(50)
-    places = np.clip(points[:9], 0.1, 0.9)
-    kernel = reflected_kernel(places, points, bandwidth) * weight
-    density = smoothed_mass_at(points, weight, bandwidth, places)
+    grid = np.clip(points[:9], 0.1, 0.9)
+    kernel = reflected_kernel(grid, points, bandwidth) * weight
+    density = smoothed_mass_at(points, weight, bandwidth, grid)
     np.testing.assert_allclose(density, kernel.sum(axis=1) / bandwidth, rtol=1e-3)
-    rate = smoothed_rates(points, weight * (outcome - points), density, bandwidth, places)
-    expected = places + kernel @ (outcome - points) / kernel.sum(axis=1)
+    rate = smoothed_rates(points, weight * (outcome - points), density, bandwidth, grid)
+    expected = grid + kernel @ (outcome - points) / kernel.sum(axis=1)
     np.testing.assert_allclose(rate, np.clip(expected, 0, 1), atol=1e-3)
-    count = smoothed_counts(points, weight, bandwidth, places)
+    count = smoothed_counts(points, weight, bandwidth, grid)
     expected = kernel.sum(axis=1) ** 2 / (kernel**2).sum(axis=1)
     np.testing.assert_allclose(count, expected, rtol=0.01)
 
@@ -77,15 +77,15 @@ def test_bounds_of_increasing_rates_by_hand():
 def test_bounds_of_increasing_rates_hold(curve):
     generator = np.random.default_rng(0)
     points = np.sort(generator.beta(0.5, 0.5, 200))
-    places = np.linspace(points[0], points[-1], 15)
-    missed = np.zeros((2, len(places)))
+    grid = np.linspace(points[0], points[-1], 15)
+    missed = np.zeros((2, len(grid)))
     n_repetitions, tail = 300, 0.1
     for _ in range(n_repetitions):
         outcome = (generator.random(200) < curve(points)).astype(int)
         bounds = increasing_rate_bounds(
-            pool_label_weights(points, outcome, np.full(200, 1 / 200)), places, tail
+            pool_label_weights(points, outcome, np.full(200, 1 / 200)), grid, tail
         )
-        missed += [bounds[0] > curve(places) + 1e-12, bounds[1] < curve(places) - 1e-12]
+        missed += [bounds[0] > curve(grid) + 1e-12, bounds[1] < curve(grid) - 1e-12]
     assert (missed / n_repetitions).max() <= tail + 4 * np.sqrt(tail * (1 - tail) / n_repetitions)
     if curve is np.square:  # not at the price of telling nothing
         assert np.mean(bounds[1] - bounds[0]) < 0.46

@@ -56,21 +56,21 @@ def median_variance_by_recursion(points, weights, min_size, rows=None):
         variance.append(sum(share[i] * (points[i, k] - mean) ** 2 for i in rows))
     widest = next(k for k, v in enumerate(variance) if v >= max(variance) * (1 - 1e-9))
     imbalance = {}
-    for place in sorted({points[i, widest] for i in rows})[1:]:
-        below = sum(share[i] for i in rows if points[i, widest] < place)
-        imbalance[place] = abs(below - 0.5)
+    for value_at_cut in sorted({points[i, widest] for i in rows})[1:]:
+        below = sum(share[i] for i in rows if points[i, widest] < value_at_cut)
+        imbalance[value_at_cut] = abs(below - 0.5)
     if not imbalance:
         return [rows]
     least = min(imbalance.values())
-    cut = min(place for place, value in imbalance.items() if value <= least + 1e-9)
-    parts = [
+    cut = min(value_at_cut for value_at_cut, value in imbalance.items() if value <= least + 1e-9)
+    halves = [
         [i for i in rows if points[i, widest] < cut],
         [i for i in rows if points[i, widest] >= cut],
     ]
-    if min(len(part) for part in parts) < min_size:
+    if min(len(half) for half in halves) < min_size:
         return [rows]
     return [
-        cell for p in parts for cell in median_variance_by_recursion(points, weights, min_size, p)
+        cell for p in halves for cell in median_variance_by_recursion(points, weights, min_size, p)
     ]
 
 

@@ -47,10 +47,10 @@ def test_isotonic_l1_perturbations_do_not_improve(shape):
     rng = np.random.default_rng(2)
     for _ in range(500):
         first, last = np.sort(rng.integers(0, n + 1, size=2))
-        moved = fit.copy()
-        moved[first:last] += rng.choice([-1, 1]) * 10 ** rng.uniform(-6, -1)
-        moved = np.maximum.accumulate(np.clip(moved, 0, 0.8))
-        assert weights @ np.abs(values - moved) >= cost - 1e-12
+        perturbed = fit.copy()
+        perturbed[first:last] += rng.choice([-1, 1]) * 10 ** rng.uniform(-6, -1)
+        perturbed = np.maximum.accumulate(np.clip(perturbed, 0, 0.8))
+        assert weights @ np.abs(values - perturbed) >= cost - 1e-12
 
 
 def test_two_points_by_hand():

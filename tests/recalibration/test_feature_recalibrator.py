@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 from test_estimator_laws import EXPECTED_OF_ALL, EXPECTED_OF_CLASSIFIERS, REFUSALS, causes
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib.recalibration import (
     FeatureRecalibrator,
     IdentityRecalibrator,

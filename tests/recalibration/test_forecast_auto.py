@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skcalib._data import check_forecasts
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -11,7 +12,6 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._data import check_forecasts
 from skcalib.recalibration import (
     AutoRecalibrator,
     IdentityRecalibrator,

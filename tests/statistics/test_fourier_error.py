@@ -5,7 +5,7 @@ import pytest
 from joblib import parallel_backend
 from problems import random_problem
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._statistics.fourier_error import FourierKernelError
 from skcalib._statistics.gram import random_frequencies

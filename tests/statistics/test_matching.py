@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from skcalib._data import check_forecasts
 from skcalib._statistics import matching, matching_given, matching_pairs
 from skcalib._statistics.kernels import KERNELS, kernel_values
 from skcalib._statistics.matching import MatchingError
@@ -15,7 +16,6 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._data import check_forecasts
 from skcalib.metrics import distribution_matching_error
 from skcalib.metrics._matching import null_deviation
 from skcalib.metrics._registry import ALL_METRICS

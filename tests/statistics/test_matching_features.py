@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from skcalib._data import check_forecasts
 from skcalib._statistics.matching import MatchingError
 from skcalib.decisions import DecisionLoss
 from skcalib.forecasts import (
@@ -19,7 +20,6 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._data import check_forecasts
 from skcalib.forecasts._transformed import ConcatenatedForecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (

@@ -34,13 +34,13 @@ def test_p_value_is_that_of_all_numbers_of_events():
         numbers = list(product(*(range(n + 1) for n in size)))
         mass = np.array([np.prod(binom.pmf(number, size, point)) for number in numbers])
         values = np.array([value(number) for number in numbers])
-        found = value(events)
-        p_value = mass[values >= found - 1e-12].sum()
+        observed = value(events)
+        p_value = mass[values >= observed - 1e-12].sum()
         if statistic == "brier_score_loss":  # two-sided: twice the smaller tail
-            p_value = min(1, 2 * min(p_value, mass[values <= found + 1e-12].sum()))
+            p_value = min(1, 2 * min(p_value, mass[values <= observed + 1e-12].sum()))
         n = 1500
         test = CalibrationTest(statistic, n_resamples=n, random_state=0).fit(state)
-        assert_allclose(test.statistic_, found, rtol=1e-12)
+        assert_allclose(test.statistic_, observed, rtol=1e-12)
         assert abs(test.p_value_ - p_value) < 5 * np.sqrt(p_value * (1 - p_value) / n) + 1 / n
 
 
@@ -87,17 +87,17 @@ def test_draws_follow_the_law_of_drawn_labels(statistic):
     label = (np.random.default_rng(3).random(150) < proba).astype(int)
     n = 1500
     state = CalibrationState([0, 1]).update(label, proba)
-    drawn = [
+    tests = [
         CalibrationTest(statistic, n_resamples=n, random_state=seed).fit(*data)
         for seed, data in enumerate([(state,), (proba, label)])
     ]
-    parts = [
+    null_distributions = [
         list(test.component_null_distributions_.values())
         if statistic == "omnibus"
         else [test.null_distribution_]
-        for test in drawn
+        for test in tests
     ]
-    for ours, theirs in zip(*parts, strict=True):
+    for ours, theirs in zip(*null_distributions, strict=True):
         error = np.sqrt((ours.var() + theirs.var()) / n)
         assert abs(ours.mean() - theirs.mean()) < 4.5 * error
         assert abs(np.log(ours.std() / theirs.std())) < 0.15
@@ -131,5 +131,7 @@ def test_equal_weights_are_tested():
     sums = {"weight": count * 0.1, "squared_weight": np.full(100, sum([0.1**2] * 10))}  # rounded
     counted = CalibrationState.from_counts(label, proba, count, **sums)
     repeated = CalibrationState.from_counts(label, proba, count)
-    first, second = (CalibrationTest(**options).fit(one).p_value_ for one in (counted, repeated))
+    first, second = (
+        CalibrationTest(**options).fit(state).p_value_ for state in (counted, repeated)
+    )
     assert_allclose(first, second)

@@ -97,7 +97,7 @@ def test_dask_delayed(workers, files, one_process):
 def test_dask_data_frame(workers, files, one_process):
     dask = pytest.importorskip("dask")
     frame = pytest.importorskip("dask.dataframe").read_parquet(files)
-    states = [dask.delayed(state_of)(part) for part in frame.to_delayed()]
+    states = [dask.delayed(state_of)(partition) for partition in frame.to_delayed()]
     assert len(states) == 4
     check_same(dask.delayed(merged)(states).compute(), one_process)
 
@@ -177,8 +177,8 @@ def test_batches_of_pandas(files, one_process):
     rows = []
     for path in sorted(files.iterdir()):
         frame = pd.read_parquet(path)
-        parts = [frame[start : start + 90] for start in range(0, 500, 90)]
-        rows.append(pd.concat(states_of_batches([frame[:0], *parts])))
+        batches = [frame[start : start + 90] for start in range(0, 500, 90)]
+        rows.append(pd.concat(states_of_batches([frame[:0], *batches])))
     check_same(merged(map(pickle.loads, pd.concat(rows)["state"])), one_process)
 
 

@@ -98,10 +98,10 @@ BY = {"sex": ["f", "m", "m"]}
     ],
 )
 def test_subgroups_of_other_columns_are_refused(by, message):
-    kept = CalibrationState().update(**GOOD, by=BY)
-    merged = CalibrationState().merge(CalibrationState.from_arrow(kept.to_arrow()))
+    state = CalibrationState().update(**GOOD, by=BY)
+    merged = CalibrationState().merge(CalibrationState.from_arrow(state.to_arrow()))
     other = CalibrationState().update(**GOOD, by=by)
-    for change in (lambda: kept.update(**GOOD, by=by), lambda: merged.merge(other)):
+    for change in (lambda: state.update(**GOOD, by=by), lambda: merged.merge(other)):
         with pytest.raises(ValueError, match=message):
             change()
 
@@ -146,7 +146,7 @@ def with_metadata(table, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "finding"),
     [
         (lambda table: table.slice(1), r"found 2 row\(s\) with another digest"),
         (lambda table: table[::-1], r"found 3 row\(s\)"),
@@ -157,9 +157,9 @@ def with_metadata(table, change):
         (lambda _: None, "found NoneType without the metadata"),
     ],
 )
-def test_changed_tables_are_refused(change, found):
+def test_changed_tables_are_refused(change, finding):
     table = CalibrationState().update(**GOOD).to_arrow()
-    with pytest.raises(ValueError, match=f"unchanged; {found}.*merge states that were read"):
+    with pytest.raises(ValueError, match=f"unchanged; {finding}.*merge states that were read"):
         CalibrationState.from_arrow(change(table))
 
 
@@ -185,9 +185,9 @@ def test_files_with_a_flipped_bit_are_refused_or_hold_the_same():
     table = CalibrationState().update(label, proba, weight, by=list("aabbc") * 10).to_arrow()
     file, n_refused = io.BytesIO(), 0
     parquet.write_table(table, file, compression="none")
-    for place in rng.choice(8 * len(file.getvalue()), 60, replace=False):
+    for position in rng.choice(8 * len(file.getvalue()), 60, replace=False):
         flipped = bytearray(file.getvalue())
-        flipped[place // 8] ^= 1 << place % 8
+        flipped[position // 8] ^= 1 << position % 8
         try:
             read = parquet.read_table(io.BytesIO(flipped))
         except (OSError, pyarrow.ArrowException):

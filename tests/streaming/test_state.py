@@ -227,18 +227,18 @@ def test_chunks_do_not_matter(size, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_merge_is_commutative_and_associative(n_classes):
     rng = np.random.default_rng(0)
-    parts = []
+    batches = []
     for seed in range(3):
         label, proba = on_grid(40, seed) if n_classes == 2 else classes_on_grid(40, 3, seed)
         if n_classes == 2:
             proba = np.abs(proba - rng.random(40) / 1e5)  # off the grid
         by = rng.choice(["a", "b", "c"], 40)
-        parts.append((label, proba, by))
+        batches.append((label, proba, by))
 
     def state(*which):
         made = CalibrationState(range(n_classes))
         for k in which:
-            made.update(*parts[k][:2], by=parts[k][2])
+            made.update(*batches[k][:2], by=batches[k][2])
         return made
 
     left = state(0).merge(state(1)).merge(state(2))
@@ -247,12 +247,12 @@ def test_merge_is_commutative_and_associative(n_classes):
     for other in (right, backward, state(0, 1, 2), CalibrationState(range(n_classes)).merge(left)):
         assert set(left.subgroups) == set(other.subgroups) == {"a", "b", "c"}
         pairs = [(left.subgroups[key], other.subgroups[key]) for key in left.subgroups]
-        for one, two in [(left, other), *pairs]:
-            assert rows_of(one) == rows_of(two)
-            assert_allclose(one.mean_rounding, two.mean_rounding, rtol=1e-12)
+        for first, second in [(left, other), *pairs]:
+            assert rows_of(first) == rows_of(second)
+            assert_allclose(first.mean_rounding, second.mean_rounding, rtol=1e-12)
             if n_classes > 2:
-                assert_allclose(one._sums.gap, two._sums.gap, rtol=0, atol=1e-12)
-                assert_allclose(one._sums.total, two._sums.total, rtol=1e-12)
+                assert_allclose(first._sums.gap, second._sums.gap, rtol=0, atol=1e-12)
+                assert_allclose(first._sums.total, second._sums.total, rtol=1e-12)
 
 
 @pytest.mark.parametrize("sample", [on_grid, classes_on_grid])
@@ -300,10 +300,10 @@ def test_merged_weights():
     label, proba = on_grid(100)
     weight = np.random.default_rng(0).random(100)
     whole = CalibrationState().update(label, proba, np.r_[np.ones(50), weight[50:]])
-    parts = CalibrationState().update(label[:50], proba[:50])
-    parts.merge(CalibrationState().update(label[50:], proba[50:], weight[50:]))
+    state = CalibrationState().update(label[:50], proba[:50])
+    state.merge(CalibrationState().update(label[50:], proba[50:], weight[50:]))
     for metric in ("smooth_calibration_error", "squared_kernel_calibration_error"):
-        assert_allclose(parts.evaluate(metric).value, whole.evaluate(metric).value, rtol=1e-12)
+        assert_allclose(state.evaluate(metric).value, whole.evaluate(metric).value, rtol=1e-12)
 
 
 def test_a_state_does_not_grow():
@@ -452,11 +452,11 @@ def test_subgroups_are_states_of_their_rows():
         by = {"sex": sex[rows], "age": age[rows]}
         state.update(label[rows], proba[rows], weight[rows], by=by)
     assert set(state.subgroups) == set(product(["f", "m"], [30, 60]))
-    for (one, other), part in state.subgroups.items():
-        rows = (sex == one) & (age == other)
-        own = CalibrationState([0, 1]).update(label[rows], proba[rows], weight[rows])
-        assert rows_of(part) == rows_of(own)
-    assert sum(part.n_samples for part in state.subgroups.values()) == state.n_samples
+    for (value, number), subgroup_state in state.subgroups.items():
+        rows = (sex == value) & (age == number)
+        expected = CalibrationState([0, 1]).update(label[rows], proba[rows], weight[rows])
+        assert rows_of(subgroup_state) == rows_of(expected)
+    assert sum(subgroup.n_samples for subgroup in state.subgroups.values()) == state.n_samples
 
 
 # Storage
@@ -501,9 +501,9 @@ def test_numbers_of_numpy_are_stored():
 
 def test_metadata_are_json():
     table = CalibrationState().update([0, 1, 1], [0.1, 0.5, 0.9]).to_arrow()
-    kept = json.loads(table.schema.metadata[b"skcalib.CalibrationState"])
-    assert kept["version"] == 2
-    assert kept["states"][0]["options"]["decimals"] == 4
+    metadata = json.loads(table.schema.metadata[b"skcalib.CalibrationState"])
+    assert metadata["version"] == 2
+    assert metadata["states"][0]["options"]["decimals"] == 4
 
 
 # Counts
@@ -533,7 +533,9 @@ def test_counts_of_several_classes_and_subgroups():
     count = np.arange(60) % 3
     by = np.array(["a", "b"])[np.arange(60) % 2]
     counted = CalibrationState.from_counts(label, proba, count, by=by)
-    state = CalibrationState().update(*(np.repeat(one, count, axis=0) for one in (label, proba)))
+    state = CalibrationState().update(
+        *(np.repeat(array, count, axis=0) for array in (label, proba))
+    )
     assert rows_of(counted) == rows_of(state)
     assert_allclose(counted._sums.gap, state._sums.gap, atol=1e-12)
     assert counted.subgroups["b"].n_samples == count[by == "b"].sum()
@@ -566,14 +568,14 @@ def test_counts_of_rounded_predictions_have_a_bound():
 def test_samples_of_a_state():
     label, proba = on_grid(80)
     state = CalibrationState().update(label, proba)
-    drawn = np.stack(state.sample())
-    order, expected = np.lexsort(drawn), np.stack([label, proba])
-    assert_array_equal(drawn[:, order], expected[:, np.lexsort(expected)])
-    assert (np.diff(drawn[1]) < 0).any()  # not sorted, which would mislead folds
+    samples = np.stack(state.sample())
+    order, expected = np.lexsort(samples), np.stack([label, proba])
+    assert_array_equal(samples[:, order], expected[:, np.lexsort(expected)])
+    assert (np.diff(samples[1]) < 0).any()  # not sorted, which would mislead folds
     few = list(zip(*state.sample(30, random_state=0), strict=True))
     available = list(zip(label, proba, strict=True))
     assert len(few) == 30
-    assert all(few.count(one) <= available.count(one) for one in few)
+    assert all(few.count(row) <= available.count(row) for row in few)
     assert len({tuple(state.sample(20, random_state=seed)[1]) for seed in range(100)}) == 100
 
 

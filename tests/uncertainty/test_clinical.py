@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from skcalib import metrics
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib.forecasts import GaussianForecast
 from skcalib.uncertainty import (
     ClinicalCalibration,

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._inputs.drawing import draw_labels, draw_labels_in_groups
 from .._numerics.array_api import Array, take_rows, to_numpy
 from .._numerics.sorting import (
     LabelWeights,
@@ -15,7 +16,7 @@ from .._numerics.sorting import (
     pool_ties,
     sort_labelled,
 )
-from .drawing import draw_labels, draw_labels_in_groups
+from .base import EvaluationData
 
 # Rows of double precision that sum to 1 miss it by less than this.
 _ROW_SUM_ATOL = 1e-12
@@ -28,7 +29,7 @@ _COLUMNS = 2**20
 
 
 @dataclass(frozen=True)
-class ClassData:
+class ClassData(EvaluationData):
     """Checked predictions. With two classes `proba` is the probability of the second one.
 
     Keeping one number instead of two complementary ones makes `(n,)` and `(n, 2)` input the same
@@ -45,6 +46,7 @@ class ClassData:
     """
 
     kind: ClassVar[str] = "classes"
+    is_forecast: ClassVar[bool] = False
 
     proba: np.ndarray  # (n,) for two classes, else (n, K), perhaps in single precision
     label: np.ndarray  # (n,), index into classes

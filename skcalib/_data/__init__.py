@@ -1,0 +1,31 @@
+"""Checked data: what flows from the arguments of a user through metrics, tests and recalibrators."""
+
+from .base import EvaluationData
+from .checks import (
+    Data,
+    check_data,
+    check_fit_input,
+    check_forecasts,
+    check_given,
+    check_no_labels,
+    check_predictions,
+    with_given,
+    with_groups,
+)
+from .classes import ClassData
+from .forecasts import ForecastData
+
+__all__ = [
+    "ClassData",
+    "Data",
+    "EvaluationData",
+    "ForecastData",
+    "check_data",
+    "check_fit_input",
+    "check_forecasts",
+    "check_given",
+    "check_no_labels",
+    "check_predictions",
+    "with_given",
+    "with_groups",
+]

@@ -1,0 +1,58 @@
+"""What checked data of every kind have in common."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .._numerics.array_api import Array
+
+
+class EvaluationData(ABC):
+    """Predictions, outcomes and weights of the same samples, which have been checked.
+
+    Tests, intervals and reports use these verbs only, so that they work for predicted classes and
+    for forecasts of a number alike.
+    """
+
+    is_forecast: ClassVar[bool]  # of a number; otherwise of classes
+
+    weight: np.ndarray  # (n,), positive, sums to 1
+    given: np.ndarray | None  # (n, d), or (n,) labels of groups: conditioned on
+    groups: np.ndarray | None  # (n,), codes: samples of a group are not independent
+
+    @property
+    @abstractmethod
+    def n_samples(self) -> int:
+        """The number of samples."""
+
+    @property
+    @abstractmethod
+    def inverse_effective_size(self) -> float:
+        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
+
+    @property
+    @abstractmethod
+    def outcome(self) -> np.ndarray:
+        """The observed outcomes (n,), as `simulate_outcomes` returns simulated ones."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> np.ndarray | None:
+        """The classes; None for forecasts of a number."""
+
+    @abstractmethod
+    def take(self, rows: Any) -> Self:
+        """Return some of the samples, possibly repeated; their weights sum to 1 again."""
+
+    @abstractmethod
+    def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Return outcomes drawn from the predictions, (size, n)."""
+
+    @abstractmethod
+    def with_outcome(self, outcome: np.ndarray) -> Self:
+        """Return the same predictions with other outcomes (n,)."""
+
+    @abstractmethod
+    def canonical_order(self) -> Array:
+        """Return indices (n,) that sort the samples by their values, in whatever order they came."""

@@ -1,0 +1,333 @@
+"""The doors: arguments of functions and of `fit`, as checked data."""
+
+import contextlib
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from sklearn.exceptions import DataConversionWarning
+
+from .._inputs.arrays import as_array, check_numbers, check_same_length, format_values
+from .._inputs.by import check_groups, check_several_groups
+from .._inputs.checks import (
+    MIN_WEIGHT_SHARE,
+    check_column_order,
+    check_sample_weight,
+    map_codes,
+    normalize_weights,
+    positive_weight_rows,
+)
+from .._inputs.labels import as_labels, class_array, encode, label_array
+from .._inputs.probabilities import (
+    check_logits,
+    check_not_swapped,
+    check_probabilities,
+    is_forecast,
+    warn_of_hard_labels,
+)
+from .._inputs.scikit_learn import check_feature_names
+from .._inputs.warnings import warn
+from .._numerics.array_api import take_rows
+from .._numerics.logits import log_softmax
+from .._numerics.sorting import codes_by_appearance
+from ..forecasts import as_forecast
+from ..forecasts._base import MAX_NUMBER, check_outcomes
+from .classes import ClassData
+from .forecasts import ForecastData
+
+Data = TypeVar("Data", bound=ClassData | ForecastData)
+
+
+def check_predictions(
+    y_true: Any,
+    y_proba: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    *,
+    names: tuple[str, str] = ("y_true", "y_proba"),
+    as_logits: bool = False,
+    in_place: bool = False,
+    estimator: Any = None,
+) -> ClassData:
+    """Labels, probabilities and weights as `ClassData`; rows of weight 0 are left out.
+
+    `names` are the names of the first two arguments in error messages. With `as_logits`, the second
+    holds logits. With `in_place`, arrays of other packages stay where they live, if they may. The
+    `estimator`, if any, is what takes them.
+    """
+    if is_forecast(y_true):
+        check_not_swapped(y_true, names)
+    values = label_array(y_true, name=names[0], partner=names[1])
+    log_proba = None
+    if as_logits:
+        logits = check_logits(y_proba, name=names[1], in_place=in_place)
+        log_proba = log_softmax(logits)
+        exp = array_namespace(log_proba).exp
+        proba = exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
+    else:
+        proba = check_probabilities(
+            y_proba,
+            name=names[1],
+            partner=names[0],
+            partner_values=y_true,
+            keep_single=True,
+            in_place=in_place,
+            estimator=estimator,
+        )
+    observed, code = encode(values, name=names[0], partner=names[1])
+    check_same_length({names[0]: len(code), names[1]: proba.shape[0]})
+    classes = _resolve_classes(observed, proba, pos_label, labels, names)
+    check_column_order(y_proba, classes, name=names[1])
+    if labels is None and not as_logits:  # an estimator's predict_proba comes with its classes
+        warn_of_hard_labels(proba, names[1])
+    label = code if classes is observed else map_codes(observed, code, classes, name=names[0])
+    positive = 1 if pos_label is None else _positive_index(classes, pos_label)
+    if proba.ndim == 2 and proba.shape[1] == 2:
+        proba = proba[:, positive]
+    if positive == 0:
+        label, classes = 1 - label, classes[::-1]
+    share = np.broadcast_to(1.0 / len(label), len(label))
+    if sample_weight is not None:
+        weight = check_sample_weight(sample_weight, len(label))
+        share = normalize_weights(weight)
+        used = share > MIN_WEIGHT_SHARE
+        if not used.all():
+            proba, label, share = (
+                take_rows(proba, used),
+                label[used],
+                normalize_weights(weight[used]),
+            )
+            log_proba = None if log_proba is None else take_rows(log_proba, used)
+    if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
+        xp = array_namespace(proba)
+        label = xp.asarray(label.astype(np.int64), device=device(proba))
+        share = xp.asarray(np.array(share), device=device(proba))
+    return ClassData(proba, label, share, classes, log_proba=log_proba)
+
+
+def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
+    """`ClassData` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
+    data = check_predictions(
+        y,
+        X,
+        sample_weight=sample_weight,
+        labels=estimator.labels,
+        names=("y", "X"),
+        as_logits=estimator._takes_logits,
+        in_place=estimator._fits_in_place,
+        estimator=estimator,
+    )
+    if np.shape(y)[1:] == (1,):
+        warn(
+            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
+            DataConversionWarning,
+        )
+    check_feature_names(estimator, X, reset=True)
+    estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
+    return data
+
+
+def _resolve_classes(
+    observed: np.ndarray, proba: np.ndarray, pos_label: Any, labels: Any, names: tuple[str, str]
+) -> np.ndarray:
+    """The classes in the order of the columns of proba."""
+    n_columns = 2 if proba.ndim == 1 else proba.shape[1]
+    columns = (
+        f"{names[1]} is 1-D and so"
+        if proba.ndim == 1
+        else f"{names[1]} has {n_columns} columns and"
+    )
+    if labels is not None:
+        classes = as_labels(labels, "labels")
+        if classes.dtype.kind == "O":
+            classes = class_array(classes.tolist())
+        if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
+            raise ValueError(
+                f"labels must list each class once; found {format_values(classes)}. Give the "
+                "classes in "
+                f"the order of the columns of {names[1]}."
+            )
+        if len(classes) != n_columns:
+            raise ValueError(
+                f"labels must name one class for each column: {columns} stands for {n_columns} "
+                f"classes; found {len(classes)} labels. Give the classes in the order of the "
+                "columns."
+            )
+        return classes
+    if len(observed) == n_columns:
+        return observed
+    if len(observed) > n_columns:
+        raise ValueError(
+            f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
+            f"distinct labels: {format_values(observed)}. Pass one column of probabilities for "
+            "each "
+            "class."
+        )
+    if n_columns == 2:
+        if pos_label is not None and observed[0] != pos_label:
+            return np.unique([observed[0], pos_label])
+        if observed.dtype.kind == "b":
+            return np.array([False, True])
+        if observed.dtype.kind in "iuf" and observed[0] in (-1, 0, 1):
+            return np.array([min(observed[0], 0), 1]).astype(observed.dtype)
+        if pos_label is not None and proba.ndim == 1:
+            return np.array([None, pos_label], dtype=object)
+    raise ValueError(
+        f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
+        f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the "
+        "order "
+        "of the columns."
+    )
+
+
+def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
+    if len(classes) != 2:
+        raise ValueError(
+            f"pos_label is for two classes; found {len(classes)} classes. Leave it out, or pass "
+            "the column of that class and the labels y_true == pos_label."
+        )
+    if pos_label not in classes.tolist():
+        raise ValueError(
+            f"pos_label must be one of the classes {format_values(classes)}; found {pos_label!r} "
+            "(pos_label is not a valid label)."
+        )
+    return classes.tolist().index(pos_label)
+
+
+def check_forecasts(
+    y_true: Any,
+    y_forecast: Any,
+    *,
+    sample_weight: Any = None,
+    given: Any = None,
+    names: tuple[str, str] = ("y_true", "y_forecast"),
+) -> ForecastData:
+    """Outcomes, forecasts and weights as `ForecastData`; rows of weight 0 are left out.
+
+    `names` are the names of the first two arguments in error messages.
+    """
+    if is_forecast(y_true):
+        check_not_swapped(y_true, names)
+    forecast = as_forecast(y_forecast, name=names[1])
+    value = check_outcomes(y_true, len(forecast), names[0])
+    if len(value) == 0:
+        raise ValueError(
+            f"{names[0]} must hold at least one outcome; found none (0 sample(s)). Check which "
+            "rows were taken."
+        )
+    forecast._check_outcomes(value, names[0])
+    given = None if given is None else check_given(given, len(value))
+    n = len(value)
+    if sample_weight is None:
+        return ForecastData(forecast, value, np.broadcast_to(1.0 / n, n), given)
+    weight = check_sample_weight(sample_weight, n)
+    share = weight / weight.sum()
+    used = share > MIN_WEIGHT_SHARE
+    if not used.all():
+        forecast, value = forecast[used], value[used]
+        given = None if given is None else given[used]
+        share = weight[used] / weight[used].sum()
+    return ForecastData(forecast, value, share, given)
+
+
+def check_given(given: Any, n: int) -> np.ndarray:
+    """Features (n, d), or labels of groups (n,) of any type."""
+    array = as_array(given, "given")
+    check_same_length({"y_true": n, "given": len(array)})
+    if array.dtype.kind == "O":
+        with contextlib.suppress(ValueError):
+            array = check_numbers(array, "given", finite=False)
+    is_group = array.dtype.kind in "OUSMmb"
+    return _labels_of_groups(array) if is_group else check_numbers(array, "given", most=MAX_NUMBER)
+
+
+def _labels_of_groups(labels: np.ndarray) -> np.ndarray:
+    """Labels of groups, (n,), which can be sorted."""
+    if labels.ndim > 1 and labels.shape[1] != 1:
+        raise ValueError(
+            "given must hold numbers, or one column of labels of groups; found "
+            f"{labels.shape[1]} columns of type {labels.dtype}. Join them into one label for each "
+            "sample, or encode them as numbers."
+        )
+    labels = labels.ravel()
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        types = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"given must hold labels of one type, none of them missing; found {', '.join(types)}. "
+            "Name the missing ones, such as 'unknown', or turn all into strings."
+        ) from error
+    return labels
+
+
+def check_data(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    given: Any = None,
+    groups: Any = None,
+    names: tuple[str, str] = ("y_true", "y_proba"),
+    may_be_numbers: bool = False,
+    in_place: bool = False,
+) -> ClassData | ForecastData:
+    """`ClassData` from probabilities, and `ForecastData` from forecasts.
+
+    With `may_be_numbers`, the outcomes tell if the predictions do not.
+    """
+    data: ClassData | ForecastData
+    if is_forecast(y_proba) or (may_be_numbers and _is_forecast_problem(y_true, y_proba)):
+        check_no_labels(labels, pos_label)
+        data = check_forecasts(
+            y_true, y_proba, sample_weight=sample_weight, given=given, names=names
+        )
+    else:
+        data = check_predictions(
+            y_true, y_proba, sample_weight, pos_label, labels, names=names, in_place=in_place
+        )
+        data = with_given(data, y_true, given, sample_weight)
+    return data if groups is None else with_groups(data, y_true, groups, sample_weight)
+
+
+def _is_forecast_problem(y_true: Any, y_proba: Any) -> bool:
+    """Whether the arguments are outcomes and forecasts, rather than labels and probabilities.
+
+    Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
+    """
+    if isinstance(y_proba, tuple) and len(y_proba) == 2 and len(y_true) != 2:
+        return True
+    values = as_array(y_true, "y_true")
+    return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)
+
+
+def with_given(data: ClassData, y_true: Any, given: Any, sample_weight: Any) -> ClassData:
+    """Add the features to condition on; rows of weight 0 are left out."""
+    if given is None:
+        return data
+    given = check_given(given, len(y_true))
+    return replace(data, given=given[positive_weight_rows(sample_weight, len(y_true))])
+
+
+def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Data:
+    """Add codes of the groups; rows of weight 0, and their groups, are left out."""
+    if groups is None:
+        return data
+    code = check_groups(groups, len(y_true))
+    code = codes_by_appearance(code[positive_weight_rows(sample_weight, len(y_true))])
+    check_several_groups(code)
+    return replace(data, groups=code)
+
+
+def check_no_labels(labels: Any, pos_label: Any = None) -> None:
+    """Refuse labels of classes for forecasts of a number."""
+    for name, value in (("pos_label", pos_label), ("labels", labels)):
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None for forecasts of a number, which have no classes; found "
+                f"{value!r:.80}. Leave it out."
+            )

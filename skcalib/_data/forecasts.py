@@ -1,0 +1,108 @@
+"""Checked forecasts of a number and their outcomes."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from .._inputs.warnings import check_memory
+from ..forecasts import EnsembleForecast, Forecast
+from .base import EvaluationData
+
+
+@dataclass(frozen=True)
+class ForecastData(EvaluationData):
+    """Checked forecasts, outcomes and weights. For classes there are `ClassData`."""
+
+    kind: ClassVar[str] = "forecasts"
+    is_forecast: ClassVar[bool] = True
+
+    forecast: Forecast
+    value: np.ndarray  # (n,), the outcomes
+    weight: np.ndarray  # (n,), positive, sums to 1
+    given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
+    groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.value)
+
+    @property
+    def inverse_effective_size(self) -> float:
+        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
+        return float(self.weight @ self.weight)
+
+    @property
+    def outcome(self) -> np.ndarray:
+        """The observed outcomes (n,), which `redraw` draws anew.
+
+        An ensemble without weights has positions instead: the outcome itself has the position 0,
+        the sorted members have those from 1.
+        """
+        if self.forecast.is_exchangeable:
+            return np.zeros(len(self.value), dtype=np.intp)
+        return self.value
+
+    def take(self, rows: np.ndarray | slice) -> "ForecastData":
+        """Some of the samples, possibly repeated; their weights sum to 1 again."""
+        weight = self.weight[rows]
+        return replace(
+            self,
+            forecast=self.forecast[rows],
+            value=self.value[rows],
+            weight=weight / weight.sum(),
+            given=None if self.given is None else self.given[rows],
+            groups=None if self.groups is None else self.groups[rows],
+        )
+
+    def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Independent outcomes drawn from the forecasts, (size, n).
+
+        For an ensemble without weights these are positions: all are equally likely if the outcome
+        is exchangeable with the members.
+        """
+        check_memory(8.0 * size * len(self.value), f"n_resamples={size}", "Choose fewer.")
+        if self.forecast.is_exchangeable:
+            n_values = self.pool_label_weights().shape[1]
+            return generator.integers(n_values, size=(size, len(self.value)))
+        return self.forecast._simulate(generator, size)
+
+    def pool_label_weights(self) -> np.ndarray:
+        """The outcome and the sorted members of each ensemble, (n, s + 1)."""
+        members = np.sort(self.forecast.components().location, axis=1)
+        return np.column_stack([self.value, members])
+
+    def to_component_scale(self, outcomes: np.ndarray) -> np.ndarray:
+        """The values that redrawn outcomes (R, n) stand for."""
+        if not self.forecast.is_exchangeable:
+            return outcomes
+        return np.take_along_axis(self.pool_label_weights(), outcomes.T, axis=1).T
+
+    def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
+        """The data with other outcomes (n,), such as one row of `redraw`.
+
+        A member that changes places with the outcome changes the forecast as well.
+        """
+        if not self.forecast.is_exchangeable:
+            return replace(self, value=outcome)
+        pooled_rows = self.pool_label_weights()
+        rows = np.arange(len(pooled_rows))
+        value = pooled_rows[rows, outcome]
+        pooled_rows[rows, outcome] = self.value
+        return replace(self, value=value, forecast=EnsembleForecast(pooled_rows[:, 1:]))
+
+    @property
+    def labels(self) -> None:
+        """The argument `labels` of functions for users: forecasts have no classes."""
+
+    def canonical_order(self) -> np.ndarray:
+        """Indices (n,) that sort the samples by their forecasts, in whatever order they came.
+
+        The outcome that changes places with members is one of what a sample is sorted by.
+        """
+        keys = self.forecast._sort_keys()
+        if self.forecast.is_exchangeable:
+            keys = [*keys, self.value]
+        if self.given is not None:
+            keys = [*keys, *self.given.reshape(len(self.value), -1).T]
+        return np.lexsort((self.weight, *keys))
