@@ -270,7 +270,7 @@ def make_temperature_family(
     return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)
 
 
-def _sharpen(proba, beta):
-    """p^β / (p^β + (1 − p)^β) through the odds, whose powers may overflow but never are 0/0."""
+def _sharpen(proba: np.ndarray, beta: float) -> np.ndarray:
+    """Return p^β / (p^β + (1 − p)^β) from the odds: their powers may overflow, but are never 0/0."""
     with np.errstate(divide="ignore", over="ignore"):
         return 1 / (1 + ((1 - proba) / proba) ** beta)

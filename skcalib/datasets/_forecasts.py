@@ -19,6 +19,7 @@ from .._inputs.scikit_learn import (
 from ..forecasts import (
     DistributionForecast,
     EnsembleForecast,
+    Forecast,
     GaussianForecast,
     GaussianMixtureForecast,
 )
@@ -235,8 +236,8 @@ def make_forecasts(
         predicted_dispersion = (
             overdispersion if forecast_overdispersion is None else forecast_overdispersion
         )
-        forecast = DistributionForecast(_counts(mean, predicted_dispersion))
-        truth = DistributionForecast(_counts(mean, overdispersion))
+        forecast = DistributionForecast(_count_distribution(mean, predicted_dispersion))
+        truth = DistributionForecast(_count_distribution(mean, overdispersion))
         outcomes = truth.dist.rvs(random_state=rng)  # a number, of one sample
         y_true = np.atleast_1d(outcomes).astype(np.float64)
     elif problem == "spatial":
@@ -257,8 +258,8 @@ def make_forecasts(
         if problem == "zero-inflated":
             y_true = np.maximum(y_true, 0.0)
             forecast, truth = (
-                DistributionForecast(_CensoredNormal(unit_std.loc, unit_std.scale))
-                for unit_std in (forecast, truth)
+                DistributionForecast(_CensoredNormal(normal.loc, normal.scale))
+                for normal in (forecast, truth)
             )
     else:
         mean, unit_std = rng.standard_normal(n_samples), np.ones(n_samples)
@@ -269,54 +270,56 @@ def make_forecasts(
     return y_true, forecast, *extra
 
 
-def _draw_mean_and_std(n_samples, rng):
-    """Means from N(0, 1), and standard deviations between 1/4 and 1, uniform on the log scale."""
+def _draw_mean_and_std(n_samples: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Draw means from N(0, 1), and standard deviations from 1/4 to 1, uniform on the log scale."""
     return rng.standard_normal(n_samples), 4.0 ** -rng.uniform(size=n_samples)
 
 
-def _make_forecaster(problem, mean, unit_std, rng):
-    """Forecasts of outcomes N(mean, 1) by one who knows the means, or less."""
+def _make_forecaster(
+    problem: str, mean: np.ndarray, unit_std: np.ndarray, rng: np.random.RandomState
+) -> Forecast:
+    """Return forecasts of outcomes N(mean, 1) by one who knows the means, or less."""
     if problem == "unfocused":
-        confused = mean + rng.choice([-1.0, 1.0], size=len(mean))
-        both = np.column_stack([mean, confused])
-        return GaussianMixtureForecast(both, np.ones_like(both), np.array([0.5, 0.5]))
+        wrong_mean = mean + rng.choice([-1.0, 1.0], size=len(mean))
+        means = np.column_stack([mean, wrong_mean])
+        return GaussianMixtureForecast(means, np.ones_like(means), np.array([0.5, 0.5]))
     if problem == "climatological":
         return GaussianForecast(0 * unit_std, np.sqrt(2.0) * unit_std)
     return GaussianForecast(mean if problem == "ideal" else -mean, unit_std)
 
 
-def _counts(mean, overdispersion):
+def _count_distribution(mean: np.ndarray, overdispersion: float) -> Any:
     if overdispersion == 0:
         return poisson(mean)
     return nbinom(1 / overdispersion, 1 / (1 + overdispersion * mean))
 
 
 class _CensoredNormal:
-    """Normal distributions of which what is below 0 counts as 0."""
+    """Normal distributions whose values below 0 count as 0."""
 
     is_continuous = False
 
-    def __init__(self, loc, scale):
+    def __init__(self, loc: np.ndarray, scale: np.ndarray) -> None:
         self.loc = loc
         self.scale = scale
 
-    def cdf(self, y):
+    def cdf(self, y: np.ndarray) -> np.ndarray:
         return np.where(y < 0, 0.0, ndtr((y - self.loc) / self.scale))
 
-    def sf(self, y):
+    def sf(self, y: np.ndarray) -> np.ndarray:
         return np.where(y < 0, 1.0, ndtr((self.loc - y) / self.scale))
 
-    def ppf(self, level):
+    def ppf(self, level: np.ndarray) -> np.ndarray:
         return np.maximum(self.loc + self.scale * ndtri(level), 0.0)
 
-    def mean(self):
+    def mean(self) -> np.ndarray:
         z = self.loc / self.scale
         return self.loc * ndtr(z) + self.scale * norm.pdf(z)
 
-    def std(self):
+    def std(self) -> np.ndarray:
         z = self.loc / self.scale
         square = (self.loc**2 + self.scale**2) * ndtr(z) + self.loc * self.scale * norm.pdf(z)
         return np.sqrt(square - self.mean() ** 2)
 
-    def support(self):
+    def support(self) -> tuple[float, float]:
         return 0.0, np.inf

@@ -11,7 +11,7 @@ def check_options(
 ) -> None:
     """Refuse an option that the problem does not have; its default is no option.
 
-    Parameters: the options of each problem, and what the generator was given.
+    Parameters: the options of each problem, and the arguments of the generator.
     """
     problem = arguments["problem"]
     parameters, allowed = inspect.signature(generator).parameters, options[problem]
