@@ -2,8 +2,6 @@
 
 import argparse
 import contextlib
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -17,44 +15,44 @@ from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
 from ..recalibration import export_sql
 from ..recalibration._export import quote_name
-from . import _tables
-from ._sections import notify_progress
-from ._tables import Column, Rule, Table, canonical
+from ..report._sections import notify_progress
+from . import tables
+from .tables import Column, Rule, Table, canonical
 
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
 # dividing by the sum would not bring back what was rounded away.
-_LARGEST_MISS = 0.05
+_MAX_SUM_ERROR = 0.05
 
 # Finds 0.05 in "q0.05", and nothing in "q97.5".
-_LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
+_LEVEL_PATTERN = re.compile(r"(?<![0-9])0?\.[0-9]+$")
 
 
 def read_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
     """The columns of the file, also as arguments of the report."""
-    weight = [] if options.weight is None else [(options.weight, _tables.WEIGHT)]
-    by = [(name, _tables.ANYTHING) for name in options.by or ()]
-    groups = [] if options.groups is None else [(options.groups, _tables.GROUP)]
+    weight = [] if options.weight is None else [(options.weight, tables.WEIGHT)]
+    by = [(name, tables.ANYTHING) for name in options.by or ()]
+    groups = [] if options.groups is None else [(options.groups, tables.GROUP)]
 
-    def read(outcome: Rule, predictions: list[tuple[str, Rule]]) -> Table:
+    def read(outcome: Rule, predictions: list[Column]) -> Table:
         columns = [(options.label, outcome), *predictions, *weight, *by]
         names = [name for name, _ in columns]
         if len(set(names)) < len(names):
             raise ValueError(f"Each column must be named once; found {format_values(names)}.")
-        return _tables.read_table(options.file, columns + groups, options)
+        return tables.read_table(options.file, columns + groups, options)
 
-    make = _probabilities if options.proba is not None else _forecasts
-    table, found = make(options, read)
+    read_predictions = _read_forecasts if options.proba is None else _read_probabilities
+    table, data_args = read_predictions(options, read)
     if weight:
-        found["sample_weight"] = table.columns[weight[0]]
+        data_args["sample_weight"] = table.columns[weight[0]]
     if by:
-        found["by"] = {name: table.subgroups(name) for name in options.by}
+        data_args["by"] = {name: table.subgroups(name) for name in options.by}
     if groups:
-        found["groups"] = table.columns[groups[0]]
-    return table, found
+        data_args["groups"] = table.columns[groups[0]]
+    return table, data_args
 
 
-def _probabilities(
-    options: argparse.Namespace, read: Callable[..., Table]
+def _read_probabilities(
+    options: argparse.Namespace, read: Callable[[Rule, list[Column]], Table]
 ) -> tuple[Table, dict[str, Any]]:
     """Labels, probabilities and classes."""
     names = options.proba
@@ -63,9 +61,9 @@ def _probabilities(
             f"--pos-label is for a single column of probabilities; found {len(names)} columns. "
             "Leave it out."
         )
-    columns = [(name, _tables.PROBABILITY) for name in names]
-    table = read(_tables.LABEL, columns)
-    labels = table.columns[options.label, _tables.LABEL]
+    columns = [(name, tables.PROBABILITY) for name in names]
+    table = read(tables.LABEL, columns)
+    labels = table.columns[options.label, tables.LABEL]
     if len(names) == 1:
         classes = two_classes(labels, options.pos_label)
     else:
@@ -73,34 +71,33 @@ def _probabilities(
     return table, {"y_true": labels, "y_proba": probabilities(table, columns), "labels": classes}
 
 
-def _forecasts(
-    options: argparse.Namespace, read: Callable[..., Table]
+def _read_forecasts(
+    options: argparse.Namespace, read: Callable[[Rule, list[Column]], Table]
 ) -> tuple[Table, dict[str, Any]]:
     """Outcomes and forecasts."""
     forecast: Forecast
     if options.mean is not None:
-        columns = [(options.mean, _tables.NUMBER), (options.std, _tables.POSITIVE)]
-        table = read(_tables.NUMBER, columns)
+        columns = [(options.mean, tables.NUMBER), (options.std, tables.POSITIVE)]
+        table = read(tables.NUMBER, columns)
         forecast = GaussianForecast(*table.matrix(columns).T)
     elif options.quantiles is not None:
-        names, levels = _in_order(options.quantiles, options.levels)
-        columns = [(name, _tables.NUMBER) for name in names]
-        table = read(_tables.NUMBER, columns)
+        names, levels = _sort_by_level(options.quantiles, options.levels)
+        columns = [(name, tables.NUMBER) for name in names]
+        table = read(tables.NUMBER, columns)
         forecast = QuantileForecast(quantiles(table, columns), levels)
     elif len(options.members) < 2:
         raise ValueError(
             f"--members must name at least two columns; found {format_values(options.members)}. "
-            "One "
-            "number for each row is a prediction without a distribution."
+            "One number for each row is a prediction without a distribution."
         )
     else:
-        columns = [(name, _tables.NUMBER) for name in options.members]
-        table = read(_tables.NUMBER, columns)
+        columns = [(name, tables.NUMBER) for name in options.members]
+        table = read(tables.NUMBER, columns)
         forecast = EnsembleForecast(table.matrix(columns))
-    return table, {"y_true": table.columns[options.label, _tables.NUMBER], "y_proba": forecast}
+    return table, {"y_true": table.columns[options.label, tables.NUMBER], "y_proba": forecast}
 
 
-def _in_order(
+def _sort_by_level(
     columns: Sequence[str], levels: Sequence[float] | None
 ) -> tuple[Sequence[str], Sequence[float]]:
     """The columns of quantiles and their levels, sorted by level.
@@ -110,7 +107,7 @@ def _in_order(
     if levels is None:
         levels = []
         for name in columns:
-            level = _LEVEL.search(name)
+            level = _LEVEL_PATTERN.search(name)
             if level is None:
                 raise ValueError(
                     "The name of a column of quantiles must end in its level, such as q0.05; found "
@@ -144,19 +141,19 @@ def probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
     miss = np.abs(total - 1)
     if miss.max() <= SUM_TOLERANCE:
         return proba
-    tolerance = np.clip(_rounding(proba).sum(axis=1), SUM_TOLERANCE, _LARGEST_MISS)
+    tolerance = np.clip(_half_last_digits(proba).sum(axis=1), SUM_TOLERANCE, _MAX_SUM_ERROR)
     row = int(np.argmax(miss - tolerance))
     if miss[row] > tolerance[row] * (1 + 1e-9):
         raise ValueError(
             f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in "
-            f"{table.rows[row]}, which rounding to the digits of the file does not explain. Name "
-            "the columns of all classes, and write their values with more digits or divided by "
-            "their sum."
+            f"{table.name_row(row)}, which rounding to the digits of the file does not explain. "
+            "Name the columns of all classes, and write their values with more digits or divided "
+            "by their sum."
         )
     return divide_by_sums(proba, total)
 
 
-def _rounding(proba: np.ndarray) -> np.ndarray:
+def _half_last_digits(proba: np.ndarray) -> np.ndarray:
     """Half a unit in the last digit of each probability, (n, K).
 
     Files may be written with a fixed number of decimals or of significant digits. The place of the
@@ -180,7 +177,7 @@ def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
         classes = ["0", "1"] if set(observed) <= {"0", "1"} else observed
         if len(classes) != 2:
             remedy = "Pass one column for each class, or name its class with --pos-label."
-            if len(observed) > 2 and None not in map(_tables.PROBABILITY.value, observed):
+            if len(observed) > 2 and None not in map(tables.PROBABILITY.value, observed):
                 remedy = "They look like probabilities: exchange --label and --proba."
             raise ValueError(
                 f"One column of probabilities is for two labels; found {len(observed)}: "
@@ -216,7 +213,7 @@ def classes_of_columns(labels: Iterable[str], columns: Sequence[str]) -> list[st
 
 
 def _is_prefix(columns: Sequence[str], end: int) -> bool:
-    """Whether names of classes may begin at `end`: behind "p_" of "p_cat", and "p" of "p0"."""
+    """True if names of classes may begin at `end`: behind "p_" of "p_cat", and "p" of "p0"."""
     prefix, last = columns[0][:end], columns[0][:end][-1:]
     is_before_numbers = last.isalpha() and all(name[end : end + 1].isdigit() for name in columns)
     is_common = all(name.startswith(prefix) for name in columns)
@@ -232,41 +229,40 @@ def quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
         raise ValueError(
             f"The quantiles of a row must not cross; found {values[row, k]:.6g} in column "
             f"{columns[k][0]!r} and {values[row, k + 1]:.6g} in column {columns[k + 1][0]!r}, "
-            f"in {table.rows[row]}. Sort the quantiles of each row."
+            f"in {table.name_row(row)}. Sort the quantiles of each row."
         )
     return values
 
 
 def fit_and_apply(
-    recalibrator: Any, found: dict[str, Any], options: argparse.Namespace
+    recalibrator: Any, data_args: dict[str, Any], options: argparse.Namespace
 ) -> tuple[Table, dict[str, str]]:
     """The table to recalibrate; the texts of files: that, the map of two classes, and its SQL."""
-    columns = [(name, _tables.PROBABILITY) for name in options.proba]
-    table = _tables.read_table(options.apply, columns, options)
+    columns = [(name, tables.PROBABILITY) for name in options.proba]
+    table = tables.read_table(options.apply, columns, options)
     names = [f"recalibrated_{name}" for name in options.proba]
-    _tables.check_header([*table.header, *names], options.apply, names)
+    tables.check_header([*table.texts.columns, *names], options.apply, names)
     notify_progress("recalibrating")
-    recalibrator.fit(found["y_proba"], found["y_true"], found.get("sample_weight"))
+    weight = data_args.get("sample_weight")
+    recalibrator.fit(data_args["y_proba"], data_args["y_true"], weight)
 
-    def as_csv(header: Sequence[str], rows: Iterable[Sequence[str]], proba: np.ndarray) -> str:
-        file = io.StringIO()
-        delimiter = ";" if options.decimal == "," else ","
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow([*header, *names])
-        for row, found in zip(rows, recalibrator.predict_proba(proba).tolist(), strict=True):
-            writer.writerow([*row, *map(written, found[-len(names) :])])
-        return file.getvalue()
-
-    def written(number: float) -> str:
+    def format_number(number: float) -> str:
         return repr(number).replace(".", options.decimal)
 
-    files = {options.output: as_csv(table.header, table.texts, probabilities(table, columns))}
+    def to_csv(texts: Any, proba: np.ndarray) -> str:
+        recalibrated = recalibrator.predict_proba(proba)[:, -len(names) :].T
+        for name, column in zip(names, recalibrated.tolist(), strict=True):
+            texts[name] = list(map(format_number, column))
+        delimiter = ";" if options.decimal == "," else ","
+        return texts.to_csv(index=False, sep=delimiter, lineterminator="\n")
+
+    files = {options.output: to_csv(table.texts, probabilities(table, columns))}
     if options.map is not None:
         points = np.linspace(0, 1, 1001)
-        rows = ([written(point)] for point in points.tolist())
-        files[options.map] = as_csv(options.proba[-1:], rows, points)
+        texts = type(table.texts)({options.proba[-1]: map(format_number, points.tolist())})
+        files[options.map] = to_csv(texts, points)
     if options.sql is not None:
         formulas = export_sql(recalibrator, columns=options.proba)[-len(names) :]
-        texts = [f"{one} AS {quote_name(name)}" for one, name in zip(formulas, names, strict=True)]
-        files[options.sql] = ",\n".join(texts) + "\n"
+        lines = [f"{sql} AS {quote_name(name)}" for sql, name in zip(formulas, names, strict=True)]
+        files[options.sql] = ",\n".join(lines) + "\n"
     return table, files

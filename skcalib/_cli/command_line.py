@@ -16,12 +16,12 @@ from .. import __version__
 from .._inputs.by import printable
 from ..recalibration import AutoRecalibrator
 from ..recalibration._registry import RECALIBRATORS
-from . import _demo
-from ._columns import fit_and_apply, read_columns
-from ._html import check_target, write_atomically
-from ._report import calibration_report
-from ._sections import LISTENER
-from ._tables import Table
+from ..report import calibration_report
+from ..report._html import check_target, write_atomically
+from ..report._sections import LISTENER
+from . import demo
+from .columns import fit_and_apply, read_columns
+from .tables import Table
 
 # Exit status of a program that a closed pipe ended, as in ``| head -1``: 128 + SIGPIPE.
 _CLOSED_PIPE = 141
@@ -122,12 +122,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     text = "learn a map of probabilities from a table, and apply it to another"
     recalibrate = commands.add_parser("recalibrate", help=text, parents=[table])
-    predictions = report.add_mutually_exclusive_group(required=True)
+    data = report.add_mutually_exclusive_group(required=True)
     for name, text in _COLUMN.items():
-        group = predictions if name == "mean" else report
+        group = data if name == "mean" else report
         group.add_argument(f"--{name}", metavar="COLUMN", help=text, required=name == "label")
     for name, text in _COLUMNS.items():
-        group = report if name == "by" else predictions
+        group = report if name == "by" else data
         group.add_argument(f"--{name}", nargs="+", metavar="COLUMN", help=text)
     text = "levels of --quantiles"
     report.add_argument("--levels", nargs="+", type=float, metavar="LEVEL", help=text)
@@ -155,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _demo_command(options: argparse.Namespace) -> None:
-    for text in _demo.run(options.output):
+    for text in demo.run(options.output):
         _print_output(text)
 
 

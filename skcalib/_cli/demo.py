@@ -12,9 +12,9 @@ from sklearn.naive_bayes import GaussianNB
 from .._inputs.scikit_learn import check_matplotlib_support
 from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
-from ._report import ComparisonReport, calibration_report
-from ._sections import LEVEL, error_name
-from ._text import format_p_value
+from ..report import ComparisonReport, calibration_report
+from ..report._sections import LEVEL, error_name
+from ..report._text import format_p_value
 
 _RULE = "=" * 72
 

@@ -1,4 +1,4 @@
-"""The columns of a table that the command line reads, and the predictions that they hold."""
+"""Tables that the command line reads: pandas reads texts, and the rules of columns check them."""
 
 import argparse
 import contextlib
@@ -7,26 +7,26 @@ import io
 import math
 import re
 import sys
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from .._inputs.arrays import format_values
-from .._inputs.probabilities import ROUNDING
-from ._sections import notify_progress
+from .._inputs.probabilities import PROBABILITY_ATOL
+from ..report._sections import notify_progress
 
-# A terminal shows how many rows are read each time that this many more are.
-_ROWS_BETWEEN_NEWS = 2**16
+# Rows of a text that are read and checked at once; a terminal shows when each block is read.
+_MAX_BLOCK_ROWS = 2**16
 
 # The first bytes of Parquet and Arrow files.
 _BINARY = b"PAR1", b"ARROW1"
 
-# Characters of a line; the next one is looked for in no file that is a table.
-_LONGEST_LINE = 2**24
+# Characters of a line: a file with a longer one is no table.
+_MAX_LINE_LENGTH = 2**24
+
+_SEPARATORS = ",;\t|"
 
 _COMMA_FOR_POINT = str.maketrans(",.", ".,")
 
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
     is_number: bool = False
 
 
-def _number(words: str, is_allowed: Callable[[float], bool]) -> Rule:
+def _make_number_rule(words: str, is_allowed: Callable[[float], bool]) -> Rule:
     def value(text: str) -> float | None:
         try:
             number = float(text)
@@ -68,10 +68,12 @@ def _is_missing(text: str) -> bool:
     return text.strip().lower() in _MISSING
 
 
-PROBABILITY = _number("a probability in [0, 1]", lambda p: -ROUNDING <= p <= 1 + ROUNDING)
-WEIGHT = _number("a weight, 0 or larger,", lambda w: 0 <= w < np.inf)
-NUMBER = _number("a number", math.isfinite)
-POSITIVE = _number("a positive standard deviation", lambda s: 0 < s < np.inf)
+PROBABILITY = _make_number_rule(
+    "a probability in [0, 1]", lambda p: -PROBABILITY_ATOL <= p <= 1 + PROBABILITY_ATOL
+)
+WEIGHT = _make_number_rule("a weight, 0 or larger,", lambda w: 0 <= w < np.inf)
+NUMBER = _make_number_rule("a number", math.isfinite)
+POSITIVE = _make_number_rule("a positive standard deviation", lambda s: 0 < s < np.inf)
 LABEL = Rule("hold a label", lambda text: None if _is_missing(text) else canonical(text))
 GROUP = Rule("name a group", lambda text: None if _is_missing(text) else text.strip())
 ANYTHING = Rule("hold a text", str)
@@ -79,18 +81,15 @@ ANYTHING = Rule("hold a text", str)
 Column = tuple[str, Rule]
 
 
-# its name, the wanted texts, and all of them or these again
-Row = tuple[str, Sequence[str], Sequence[str]]
-
-
 class Table(NamedTuple):
-    """Columns of a file, of numbers or of texts, and the name of each row: its line or number."""
+    """Columns of a file, of numbers or of texts."""
 
     columns: dict[Column, np.ndarray]
-    rows: list[str]
+    texts: Any  # a data frame, whose index has the name "line" or "row"; of all columns if kept
     n_dropped: int  # rows that were left out, as values are missing
-    header: Sequence[str]
-    texts: list[Sequence[str]]  # of whole rows, if they were to be kept
+
+    def name_row(self, position: int) -> str:
+        return _name_row(self.texts, position)
 
     def matrix(self, columns: Sequence[Column]) -> np.ndarray:
         """Columns of numbers, (n, m)."""
@@ -99,84 +98,72 @@ class Table(NamedTuple):
     def subgroups(self, name: str) -> np.ndarray:
         """Numbers if some are fractions; otherwise texts, as whole numbers may be names."""
         texts = [None if _is_missing(text) else text for text in self.columns[name, ANYTHING]]
-        whole = [None if text is None else canonical(text) for text in texts]
-        if all(one is None or one.lstrip("-").isdigit() for one in whole):
-            return np.array(whole, object)
+        labels = [None if text is None else canonical(text) for text in texts]
+        if all(label is None or label.lstrip("-").isdigit() for label in labels):
+            return np.array(labels, object)
         try:
             return np.array([np.nan if text is None else float(text) for text in texts])
         except ValueError:
             return np.array([text if text is None else text.strip() for text in texts], object)
 
 
-def read_table(path: str, wanted: Sequence[Column], options: argparse.Namespace) -> Table:
-    """The wanted columns, whose rows are judged as they are read.
-
-    Python's csv module reads texts, pandas reads Parquet and Arrow. The path "-" is the standard
-    input.
-    """
+def read_table(path: str, columns: Sequence[Column], options: argparse.Namespace) -> Table:
+    """Read a file, or the standard input if its path is "-", and check the values of columns."""
     source = "standard input" if path == "-" else path
-    found: list[str] = []
-    kept: list[Sequence[str]] = []
-    wrong: list[tuple[str, Rule, str, str]] = []
-    n_wrong = n_dropped = 0
-    columns: list[Any] = [array("d") if rule.is_number else [] for _, rule in wanted]
-    given = contextlib.nullcontext[Any](sys.stdin.buffer)
+    stdin = contextlib.nullcontext[Any](sys.stdin.buffer)
+    names = [name for name, _ in columns]
     try:
-        with given if path == "-" else open(path, "rb") as file:
+        with stdin if path == "-" else open(path, "rb") as file:
             is_binary = file.peek(8).startswith(_BINARY)
-            read = _binary_rows if is_binary else _text_rows
-            point = _COMMA_FOR_POINT if options.decimal == "," and not is_binary else {}
-            rows = read(file, source, [name for name, _ in wanted], options)
-            header = next(rows)[2]
-            for where, texts, row in rows:
-                values = [
-                    rule.value(text.translate(point) if point and rule.is_number else text)
-                    for (_, rule), text in zip(wanted, texts, strict=True)
-                ]
-                if None in values:
-                    bad = [
-                        (*wanted[k], text, where)
-                        for k, text in enumerate(texts)
-                        if values[k] is None and not (options.drop_missing and _is_missing(text))
-                    ]
-                    n_wrong, n_dropped = n_wrong + bool(bad), n_dropped + (not bad)
-                    wrong = wrong or bad
-                    continue
-                for column, value in zip(columns, values, strict=True):
-                    column.append(value)
-                found.append(where)
-                if options.keeps_rows:
-                    kept.append(row)
-                if len(found) % _ROWS_BETWEEN_NEWS == 0:
-                    notify_progress(f"reading {source}: {len(found)} rows")
-    except (UnicodeDecodeError, LookupError, csv.Error) as error:
-        raise ValueError(
-            f"{source} is not a text file of separated values in {options.encoding}: {error}. Name "
-            "its encoding with --encoding, such as latin-1 or utf-16."
+            read = _read_binary if is_binary else _read_text
+            frame = read(file, source, names, options)
+    except ImportError as error:
+        raise ImportError(
+            f"{source} is a table, which pandas reads, with pyarrow if it is a Parquet or Arrow "
+            'file. Please install them (pip install "skcalib[tables]").'
         ) from error
     except OSError as error:
         raise ValueError(f"{source} cannot be read: {error.strerror or error}.") from error
-    if wrong:
-        name, rule, text, where = wrong[0]
-        more = f" ({n_wrong} rows are wrong)" if n_wrong > 1 else ""
+    point = _COMMA_FOR_POINT if options.decimal == "," and not is_binary else {}
+    values = [_to_values(frame[name], rule, point) for name, rule in columns]
+    is_refused = np.column_stack([array != array for array in values])  # NaN
+    is_wrong = is_refused
+    if options.drop_missing:
+        is_wrong = is_refused & ~frame[names].map(_is_missing).to_numpy(bool)
+    if is_wrong.any():
+        row, k = np.argwhere(is_wrong)[0].tolist()
+        (name, rule), text = columns[k], frame[names].iloc[row, k]
+        n_wrong = np.count_nonzero(is_wrong.any(axis=1))
         raise ValueError(
             f"Column {name!r} must {rule.words} in every row; found "
-            f"{repr(text) if text.strip() else 'nothing'} in {where} of {source}{more}. "
-            f"{_remedy(rule, text)}"
+            f"{repr(text) if text.strip() else 'nothing'} in {_name_row(frame, row)} of {source}"
+            f"{f' ({n_wrong} rows are wrong)' if n_wrong > 1 else ''}. {_find_remedy(rule, text)}"
         )
-    if not found:
+    is_valid = ~is_refused.any(axis=1)
+    n_dropped = int((~is_valid).sum())
+    if not is_valid.any():
         raise ValueError(
             f"{source} must hold at least one row below the header; found {n_dropped} that are "
             "left out."
         )
-    arrays = [
-        np.asarray(column, np.float64 if rule.is_number else object)
-        for column, (_, rule) in zip(columns, wanted, strict=True)
-    ]
-    return Table(dict(zip(wanted, arrays, strict=True)), found, n_dropped, header, kept)
+    arrays = [array[is_valid] for array in values]
+    return Table(dict(zip(columns, arrays, strict=True)), frame[is_valid], n_dropped)
 
 
-def _remedy(rule: Rule, text: str) -> str:
+def _to_values(texts: Any, rule: Rule, point: dict[int, int]) -> np.ndarray:
+    """Return the values of the texts of a column; NaN where one is refused."""
+    if rule.is_number and point:
+        texts = [text.translate(point) for text in texts]
+    values = [np.nan if value is None else value for value in map(rule.value, texts)]
+    return np.array(values, np.float64 if rule.is_number else object)
+
+
+def _name_row(frame: Any, position: int) -> str:
+    """Return "line 3", for instance, by the name and the numbers of the index."""
+    return f"{frame.index.name} {frame.index[position]}"
+
+
+def _find_remedy(rule: Rule, text: str) -> str:
     if _is_missing(text):
         return "Repair such rows, or pass --drop-missing to leave them out."
     if re.fullmatch("[-+.0-9]*,[0-9]+", text.strip()):
@@ -186,35 +173,81 @@ def _remedy(rule: Rule, text: str) -> str:
     return "Remove or repair the row."
 
 
-def _text_rows(
-    file: BinaryIO, source: str, wanted: Sequence[str], options: argparse.Namespace
-) -> Iterator[Row]:
-    """The header, and the line and texts of each row below it; blank lines are skipped."""
-    text = _lines(file, options.encoding)
-    head = []
-    for line in text:
-        head.append(line)
-        if line.strip():
-            break
-    separator = _separator(options.sep) or max(",;\t|", key="".join(head).count)
-    rows = csv.reader(chain(head, text), delimiter=separator)
-    filled = (row for row in rows if len(row) > 1 or "".join(row).strip())
-    header = [name.strip() for name in next(filled, [])]
-    hint = f" Values are taken to be separated by {separator!r}; --sep names another."
-    check_header(header, source, wanted, hint)
-    places = list(map(header.index, wanted))
-    yield "header", wanted, header
-    for row in filled:
-        if len(row) != len(header):
-            raise ValueError(
-                f"Every row must have the {len(header)} columns of the header; found {len(row)} "
-                f"in line {rows.line_num} of {source}."
-            )
-        yield f"line {rows.line_num}", [row[place] for place in places], row
+class _Lines(io.TextIOWrapper):
+    """A text that counts its lines, and refuses one that does not end."""
+
+    number = 0
+
+    def __next__(self) -> str:  # type: ignore[override]
+        line = self.readline(_MAX_LINE_LENGTH)
+        if not line:
+            raise StopIteration
+        if len(line) == _MAX_LINE_LENGTH:
+            raise csv.Error(f"a line has {_MAX_LINE_LENGTH} characters or more")
+        self.number += 1
+        return line
 
 
-def _separator(text: str | None) -> str | None:
-    r"""One character; a tab may be written as \t."""
+def _read_text(
+    file: BinaryIO, source: str, names: Sequence[str], options: argparse.Namespace
+) -> Any:
+    """Return a data frame of texts, whose index holds the last line of each row that is not blank.
+
+    All columns are returned if `options.keeps_rows`.
+    """
+    import pandas
+
+    blocks: list[Any] = []
+    try:
+        with _Lines(file, options.encoding, newline="") as lines:
+            first = next(filter(str.strip, lines), "")
+            separator = _check_separator(options.sep) or _guess_separator(first)
+            rows = csv.reader(chain([first], lines), delimiter=separator)
+            header = [name.strip() for name in next(rows, [])]
+            hint = f" Values are taken to be separated by {separator!r}; --sep names another."
+            check_header(header, source, names, hint)
+            n_columns, n_lines = len(header), lines.number
+            for block in pandas.read_csv(
+                lines,
+                sep=separator,
+                header=None,
+                names=range(n_columns + 1),
+                usecols=lambda _: True,  # of longer rows no more than the first further value
+                index_col=False,
+                dtype=str,
+                keep_default_na=False,
+                skip_blank_lines=False,
+                engine="python",  # the other ones cannot tell short rows from empty values
+                chunksize=_MAX_BLOCK_ROWS,
+            ):
+                n_values = block.notna().sum(axis=1).to_numpy(int)
+                breaks = block.map(lambda text: text.count("\n"), na_action="ignore").sum(axis=1)
+                block.index = pandas.Index(
+                    n_lines + np.cumsum(1 + breaks.to_numpy(int)), name="line"
+                )
+                n_lines = block.index.max() if len(block) else n_lines
+                is_blank = (n_values < 2) & (block[0].where(n_values > 0, "").str.strip() == "")
+                uneven = np.flatnonzero((n_values != n_columns) & ~is_blank)
+                if len(uneven):
+                    number = n_values[uneven[0]]
+                    raise ValueError(
+                        f"Every row must have the {n_columns} columns of the header; found "
+                        f"{number if number < n_columns else 'more'} in "
+                        f"{_name_row(block, uneven[0])} of {source}."
+                    )
+                block = block.loc[~is_blank, : n_columns - 1].set_axis(header, axis=1)
+                blocks.append(block if options.keeps_rows else block[list(dict.fromkeys(names))])
+                notify_progress(f"reading {source}: {sum(map(len, blocks))} rows")
+    except (UnicodeDecodeError, LookupError, csv.Error, pandas.errors.ParserError) as error:
+        raise ValueError(
+            f"{source} is not a text file of separated values in {options.encoding}: {error}. Name "
+            "its encoding with --encoding, such as latin-1 or utf-16."
+        ) from error
+    return pandas.concat(blocks)
+
+
+def _check_separator(text: str | None) -> str | None:
+    r"""Return the one character that was passed; a tab may be written as \t."""
     separator = "\t" if text == "\\t" else text
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ValueError(
@@ -224,52 +257,41 @@ def _separator(text: str | None) -> str | None:
     return separator
 
 
-def _lines(file: BinaryIO, encoding: str) -> Iterator[str]:
-    with io.TextIOWrapper(file, encoding, newline="") as text:
-        for line in iter(partial(text.readline, _LONGEST_LINE), ""):
-            if len(line) == _LONGEST_LINE:
-                raise csv.Error(f"a line has {_LONGEST_LINE} characters or more")
-            yield line
+def _guess_separator(header: str) -> str:
+    """Return the most frequent separator outside of quotes."""
+    return max(_SEPARATORS, key=re.sub('"[^"]*("|$)', "", header).count)
 
 
-def _binary_rows(
-    file: BinaryIO, source: str, wanted: Sequence[str], options: argparse.Namespace
-) -> Iterator[Row]:
-    """The header, and the number and texts of each row of Parquet or Arrow; "" if missing."""
+def _read_binary(
+    file: BinaryIO, source: str, names: Sequence[str], options: argparse.Namespace
+) -> Any:
+    """Return a data frame of the texts of a Parquet or Arrow file; "" where a value is missing."""
+    import pandas
+
+    content = io.BytesIO(file.read())
+    is_parquet = content.getvalue().startswith(_BINARY[0])
+    read = pandas.read_parquet if is_parquet else pandas.read_feather
     try:
-        import pandas
-
-        content = io.BytesIO(file.read())
-        is_parquet = content.getvalue().startswith(_BINARY[0])
-        read = pandas.read_parquet if is_parquet else pandas.read_feather
         frame = read(content, dtype_backend="pyarrow")
-    except ImportError as error:
-        raise ImportError(
-            f"{source} is a Parquet or Arrow file, which pandas and pyarrow read. Please install "
-            'them (pip install "skcalib[tables]"), or write the table as CSV.'
-        ) from error
     except (ValueError, OSError) as error:
         raise ValueError(f"{source} is not a sound Parquet or Arrow file: {error}.") from error
-    check_header(list(frame.columns), source, wanted)
-    names = list(frame.columns) if options.keeps_rows else list(wanted)
-    yield "header", wanted, names
-    texts = []
-    for name in names:
-        values = frame[name].tolist()
-        if name in wanted and any(isinstance(value, (list, dict)) for value in values):
+    check_header(list(frame.columns), source, names)
+    columns = {}
+    for name in frame.columns if options.keeps_rows else names:
+        values = frame[name].tolist()  # Python's numbers, as 2⁵³ + 1 is not float64
+        if name in names and any(isinstance(value, (list, dict)) for value in values):
             raise ValueError(
                 f"Column {name!r} must hold numbers or texts; found the type {frame[name].dtype}."
             )
-        texts.append(np.where(frame[name].isna(), "", list(map(str, values))).tolist())
-    places = list(map(names.index, wanted))
-    for number, row in enumerate(zip(*texts, strict=True), start=1):
-        yield f"row {number}", [row[place] for place in places], row
+        texts = np.array(list(map(str, values)), object)
+        columns[name] = np.where(frame[name].isna(), "", texts)
+    return pandas.DataFrame(columns, pandas.RangeIndex(1, len(frame) + 1, name="row"))
 
 
-def check_header(header: list[str], source: str, wanted: Sequence[str], hint: str = "") -> None:
+def check_header(header: list[str], source: str, names: Sequence[str], hint: str = "") -> None:
     if not header:
         raise ValueError(f"{source} is empty; its first line must name the columns.")
-    for name in wanted:
+    for name in names:
         if name not in header:
             raise ValueError(
                 f"{source} has no column {name!r}; its columns are {format_values(header)}.{hint}"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ClassData
 from .._inputs.by import printable
-from .._inputs.predictions import Predictions
 from .._numerics.logits import PROPER_LOSSES
 from .._statistics.residuals import BinnedResiduals, ClasswiseScoreTest
 from ..hypothesis_tests import CalibrationTest
@@ -41,16 +41,16 @@ _MOST_RECALIBRATED, _FEWEST_OF_A_CLASS = 120_000, 10
 _SMALL_PART = 0.1
 
 # The message on mistaken columns names at most this many.
-_MOST_NAMED = 3
+_MAX_NAMED_COLUMNS = 3
 
 # Ranges of confidence among which the worst one is named.
 _N_RANGES = 8
 
-_MOST_DIGITS = 6
+_MAX_DIGITS = 6
 
 
 class ClassSections(Sections):
-    """The sections of a report on `Predictions`."""
+    """The sections of a report on `ClassData`."""
 
     model = "model"
     error = "smooth calibration error"
@@ -61,10 +61,10 @@ class ClassSections(Sections):
         "Recalibrate on data that the classifier was not fitted on, for instance with "
         "RecalibratedClassifier."
     )
-    data: Predictions
+    data: ClassData
 
     @cached_property
-    def _binary(self) -> Predictions:
+    def _binary(self) -> ClassData:
         """The predictions, or for more than two classes those of the predicted class."""
         data = self.data
         return data if data.is_binary else replace(data.confidence(), groups=data.groups)
@@ -182,7 +182,7 @@ class ClassSections(Sections):
         n_classes = len(self.data.classes)
         return _FEWEST_OF_A_CLASS * n_classes, _MOST_RECALIBRATED // (10 + n_classes)
 
-    def losses(self, data: Predictions, train: Predictions | None = None) -> np.ndarray:
+    def losses(self, data: ClassData, train: ClassData | None = None) -> np.ndarray:
         proba = data.proba
         if train is not None:
             model = AutoRecalibrator(labels=np.arange(len(train.classes)))
@@ -217,26 +217,26 @@ class ClassSections(Sections):
         return class_pictures(self.data)
 
 
-def most_tested(predictions: Predictions) -> int:
+def most_tested(data: ClassData) -> int:
     """The number of samples that the default test handles in `_SECONDS`."""
-    signs = 0.0 if predictions.groups is None else _SECONDS_PER_SIGN
-    per_label = _SECONDS_PER_LABEL + signs + len(predictions.classes) * _SECONDS_PER_CLASS
+    signs = 0.0 if data.groups is None else _SECONDS_PER_SIGN
+    per_label = _SECONDS_PER_LABEL + signs + len(data.classes) * _SECONDS_PER_CLASS
     return int(_SECONDS / (per_label * CalibrationTest().n_resamples))
 
 
-def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
+def findings(test: CalibrationTest, data: ClassData) -> list[str]:
     """A sentence for each component of the omnibus test that spoke, without a full stop."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
-    scores = ClasswiseScoreTest(predictions)
-    sums = scores.sum_by_class(predictions.label[None])[:, 0]  # (2, K)
+    scores = ClasswiseScoreTest(data)
+    sums = scores.sum_by_class(data.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
         spoke = [name for name in spoke if name != "log_loss"]  # said of labels of probability 0
     elif "log_loss" in spoke and _is_of_levels(scores, sums):
         spoke = ["level_and_spread", *(name for name in spoke if name in ("skce", "local"))]
     words = {
         "log_loss": lambda: _describe_confidence(test.component_statistics_["log_loss"]),
-        "level_and_spread": lambda: _worst_class(predictions, sums, sums**2 / scores.scale),
-        "local": lambda: _worst_range(predictions),
+        "level_and_spread": lambda: _worst_class(data, sums, sums**2 / scores.scale),
+        "local": lambda: _worst_range(data),
     }
     results = [words[name]() for name in spoke if name in words]
     if spoke == ["skce"]:
@@ -264,14 +264,14 @@ def _describe_confidence(excess: float) -> str:
     )
 
 
-def _worst_class(predictions: Predictions, sums: np.ndarray, squares: np.ndarray) -> str:
+def _worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> str:
     """Describe the worst class: its frequency if the intercept is off, else its spread."""
     worst = int(np.argmax(squares.sum(axis=0)))
-    k = 1 if predictions.is_binary else worst
-    name = printable(str(predictions.classes[k]))
+    k = 1 if data.is_binary else worst
+    name = printable(str(data.classes[k]))
     if squares[0, worst] >= squares[1, worst]:
-        observed = float(predictions.weight @ (predictions.label == k))
-        expected = float(predictions.weight @ predictions.matrix[:, k])
+        observed = float(data.weight @ (data.label == k))
+        expected = float(data.weight @ data.matrix[:, k])
         observed_text, said = format_distinct(observed, expected, 3)
         return (
             f"class {name} is observed {observed_text} of the time, where the mean prediction is "
@@ -281,12 +281,12 @@ def _worst_class(predictions: Predictions, sums: np.ndarray, squares: np.ndarray
     return f"probabilities of class {name} are spread {kind}"
 
 
-def _worst_range(predictions: Predictions) -> str:
+def _worst_range(data: ClassData) -> str:
     """Describe the range of confidence whose gap is the most standard deviations."""
-    binary = predictions if predictions.is_binary else predictions.confidence()
-    quantity = "probabilities" if predictions.is_binary else "confidences"
+    binary = data if data.is_binary else data.confidence()
+    quantity = "probabilities" if data.is_binary else "confidences"
     proba, hit = binary.proba, binary.label
-    cells = BinnedResiduals(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
+    cells = BinnedResiduals(proba, data.weight, data.squares, hit, _N_RANGES)
     gaps = cells.bin_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)
     distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)
@@ -307,23 +307,22 @@ def _worst_range(predictions: Predictions) -> str:
 def format_distinct(first: float, other: float, digits: int) -> list[str]:
     """Two numbers with `digits` significant digits, or with more if they would look the same."""
     texts = [f"{value:.{digits}g}" for value in (first, other)]
-    if texts[0] == texts[1] and digits < _MOST_DIGITS:
+    if texts[0] == texts[1] and digits < _MAX_DIGITS:
         return format_distinct(first, other, digits + 1)
     return texts
 
 
-def _find_permuted_columns(predictions: Predictions) -> str | None:
+def _find_permuted_columns(data: ClassData) -> str | None:
     """A message if some columns clearly belong to each other's classes.
 
     The samples of each of these classes have their highest probability in the column of another
     one of them more often than in their own.
     """
-    n_classes = len(predictions.classes)
-    cell = predictions.label * n_classes + np.argmax(predictions.proba, axis=1)
+    n_classes = len(data.classes)
+    cell = data.label * n_classes + np.argmax(data.proba, axis=1)
     shape = n_classes, n_classes
     mass, squares = (
-        np.bincount(cell, predictions.weight**power, n_classes**2).reshape(shape)
-        for power in (1, 2)
+        np.bincount(cell, data.weight**power, n_classes**2).reshape(shape) for power in (1, 2)
     )
     k = np.arange(n_classes)
     highest = np.argmax(mass, axis=1)
@@ -332,8 +331,10 @@ def _find_permuted_columns(predictions: Predictions) -> str | None:
     permuted = np.flatnonzero((highest != k) & (excess > CLEAR * deviation))
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
-    names = predictions.classes.tolist()
-    pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in permuted[:_MOST_NAMED]]
+    names = data.classes.tolist()
+    pairs = [
+        f"for class {names[k]} that of {names[highest[k]]}" for k in permuted[:_MAX_NAMED_COLUMNS]
+    ]
     n_more = len(permuted) - len(pairs)
     return (
         "The columns of the probabilities are in another order than the classes: the column that "

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ForecastData
 from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from ..forecasts import DistributionForecast
-from ..forecasts._data import ForecastData
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
@@ -26,21 +26,21 @@ from ._sections import (
 )
 
 # Tests of more samples take more than a few seconds: the default one, and that of quantiles.
-_MOST_TESTED = 1000
-_MOST_TESTED_QUANTILES = 10_000
+_MAX_TESTED = 1000
+_MAX_TESTED_QUANTILES = 10_000
 
 # The gain of recalibration is found on at most this many forecasts; `DistributionForecast` is slow.
 # Fewer forecasts say nothing.
 _MOST_SLOW, _MOST_RECALIBRATED, _FEWEST = 200, 1000, 20
 
 # Fourth powers of errors of this many standard deviations overflow.
-_FARTHEST = 1e70
+_MAX_SCORE = 1e70
 
 # Deviations of less than this many standard errors are not reported.
 _CLEAR = 2.0
 
 # A variance of less than this times the mean square is 0 but for rounding.
-_ROUNDING = 1e-12
+_VARIANCE_RTOL_OF_SCORES = 1e-12
 
 
 class ForecastSections(Sections):
@@ -70,8 +70,8 @@ class ForecastSections(Sections):
         independent, and is left out if they are in groups.
         """
         data, n = self.data, self.data.n_samples
-        order = self.rng.permutation(n) if n > _MOST_TESTED else np.arange(n)
-        tested = part_of(data, order[:_MOST_TESTED])
+        order = self.rng.permutation(n) if n > _MAX_TESTED else np.arange(n)
+        tested = part_of(data, order[:_MAX_TESTED])
         test = CalibrationTest(random_state=self.rng)._fit(tested)
         numbers: Numbers = {"n_tested": tested.n_samples, "p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
@@ -80,8 +80,8 @@ class ForecastSections(Sections):
             if data.groups is None:  # otherwise draws are known up to a constant
                 chance = float(test.component_null_distributions_["skce"].std())
                 numbers["distribution_matching_ratio"] = error / chance if chance > 0 else 0.0
-        if data.groups is None and n > _MOST_TESTED:
-            subsample = data.take(order[:_MOST_TESTED_QUANTILES])
+        if data.groups is None and n > _MAX_TESTED:
+            subsample = data.take(order[:_MAX_TESTED_QUANTILES])
             of_quantiles = CalibrationTest("quantile_calibration_error", random_state=self.rng)
             numbers["quantile_p_value"] = of_quantiles._fit(subsample).p_value_
             numbers["quantile_n_tested"] = subsample.n_samples
@@ -89,8 +89,8 @@ class ForecastSections(Sections):
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         if self.data.groups is None:
-            return "quantile_calibration_error", None, _MOST_TESTED_QUANTILES, None
-        return "auto", None, _MOST_TESTED, None
+            return "quantile_calibration_error", None, _MAX_TESTED_QUANTILES, None
+        return "auto", None, _MAX_TESTED, None
 
     def scores(self) -> dict[str, np.ndarray]:
         entries = [entry for entry in FORECAST_METRICS.values() if entry.in_report]
@@ -189,7 +189,7 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
         n_members = forecast.components().location.shape[1]
         std = std * np.sqrt((n_members + 1) / (n_members - 1))
     is_known = np.isfinite(error).all() and np.isfinite(std).all() and (std > 0).all()
-    if not is_known or (np.abs(error) / _FARTHEST > std).any():
+    if not is_known or (np.abs(error) / _MAX_SCORE > std).any():
         return None
     z = error / std
     mean, square = float(weight @ z), float(weight @ z**2)
@@ -206,7 +206,7 @@ def diagnose(data: ForecastData) -> list[str]:
     mean, square, noise, noise_of_square = moments
     results = []
     variance = square - mean**2
-    if variance <= _ROUNDING * square:  # no factor would do
+    if variance <= _VARIANCE_RTOL_OF_SCORES * square:  # no factor would do
         results.append("standard deviations are too large: the errors do not vary at all")
     elif abs(variance - 1) > _CLEAR * noise_of_square:
         factor = np.sqrt(variance)

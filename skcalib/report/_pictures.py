@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.predictions import Predictions
+from .._data import ClassData, ForecastData
 from ..display import (
     PITHistogramDisplay,
     QuantileReliabilityDisplay,
     ReliabilityDisplay,
     WitnessDisplay,
 )
-from ..forecasts._data import ForecastData
 
 # More predictions than this are drawn from a random part of them, which looks the same.
-_MOST_DRAWN = 20_000
+_MAX_DRAWN = 20_000
 
 # The words that go with a picture name the curve at these shares of the predictions.
 _SHARES = (0.1, 0.5, 0.9)
@@ -28,7 +27,7 @@ _SHARES = (0.1, 0.5, 0.9)
 _PARTS = 10
 
 # The axis of the witness shows at least this range of its [-1, 1], so that ripples look small.
-_LEAST_RANGE = 0.5
+_MIN_WITNESS_RANGE = 0.5
 
 _SIZE = (4.2, 4.7)
 
@@ -46,14 +45,14 @@ _OF_THE_PAGE = {
 }
 
 
-def class_pictures(predictions: Predictions) -> dict[str, str]:
+def class_pictures(data: ClassData) -> dict[str, str]:
     """SVG by what it shows; nothing without matplotlib. Each says in words what is to be seen."""
-    quantity = "probability" if predictions.is_binary else "confidence"
+    quantity = "probability" if data.is_binary else "confidence"
     titles = {
         f"How often each {quantity} came true{{}}": _reliability,
         "Where, and in which direction, the model errs": _witness,
     }
-    return _pictures(predictions, titles, quantity)
+    return _pictures(data, titles, quantity)
 
 
 def forecast_pictures(data: ForecastData) -> dict[str, str]:
@@ -78,7 +77,7 @@ def _pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dict[str
         return {}
     subset, note = _part(data), ""
     if subset is not data:
-        note = f" (of {_MOST_DRAWN} samples, chosen at random)"
+        note = f" (of {_MAX_DRAWN} samples, chosen at random)"
     with rc_context(_colours_of_the_page()):
         return {
             title.format(note): draw(
@@ -91,10 +90,10 @@ def _pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dict[str
 
 
 def _part(data: Any) -> Any:
-    """A random part of at most `_MOST_DRAWN` samples, the same ones for each model."""
-    if data.n_samples <= _MOST_DRAWN:
+    """A random part of at most `_MAX_DRAWN` samples, the same ones for each model."""
+    if data.n_samples <= _MAX_DRAWN:
         return data
-    return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
+    return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MAX_DRAWN])
 
 
 def _draw_model_curves(models: dict[str, Any], data: Any, quantity: str, figure: Any) -> str:
@@ -133,23 +132,23 @@ def _histogram(data: ForecastData, quantity: str, figure: Any) -> str:
     return _svg(figure, "pit", words)
 
 
-def _shown(predictions: Predictions) -> dict[str, Any]:
+def _shown(data: ClassData) -> dict[str, Any]:
     """The predictions as arguments of a display."""
-    names = _names(predictions)
+    names = _names(data)
     return {
-        "y_true": names[predictions.label],
-        "y_proba": predictions.proba if predictions.is_binary else predictions.simplex,
-        "sample_weight": predictions.weight,
+        "y_true": names[data.label],
+        "y_proba": data.proba if data.is_binary else data.simplex,
+        "sample_weight": data.weight,
         "labels": names,
     }
 
 
-def _reliability(predictions: Predictions, quantity: str, figure: Any) -> str:
+def _reliability(data: ClassData, quantity: str, figure: Any) -> str:
     display = ReliabilityDisplay.from_predictions(
-        **_shown(predictions), random_state=0, ax=figure.subplots()
+        **_shown(data), random_state=0, ax=figure.subplots()
     )
     (curve,) = display.curves
-    x = _quantiles(predictions if predictions.is_binary else predictions.confidence())
+    x = _quantiles(data if data.is_binary else data.confidence())
     observed = np.interp(x, curve.predicted, curve.observed)
     pairs = [
         f"{position:.3g} came true {100 * share:.3g} % of the time"
@@ -167,12 +166,12 @@ def _reliability(predictions: Predictions, quantity: str, figure: Any) -> str:
     return _svg(figure, "reliability", f"A {quantity} of {', of '.join(pairs)}. {where}.")
 
 
-def _witness(predictions: Predictions, quantity: str, figure: Any) -> str:
-    display = WitnessDisplay.from_predictions(**_shown(predictions), ax=figure.subplots())
+def _witness(data: ClassData, quantity: str, figure: Any) -> str:
+    display = WitnessDisplay.from_predictions(**_shown(data), ax=figure.subplots())
     bottom, top = display.ax_.get_ylim()
-    if top - bottom < _LEAST_RANGE:
-        bottom = max((bottom + top - _LEAST_RANGE) / 2, -1.05)
-        display.ax_.set_ylim(bottom, bottom + _LEAST_RANGE)
+    if top - bottom < _MIN_WITNESS_RANGE:
+        bottom = max((bottom + top - _MIN_WITNESS_RANGE) / 2, -1.05)
+        display.ax_.set_ylim(bottom, bottom + _MIN_WITNESS_RANGE)
     (curve,) = display.curves
     points, values = curve.predicted, curve.witness
     high, low = int(np.argmax(values)), int(np.argmin(values))
@@ -189,8 +188,8 @@ def _witness(predictions: Predictions, quantity: str, figure: Any) -> str:
     return _svg(figure, "witness", words)
 
 
-def _names(predictions: Predictions) -> np.ndarray:
-    return np.array(_writable(predictions.classes.tolist(), "class"), dtype=object)
+def _names(data: ClassData) -> np.ndarray:
+    return np.array(_writable(data.classes.tolist(), "class"), dtype=object)
 
 
 def _writable(labels: list, kind: str) -> list[str]:
@@ -203,12 +202,12 @@ def _writable(labels: list, kind: str) -> list[str]:
     return names if len(set(names)) == len(names) else numbered
 
 
-def _quantiles(predictions: Predictions) -> np.ndarray:
+def _quantiles(data: ClassData) -> np.ndarray:
     """The distinct predictions at some shares of the samples."""
-    order = np.argsort(predictions.proba)
-    share = np.cumsum(predictions.weight[order])
+    order = np.argsort(data.proba)
+    share = np.cumsum(data.weight[order])
     rows = np.minimum(np.searchsorted(share, _SHARES), len(order) - 1)
-    return np.unique(predictions.proba[order][rows])
+    return np.unique(data.proba[order][rows])
 
 
 def _colours_of_the_page() -> dict[Any, Any]:

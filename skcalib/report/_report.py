@@ -169,7 +169,7 @@ class CalibrationReport(_Printed):
         ----------
         estimator : estimator
             A fitted classifier with `predict_proba`, or a regressor in which
-            :func:`skcalib.forecasts.forecast_of` finds a forecast.
+            :func:`skcalib.forecasts.get_forecast` finds a forecast.
 
         X : array-like of shape (n_samples, n_features)
             Features of data that the estimator was not fitted on.
@@ -492,7 +492,7 @@ def calibration_report(
     sections: dict[Any, Sections] = {}
     reports: dict[Any, CalibrationReport] = {}
     for key, data in zip(y_proba if several else [name], checked["models"], strict=True):
-        kind: type[Sections] = ForecastSections if data.kind == "forecasts" else ClassSections
+        kind: type[Sections] = ForecastSections if data.is_forecast else ClassSections
         sections[key] = prediction = kind(data, check_random_state(random_state))
         audit = _audit_trail(prediction, n_rows, random_state, pos_label, subgroups)
         title = ", ".join(filter(None, [name, str(key)])) if several else name

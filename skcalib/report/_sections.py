@@ -25,16 +25,16 @@ SMALL = 0.01
 
 # Resamples of the intervals; measures of more values of predictions get none.
 _N_RESAMPLES = 199
-MOST_VALUES = 200_000
+MAX_RESAMPLED_VALUES = 200_000
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
-LARGEST_SHARE = 0.1 + 1e-12
+MAX_SAMPLE_SHARE = 0.1 + 1e-12
 
 # The errors of more samples are those of the model, but for the last digits.
-_MANY = 10_000
+_MAX_ERROR_SAMPLES = 10_000
 
 # The verdict names at most this many subgroups.
-_MOST_NAMED = 5
+_MAX_NAMED_SUBGROUPS = 5
 
 _N_FOLDS = 5
 
@@ -130,7 +130,7 @@ class Sections(ABC):
         Those of scores need no more than the jackknife, as scores are means.
         """
         intervals: Ends = {}
-        if inverse_effective_size(self.data) > LARGEST_SHARE:
+        if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
         units = Units(self.data)
         for name in self.scores().keys() & numbers.keys():
@@ -138,7 +138,7 @@ class Sections(ABC):
             low, high = self._mean(name, units).limits([1.0]).interval(0.95)
             intervals[name] = max(low, 0.0), max(high, 0.0)
         for measure in self.measures():
-            if measure.n_values <= MOST_VALUES:
+            if measure.n_values <= MAX_RESAMPLED_VALUES:
                 notify_progress(f"finding the interval of the {title_of(measure.name)}")
                 intervals[measure.name] = self._interval(measure)
         return intervals
@@ -168,13 +168,13 @@ class Sections(ABC):
         """
         names = [*self.scores(), *(entry.name for entry in self.measures())]
         intervals: Ends = dict.fromkeys(names, (np.nan, np.nan))
-        if inverse_effective_size(self.data) > LARGEST_SHARE:
+        if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
         units = Units(self.data)
         for name in self.scores():
             intervals[name] = self._mean(name, units, other).limits([1.0, -1.0]).interval(0.95)
         for entry in self.measures():
-            if entry.n_values <= MOST_VALUES:
+            if entry.n_values <= MAX_RESAMPLED_VALUES:
                 # of all classes, as the models may predict different ones
                 pair = MeasuredModels((entry.entry,) * 2, entry.options, (self.data, other.data))
                 result = comparison_of(
@@ -199,7 +199,7 @@ class Sections(ABC):
         rows: Rows = []
         for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
             subgroup_data, low, high = data.take(members), np.nan, np.nan
-            if inverse_effective_size(subgroup_data) <= LARGEST_SHARE:
+            if inverse_effective_size(subgroup_data) <= MAX_SAMPLE_SHARE:
                 low, high = self._interval(
                     Measure(metric, entry, {}, subgroup_data, subgroup_data.n_samples)
                 )
@@ -264,7 +264,7 @@ class Sections(ABC):
         if p_value >= LEVEL and not self.is_refuted():
             if error in ends:
                 limit = f"The {self.error} may be up to {ends[error][1]:.2g}, by its interval."
-            elif numbers["n_samples"] > _MANY:
+            elif numbers["n_samples"] > _MAX_ERROR_SAMPLES:
                 limit = (
                     f"The {self.error} of all {numbers['n_samples']} samples is "
                     f"{numbers[error]:.2g}."
@@ -310,10 +310,14 @@ def _advice_on_subgroups(rows: Rows) -> str:
     wrong = [row["subgroup"] for row in rows if row["p_value"] < LEVEL]
     if not wrong:
         return ""
-    further = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+    further = (
+        f" and {len(wrong) - _MAX_NAMED_SUBGROUPS} more"
+        if len(wrong) > _MAX_NAMED_SUBGROUPS
+        else ""
+    )
     return (
         f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
-        f"{'; '.join(wrong[:_MOST_NAMED])}{further}. SubgroupRecalibrator recalibrates "
+        f"{'; '.join(wrong[:_MAX_NAMED_SUBGROUPS])}{further}. SubgroupRecalibrator recalibrates "
         "each of them. (Of calibrated models, up to 10 % have a p-value below 0.05 in one of these "
         "two tests.)"
     )

@@ -9,7 +9,7 @@ from ..hypothesis_tests import CalibrationTest
 from ..metrics._registry import ALL_METRICS
 
 # The smallest p-value that a test of the report can have.
-_SMALLEST_P = 1 / (1 + CalibrationTest().n_resamples)
+_MIN_P_VALUE = 1 / (1 + CalibrationTest().n_resamples)
 
 # The most subgroups, and classes, that a table shows.
 _MOST_SUBGROUPS, _N_WORST = 20, 5
@@ -76,7 +76,7 @@ class Table(NamedTuple):
 
 def format_p_value(p_value: float, n_tests: int = 1) -> str:
     """A p-value with its relation sign; the smallest one of `n_tests` tests is a bound."""
-    return f"{'≤' if p_value <= n_tests * _SMALLEST_P * (1 + 1e-9) else '='} {p_value:.3g}"
+    return f"{'≤' if p_value <= n_tests * _MIN_P_VALUE * (1 + 1e-9) else '='} {p_value:.3g}"
 
 
 def title_of(key: str) -> str | None:

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.predictions import Predictions
+from .._data import ClassData
 from ..uncertainty._clinical import differentiable_measures, jackknife_limits
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Units
 from ._sections import (
-    LARGEST_SHARE,
-    MOST_VALUES,
+    MAX_RESAMPLED_VALUES,
+    MAX_SAMPLE_SHARE,
     Ends,
     Numbers,
     inverse_effective_size,
@@ -31,10 +31,10 @@ CLEAR = 4.0
 TIMES_SLOWER = 4
 
 # A narrower interval is one of a number that does not vary.
-_ROUNDING = 1e-9
+_INTERVAL_ATOL = 1e-9
 
 
-def two_class_numbers(data: Predictions) -> Numbers:
+def two_class_numbers(data: ClassData) -> Numbers:
     """Events and mean prediction, signed measures, and ranks; what is not determined is left out.
 
     Beside the measures stand the numbers that they are made of.
@@ -49,13 +49,13 @@ def two_class_numbers(data: Predictions) -> Numbers:
     return numbers | {name: value for name, value in values.items() if not np.isnan(value)}
 
 
-def smooth_measures(data: Predictions) -> list[float]:
+def smooth_measures(data: ClassData) -> list[float]:
     """O:E ratio, intercept, slope, and area under the ROC curve."""
     _, log_ratio, *line = differentiable_measures(data)
     return [float(np.exp(log_ratio)), *line, area_under_roc_curve(data)]
 
 
-def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers) -> Ends:
+def smooth_ends(data: ClassData, rng: np.random.RandomState, numbers: Numbers) -> Ends:
     """Their 95 % intervals, that of the ratio by its logarithm; none of perfect ranks."""
     if not _has_intervals(data):
         return {}
@@ -67,10 +67,12 @@ def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers)
     low, high = np.clip(ends["area_under_roc_curve"], 0.0, 1.0).tolist()
     ends["area_under_roc_curve"] = low, high
     shown_ends = {name: limit for name, limit in ends.items() if name in numbers}
-    return {name: (low, high) for name, (low, high) in shown_ends.items() if high - low > _ROUNDING}
+    return {
+        name: (low, high) for name, (low, high) in shown_ends.items() if high - low > _INTERVAL_ATOL
+    }
 
 
-def smooth_differences(data: Predictions, other: Predictions, rng: np.random.RandomState) -> Ends:
+def smooth_differences(data: ClassData, other: ClassData, rng: np.random.RandomState) -> Ends:
     """The 95 % intervals of how they differ from those of another model of the same outcomes."""
     if not _has_intervals(data):
         return {}
@@ -84,21 +86,21 @@ def _difference(pair: Any) -> list[float]:
     return [value - other for value, other in values]
 
 
-def _has_intervals(data: Predictions) -> bool:
+def _has_intervals(data: ClassData) -> bool:
     """Whether there are two classes, both outcomes, and enough samples, but not too many."""
     return bool(
         data.is_binary
-        and inverse_effective_size(data) <= LARGEST_SHARE
-        and data.n_samples <= MOST_VALUES // TIMES_SLOWER
+        and inverse_effective_size(data) <= MAX_SAMPLE_SHARE
+        and data.n_samples <= MAX_RESAMPLED_VALUES // TIMES_SLOWER
         and data.label.min() < data.label.max()
     )
 
 
-def _with_logarithm(data: Predictions) -> list[float]:
+def _with_logarithm(data: ClassData) -> list[float]:
     return [*differentiable_measures(data)[1:], area_under_roc_curve(data)]
 
 
-def area_under_roc_curve(data: Predictions) -> float:
+def area_under_roc_curve(data: ClassData) -> float:
     """How often an event has the higher prediction of two; ties count half. NaN for one outcome."""
     negative, positive = data.pool_label_weights().weight  # each (m,)
     below = np.cumsum(negative) - negative / 2
@@ -106,13 +108,13 @@ def area_under_roc_curve(data: Predictions) -> float:
         return float(positive @ below / (negative.sum() * positive.sum()))
 
 
-def find_reversed_ranking(predictions: Predictions) -> str | None:
+def find_reversed_ranking(data: ClassData) -> str | None:
     """A message if, of two classes, the one predicted to be less likely happens more often."""
-    weight, label = predictions.weight, predictions.label
+    weight, label = data.weight, data.label
     mass, squares = np.bincount(label, weight, 2), np.bincount(label, weight**2, 2)
     if mass.min() == 0:
         return None
-    area = area_under_roc_curve(predictions)
+    area = area_under_roc_curve(data)
     deviation = np.sqrt(np.sum(squares / mass**2) / 12)  # that of ranks without a relation
     if area >= 0.5 - CLEAR * deviation:
         return None

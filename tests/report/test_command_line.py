@@ -21,15 +21,15 @@ from sklearn.ensemble import RandomForestClassifier
 
 import skcalib
 from skcalib.__main__ import main as program
+from skcalib._cli.columns import read_columns
+from skcalib._cli.command_line import METHODS, _parser, main
+from skcalib._cli.demo import Outcome, _summary
+from skcalib._cli.tables import canonical
 from skcalib._inputs.by import printable
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.recalibration import AutoRecalibrator, TemperatureRecalibrator, export_sql
 from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
-from skcalib.report._columns import read_columns
-from skcalib.report._command_line import METHODS, _parser, main
-from skcalib.report._demo import Outcome, _summary
-from skcalib.report._tables import canonical
 
 
 @pytest.fixture
@@ -194,6 +194,8 @@ MISTAKES = {
     ),
     "one label": ("y,p\na,0.5\n", ["p"], "--pos-label"),
     "short row": ("y,p\n1,0.5\n0\n", ["p"], "found 1 in line 3"),
+    "long row": ("y,p\n1,0.5\n\n0,0.5,,\n", ["p"], "found more in line 4"),
+    "text after a quote": ('y,p\n"1"0,0.5\n', ["p"], "is not a text file of separated values"),
     "no rows": ("y,p\n", ["p"], "at least one row"),
     "empty": ("", ["p"], "is empty; its first line must name the columns"),
     "twice": ("y,p\n1,0.5\n", ["p", "p"], "named once"),
@@ -259,9 +261,9 @@ def test_the_console_script_is_the_command_line():
 def test_demo(tmp_path, capsys, monkeypatch):
     # three of the ten digits and small forests take a fraction of the time
     digits = load_digits(n_class=3)
-    monkeypatch.setattr("skcalib.report._demo.load_digits", lambda: digits)
+    monkeypatch.setattr("skcalib._cli.demo.load_digits", lambda: digits)
     small = partial(RandomForestClassifier, n_estimators=5)
-    monkeypatch.setattr("skcalib.report._demo.RandomForestClassifier", small)
+    monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
     monkeypatch.setattr("skcalib.report._sections.LEVEL", 1.1)  # everything is called miscalibrated
     monkeypatch.setattr("skcalib.report._classes.SMALL", 0.0)  # and much
     path = tmp_path / "demo.png"
@@ -386,7 +388,7 @@ def ended(monkeypatch, error):
     def report(**_):
         raise error
 
-    monkeypatch.setattr("skcalib.report._command_line.calibration_report", report)
+    monkeypatch.setattr("skcalib._cli.command_line.calibration_report", report)
     return program()
 
 
@@ -497,6 +499,11 @@ def test_the_separator_is_found(separator, table):
     file = io.StringIO()
     csv.writer(file, delimiter=separator).writerows(rows)
     label, proba, _ = read_predictions(table(file.getvalue()), "y", ["p"])
+    assert (label.tolist(), proba.tolist()) == (["1", "0"], [0.5, 0.25])
+
+
+def test_separators_in_quoted_names_do_not_count(table):
+    label, proba, _ = read_predictions(table('"a,b,c""d,e";y;p\n1;1;0.5\n2;0;0.25\n'), "y", ["p"])
     assert (label.tolist(), proba.tolist()) == (["1", "0"], [0.5, 0.25])
 
 
@@ -625,7 +632,7 @@ def test_only_pages_are_replaced(table, tmp_path, capsys):
 
 @pytest.mark.parametrize("target", ["no/page.html", "", "table.csv/page.html", "long" * 99])
 def test_the_target_is_checked_before_the_work(target, table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("skcalib.report._command_line.calibration_report", None)
+    monkeypatch.setattr("skcalib._cli.command_line.calibration_report", None)
     path = table("y,p\n1,0.5\n0,0.4\n")
     arguments = ["report", path, "--label", "y", "--proba", "p", "--html"]
     assert run(capsys, *arguments, str(tmp_path / target))[:2] == (2, "")
@@ -741,7 +748,7 @@ def test_whole_numbers_name_subgroups(table):
 
 
 def test_an_endless_line(table, capsys, monkeypatch):
-    monkeypatch.setattr("skcalib.report._tables._LONGEST_LINE", 20)
+    monkeypatch.setattr("skcalib._cli.tables._MAX_LINE_LENGTH", 20)
     arguments = ["--label", "y", "--proba", "p"]
     assert run(capsys, "report", table("y,p\n1,0.5\n0," + 15 * "0" + "\n"), *arguments)[0] == 0
     status, _, err = run(capsys, "report", table("y,p\n1,0.5\n0," + 30 * "0"), *arguments)
@@ -782,7 +789,7 @@ class Terminal(io.StringIO):
 def test_progress_on_a_terminal(table, capsys, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("skcalib.report._tables._ROWS_BETWEEN_NEWS", 20)
+    monkeypatch.setattr("skcalib._cli.tables._MAX_BLOCK_ROWS", 20)
     path = table("y,p\n" + "1,0.9\n0,0.4\n" * 20)
     assert run(capsys, "report", path, "--label", "y", "--proba", "p")[0] == 0
     shown = terminal.getvalue().split("\r\x1b[K")
@@ -854,13 +861,17 @@ def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
     assert (status, "is not a sound Parquet or Arrow file" in err) == (2, True)
 
 
-@pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
-def test_parquet_without_its_readers(missing, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("missing", "content"),
+    [("pandas", b"y,p\n1,0.5\n"), ("pandas", b"PAR1 and more"), ("pyarrow", b"PAR1 and more")],
+)
+def test_tables_without_their_readers(missing, content, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
-    path = tmp_path / "table.parquet"
-    path.write_bytes(b"PAR1 and more")
+    path = tmp_path / "table"
+    path.write_bytes(content)
     status, _, err = run(capsys, "report", str(path), "--label", "y", "--proba", "p")
     assert (status, 'pip install "skcalib[tables]"' in err) == (2, True)
+    assert err.count("\n") == 1
 
 
 def written_by(capsys, tmp_path, train, new, *options):
@@ -928,6 +939,22 @@ def test_recalibrate_more_classes_with_commas(table, tmp_path, capsys, arrow):
     status, _, err = run(capsys, *arguments, *options, *reading[:3], "--map", str(tmp_path / "map"))
     assert (status, "--map must be of two classes" in err) == (2, True)
     assert not (tmp_path / "other").exists()
+
+
+def test_other_columns_stay_what_they_are(table, tmp_path, capsys, arrow):
+    train = table("y,p\n1,0.9\n0,0.2\n1,0.6\n0,0.7\n")
+    options = ["--label", "y", "--proba", "p", "--method", "identity"]
+    header, row = "p,id,x,x,note,n", '0.5,007,NA,,"a\n""b",9007199254740993'
+    new = tmp_path / "new"
+    for text in (f"{header}\n{row}\n", f"\ufeff{header}\r\n\r\n{row}"):
+        new.write_bytes(text.encode())
+        written, _ = written_by(capsys, tmp_path, train, new, *options, "--force")
+        assert written == f"{header},recalibrated_p\n{row},0.5\n"
+        assert new.read_bytes() == text.encode()
+    frame = arrow.table({"p": [0.5, 0.25], "n": arrow.array([2**53 + 1, None], arrow.int64())})
+    writers(arrow)["parquet"](frame, new)
+    written, _ = written_by(capsys, tmp_path, train, new, *options, "--force")
+    assert written == "p,n,recalibrated_p\n0.5,9007199254740993,0.5\n0.25,,0.25\n"
 
 
 def test_methods_have_the_names_of_recalibrators():

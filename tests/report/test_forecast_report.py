@@ -15,6 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.model_selection import train_test_split
 
+from skcalib._data import ForecastData, check_forecasts, with_groups
 from skcalib.datasets import make_forecasts
 from skcalib.display import PITHistogramDisplay
 from skcalib.forecasts import (
@@ -23,7 +24,6 @@ from skcalib.forecasts import (
     GaussianForecast,
     QuantileForecast,
 )
-from skcalib.forecasts._data import ForecastData, check_forecasts, with_groups
 from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
@@ -288,8 +288,8 @@ def test_members_that_agree():
 
 @pytest.mark.usefixtures("few_resamples")
 def test_large_problems_are_tested_on_a_part(monkeypatch):
-    monkeypatch.setattr("skcalib.report._forecasts._MOST_TESTED", 20)
-    monkeypatch.setattr("skcalib.report._forecasts._MOST_TESTED_QUANTILES", 30)
+    monkeypatch.setattr("skcalib.report._forecasts._MAX_TESTED", 20)
+    monkeypatch.setattr("skcalib.report._forecasts._MAX_TESTED_QUANTILES", 30)
     y, forecast = make_forecasts(50, random_state=0)
     by = np.repeat(["a", "b", "c"], [3, 7, 40])
     report = calibration_report(y, forecast, by=by, random_state=0)

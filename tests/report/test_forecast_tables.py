@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skcalib._cli.columns import read_columns
+from skcalib._cli.command_line import _parser, main
 from skcalib.datasets import make_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
-from skcalib.report._columns import read_columns
-from skcalib.report._command_line import _parser, main
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib._inputs.checks import check_predictions
+from skcalib._data import check_predictions
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
     calibration_distance_bounds,
