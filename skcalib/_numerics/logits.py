@@ -28,9 +28,8 @@ def row_blocks(
     Products with matrices are slow if a block has fewer rows than they have columns. `on` is an
     array of the package that computes, None for NumPy.
     """
-    block = (
-        _CACHE_BLOCK_ENTRIES if on is None or isinstance(on, np.ndarray) else _DEVICE_BLOCK_ENTRIES
-    )
+    is_numpy = on is None or isinstance(on, np.ndarray)
+    block = _CACHE_BLOCK_ENTRIES if is_numpy else _DEVICE_BLOCK_ENTRIES
     step = max(block // n_classes, fewest) * every
     for start in range(0, n, step):
         yield slice(start, min(start + step, n), every)

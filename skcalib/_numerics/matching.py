@@ -13,10 +13,10 @@ from array_api_compat import array_namespace
 from .array_api import Array, asarray_like, bounded_ratio, erfcx, hypot, special_functions
 from .crps import mean_distance
 
-# The trapezoidal rule for the rbf kernel uses frequencies up to `cut_off` over the bandwidth, and a
-# period that exceeds the range of differences by `margin` bandwidths.
-_CUT_OFF, _MARGIN_IN_BANDWIDTHS = 6.5, 7.0  # misses the kernel by about 1e-10
-_ROUGH_CUT_OFF, _ROUGH_MARGIN = 5.0, 5.5  # misses it by about 1e-6
+# The trapezoidal rule for the rbf kernel uses frequencies up to the first number over the bandwidth,
+# and a period that exceeds the range of differences by the second number of bandwidths.
+_FINE_RULE = 6.5, 7.0  # misses the kernel by about 1e-10
+_ROUGH_RULE = 5.0, 5.5  # misses it by about 1e-6
 
 # Numbers of frequencies up to which counts are exact.
 _MAX_EXACT_COUNT = 2.0**53
@@ -210,9 +210,7 @@ def wave_grid(extent: Any, largest: Any, smallest: Any, *, is_rough: bool = Fals
     `extent` is the largest difference that occurs; the bandwidths lie between the other two. All
     three are numbers, or arrays of several cases.
     """
-    cut_off, margin = (
-        (_ROUGH_CUT_OFF, _ROUGH_MARGIN) if is_rough else (_CUT_OFF, _MARGIN_IN_BANDWIDTHS)
-    )
+    cut_off, margin = _ROUGH_RULE if is_rough else _FINE_RULE
     step = 2 * np.pi / (extent + margin * largest)
     return step, np.minimum(np.ceil(cut_off / (smallest * step)), _MAX_EXACT_COUNT).astype(np.intp)
 
@@ -283,9 +281,7 @@ def shift_fourier_features(
     shifted = np.empty_like(wave)
     shifted[0] = 1.0
     cosine, sine, other_cosine, other_sine = (
-        half
-        for features in (wave, mean)
-        for half in (features[1 : count + 1], features[count + 1 :])
+        half for rows in (wave, mean) for half in (rows[1 : count + 1], rows[count + 1 :])
     )
     shifted[1 : count + 1] = cosine * other_cosine - sine * other_sine
     shifted[count + 1 :] = sine * other_cosine + cosine * other_sine

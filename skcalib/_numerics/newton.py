@@ -13,7 +13,7 @@ Solve = Callable[[Array], Array]
 
 # A step must lower the loss by the first fraction of what its slope promises. If the loss falls by
 # the second fraction, it is almost straight, and the step may be too short.
-_SUFFICIENT_DECREASE, _STRAIGHT_DECREASE = 0.25, 0.75
+_MIN_DECREASE, _STRAIGHT_DECREASE = 0.25, 0.75
 
 # A change of the loss below this fraction of it may be a rounding error.
 ROUNDING = 1e-14
@@ -49,7 +49,7 @@ def line_search(
     """
     length = 1.0
     point = evaluate(start + step)
-    while not point.loss <= loss - _SUFFICIENT_DECREASE * length * promise + rounding:
+    while not point.loss <= loss - _MIN_DECREASE * length * promise + rounding:
         length /= 2
         if length < _MIN_STEP_LENGTH:
             return None

@@ -9,7 +9,7 @@ import numpy as np
 # pairs are moved.
 _MAX_STARTS = 6
 
-# The largest number of sweeps over all moves.
+# Sweeps over all directions.
 _MAX_SWEEPS = 10
 
 # Values that differ by less are tied, so that the choice does not depend on rounding.

@@ -34,7 +34,7 @@ _DECREASE_ATOL = 1e-16
 
 # A fit ends one step earlier if the next one would promise less than this, as far as can be told
 # from how fast promises fall and how exact the last step was. The gradient then is rounding, too.
-_SURE_DECREASE_ATOL = 1e-24
+_LAST_DECREASE_ATOL = 1e-24
 
 # With more numbers than the first, a step is not taken if it promises less than the second times
 # K/n: fitting K numbers to n labels costs K/2n by chance. The promise is reliable if the residual
@@ -96,9 +96,8 @@ class Problem:
     def product_inputs(self) -> Array:
         """The inputs in the precision of products with the Hessian."""
         inputs, xp = self.inputs, array_namespace(self.inputs)
-        are_many = math.prod(inputs.shape) > _MAX_EXACT_ENTRIES * (
-            _MIXING_SHARE if self.design.mixes_classes else 1
-        )
+        share = _MIXING_SHARE if self.design.mixes_classes else 1
+        are_many = math.prod(inputs.shape) > _MAX_EXACT_ENTRIES * share
         is_single = are_many and float(xp.max(inputs) - xp.min(inputs)) <= _MAX_SINGLE_RANGE
         return as_type(inputs, xp.float32) if is_single else inputs
 
@@ -207,11 +206,8 @@ class Point:
         if dot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
         change = self.problem.max_score_change(step)
-        shares = (
-            _MAX_PARAMETER_STEP / (_max_abs(step) + MIN_DENOMINATOR),
-            _MAX_SCORE_STEP / (change + MIN_DENOMINATOR),
-        )
-        share = min(1.0, max(shares))
+        parameter_share = _MAX_PARAMETER_STEP / (_max_abs(step) + MIN_DENOMINATOR)
+        share = min(1.0, max(parameter_share, _MAX_SCORE_STEP / (change + MIN_DENOMINATOR)))
         return step * share, change * share
 
     def steepness(self, precondition: Solve) -> float:
@@ -371,11 +367,9 @@ def softmax_regression(
             break
         here = there
         next_promise = promise * max(tolerance, promise / last_promise) ** 2
-        if promise <= _DECREASE_ATOL or next_promise <= _SURE_DECREASE_ATOL:
+        if promise <= _DECREASE_ATOL or next_promise <= _LAST_DECREASE_ATOL:
             return to_numpy(here.parameters), change
         last_promise = promise
-        loosest = 0.3 * np.sqrt(
-            _SURE_DECREASE_ATOL / next_promise
-        )  # for the next step to be the last
+        loosest = 0.3 * np.sqrt(_LAST_DECREASE_ATOL / next_promise)  # so that the next is the last
         tolerance = float(np.clip(max(np.sqrt(promise), loosest), 1e-6, 0.1))
     return to_numpy(here.parameters), np.inf

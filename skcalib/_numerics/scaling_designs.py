@@ -181,11 +181,8 @@ class AffineAndCommon:
         response = blocks.solve(image)
         diagonal_curvature = blocks.curvature_of_diagonal()
         with np.errstate(divide="ignore", over="ignore"):
-            curvature = float(
-                xp.sum(
-                    diagonal_curvature / (1 + diagonal_curvature / blocks.diagonal(penalty[:-2, :]))
-                )
-            )
+            damping = 1 + diagonal_curvature / blocks.diagonal(penalty[:-2, :])
+            curvature = float(xp.sum(diagonal_curvature / damping))
         if curvature <= _SQUARES_RTOL * float(xp.sum(diagonal_curvature)):
             curvature = np.inf  # β and the mean of the diagonal are the same: only that moves
 

@@ -215,9 +215,8 @@ def _collapse(items: _Items, blocks: _Blocks, above_all: int) -> tuple[_Items, _
     items.weight[turn], items.rank[turn] = -lowest[descends], -1
     items.weight[last], items.rank[last] = (whole - lowest)[rises], above_all
     n_left = np.diff(n_kept[blocks.start + blocks.length - 1], prepend=rank.dtype.type(0))
-    return items, blocks._replace(
-        start=np.cumsum(n_left, dtype=n_left.dtype) - n_left, length=n_left
-    )
+    start = np.cumsum(n_left, dtype=n_left.dtype) - n_left
+    return items, blocks._replace(start=start, length=n_left)
 
 
 def _split(items: _Items, blocks: _Blocks) -> _Blocks:

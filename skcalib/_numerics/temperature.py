@@ -202,9 +202,8 @@ def best_mixture(
     n = len(label)
     coarse = _Profile(log_proba, label, weight, prior, max(n // _COARSE_SAMPLE_SIZE, 1))
     octaves = np.arange(_MAX_OCTAVES, -_MAX_OCTAVES - 1.0, -1.0).tolist()
-    *_, origin = min(
-        (round(coarse.fit(2.0**x / start).loss, _LOSS_DIGITS), abs(x), x) for x in octaves
-    )
+    losses = (round(coarse.fit(2.0**x / start).loss, _LOSS_DIGITS) for x in octaves)
+    *_, origin = min((loss, abs(x), x) for loss, x in zip(losses, octaves, strict=True))
     fine = coarse if n < 2 * _COARSE_SAMPLE_SIZE else _Profile(log_proba, label, weight, prior, 1)
     fine.latest = coarse.fit(2.0**origin / start)
     x = _find_minimum(fine, start, origin)
@@ -291,10 +290,8 @@ class _Profile:
                 new_shares = shares + scale * step
                 new_shares /= new_shares.sum()
                 new = self._derivatives(inverse, new_shares)
-                if (
-                    new[0] <= loss - 0.25 * scale * promise
-                    or scale * promise <= _SHARES_DECREASE_ATOL
-                ):
+                goal = loss - 0.25 * scale * promise
+                if new[0] <= goal or scale * promise <= _SHARES_DECREASE_ATOL:
                     break
                 scale /= 2
             shares, (loss, gradient, curvature) = new_shares, new
@@ -320,10 +317,7 @@ class _Profile:
         gradient, curvature = np.zeros(4), np.zeros((4, 4))
         for value, components, target in self.cached_blocks or self._iter_blocks():
             value = value * inverse
-            tempered, change = (
-                components[0].reshape(value.shape),
-                components[3].reshape(value.shape),
-            )
+            tempered, change = (components[row].reshape(value.shape) for row in (0, 3))
             np.exp(value, out=tempered)
             tempered /= tempered.sum(axis=0)
             value -= np.einsum("kn,kn->n", tempered, value)

@@ -70,10 +70,7 @@ def nearest_cells(
     """
     target = np.round(_targets(levels, transport), 6)
     along = np.arange(len(target)), np.argsort(target, kind="stable")
-    partitions = [
-        guess,
-        *(_partition_into_runs(levels, order_of_levels) for order_of_levels in along),
-    ]
+    partitions = [guess, *(_partition_into_runs(levels, rows) for rows in along)]
     if len(target) <= _MAX_MOVED_LEVELS:
         partitions = [_improve_by_moves(levels, cells, order) for cells in partitions]
     return min(partitions, key=lambda cells: levels.change(cells, order))
@@ -226,21 +223,18 @@ def _improve_by_moves(levels: Levels, cells: np.ndarray, order: float) -> np.nda
 
 def _cost_of_joining(levels: Levels, cells: np.ndarray, row: int, order: float) -> np.ndarray:
     """The increase of the change if a level joins each cell or an empty one, (cells + 1,)."""
-    point, mass_of_levels, event = (values[row] for values in levels)
+    point, level_weight, event = (values[row] for values in levels)
     n = int(cells.max()) + 2
     weight = levels.total.copy()
     weight[row] = 0
     total = np.bincount(cells, weight, n)
     positive = np.bincount(cells, np.where(weight > 0, levels.positive, 0), n)
-    without, within = (
-        positive / np.where(total > 0, total, 1),
-        (positive + event) / (total + mass_of_levels),
-    )
+    without = positive / np.where(total > 0, total, 1)
+    within = (positive + event) / (total + level_weight)
     distance = np.abs(levels.points - within[cells]) ** order
     distance -= np.abs(levels.points - without[cells]) ** order
-    return (
-        np.bincount(cells, weight * distance, n) + mass_of_levels * np.abs(point - within) ** order
-    )
+    change = np.bincount(cells, weight * distance, n)
+    return change + level_weight * np.abs(point - within) ** order
 
 
 def relaxation_bound(levels: Levels) -> float:

@@ -67,9 +67,7 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
         )
     rules: dict[str, Any] = {"ndim": 1, "length": len(counts), "rows": "one sum for each row"}
     both = {"weight": weight, "squared_weight": squared_weight}
-    sums = np.stack(
-        [check_numbers(array, name, finite=False, **rules) for name, array in both.items()]
-    )
+    sums = np.stack([check_numbers(x, name, finite=False, **rules) for name, x in both.items()])
     weight, square = sums[:, counts > 0]
     check_weights_can_be_squared(weight, "weight")
     least, most = weight**2 / counts[counts > 0], weight**2
@@ -132,9 +130,7 @@ def check_mergeable(state: Any, other: Any) -> None:
                 f"States that are merged must have the same {name}; found {value!r} and "
                 f"{other._options[name]!r}. Make both with the same arguments."
             )
-    first, second = (
-        merged._labels if merged.classes is None else merged.classes for merged in (state, other)
-    )
+    first, second = (s._labels if s.classes is None else s.classes for s in (state, other))
     if first is not None and second is not None and not np.array_equal(first, second):
         raise ValueError(
             "States that are merged must have the same classes; found "

@@ -234,9 +234,8 @@ class CalibrationState:
                 check_weights_can_be_squared(used, "sample_weight")
                 weight = np.stack([used, used**2])
             subgroups = None if by is None else check_by(by, n, sample_weight)
-            return self._replace_state(
-                self._copy()._update(data, RowWeights(None, weight), subgroups)
-            )
+            rows = RowWeights(None, weight)
+            return self._replace_state(self._copy()._update(data, rows, subgroups))
 
     @classmethod
     @validate_params(
@@ -596,8 +595,5 @@ class CalibrationState:
 
     def _make_binary_states(self, name: str) -> "dict[Any, CalibrationState]":
         check_multiclass(self)
-        take_class = self._tallies[name].take_problem
-        return {
-            label: self._make_binary_state(take_class(k))
-            for k, label in enumerate(self.classes.tolist())
-        }
+        make, take = self._make_binary_state, self._tallies[name].take_problem
+        return {label: make(take(k)) for k, label in enumerate(self.classes.tolist())}

@@ -168,17 +168,15 @@ class Tally:
         key, samples, weight = self.sums
         rows = slice(*np.searchsorted(key, [k * n_keys, (k + 1) * n_keys]))
         weight = None if weight is None else weight[:, rows]
-        return self._make_single(
-            Sums(key[rows] - k * n_keys, samples[rows], weight), slice(k, k + 1)
-        )
+        sums = Sums(key[rows] - k * n_keys, samples[rows], weight)
+        return self._make_single(sums, slice(k, k + 1))
 
     def merge_problems(self) -> "Tally":
         """Return the tally of all problems as one."""
         n_keys = 2 * len(self.points)
         key, samples, weight = self.sums
-        return self._make_single(
-            sum_rows(key % n_keys, n_keys, RowWeights(samples, weight)), slice(None)
-        )
+        sums = sum_rows(key % n_keys, n_keys, RowWeights(samples, weight))
+        return self._make_single(sums, slice(None))
 
     def _make_single(self, sums: Sums, problem_slice: slice) -> "Tally":
         """Return the tally of a single problem with these sums, rounded like the given problems."""
@@ -334,17 +332,14 @@ def grid(decimals: int) -> np.ndarray:
     numbers. 0 and 1 stand alone.
     """
     finest = 10**_MAX_DECIMALS
-    edges = [np.array([0], dtype=np.int64)]
-    for n_decimals in range(
-        _MAX_DECIMALS, decimals, -1
-    ):  # 10^-(n_decimals − decimals + 2) and above
-        lowest, step = 10 ** (decimals - _COARSE_DECIMALS), 10 ** (_MAX_DECIMALS - n_decimals)
-        edges.append(step * np.arange(lowest, 10 * lowest, dtype=np.int64))
+    decades = [np.array([0], dtype=np.int64)]
+    lowest = 10 ** (decimals - _COARSE_DECIMALS)
+    for digits in range(_MAX_DECIMALS, decimals, -1):  # 10^-(digits − decimals + 2) and above
+        step = 10 ** (_MAX_DECIMALS - digits)
+        decades.append(step * np.arange(lowest, 10 * lowest, dtype=np.int64))
     step = 10 ** (_MAX_DECIMALS - decimals)
-    edges.append(
-        step * np.arange(10 ** (decimals - _COARSE_DECIMALS), 10**decimals // 2, dtype=np.int64)
-    )
-    left = np.concatenate(edges)
+    decades.append(step * np.arange(lowest, 10**decimals // 2, dtype=np.int64))
+    left = np.concatenate(decades)
     points = np.concatenate([left, [finest // 2], finest - left[::-1]]) / finest
     points.flags.writeable = False
     return points
