@@ -13,32 +13,32 @@ from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions
 from ._base import Recalibrator, is_smooth, to_matrix
 from ._checks import check_can_keep_order, check_candidates
 from ._either import ClassOrForecastRecalibrator, FitData, IdentityRecalibrator, to_fit_data
-from ._registry import RECALIBRATORS, candidates_for, remedy_of_spread
+from ._registry import RECALIBRATORS, find_spread_remedy, select_candidates
 from ._responses import align_proba
 
 # The proper scores that may decide which candidates are averaged; the first is the default.
 _CLASS_SCORES = ("log_loss", "brier")
 _FORECAST_SCORES = ("crps", "log")
 
-# Draws of the Bayesian bootstrap.
-_DRAWS = 200
+# Samples of the Bayesian bootstrap.
+_N_BOOTSTRAPS = 200
 
-# The log-odds of doing nothing against any other candidate, before the losses are seen.
-_LOG_ODDS_OF_NOTHING = 3.0
+# Prior log-odds of the identity against each other candidate.
+_IDENTITY_LOG_ODDS = 3.0
 
-# The likelihood is taken to this power: its root makes the weights less extreme.
-_EXPONENT = 0.5
+# The likelihood is raised to this power: its square root makes the weights less extreme.
+_LIKELIHOOD_EXPONENT = 0.5
 
 # Candidates below this weight are left out.
-_MIN_WEIGHT = 0.01
+_MIN_CANDIDATE_WEIGHT = 0.01
 
-# Folds of at least these many samples may stop candidates, if these would be below that weight even
-# if they were less far behind by these many standard errors.
-_FEWEST_TO_STOP, _STANDARD_ERRORS = 200, 3.0
+# After folds of this many samples in all, a candidate stops if it would be below that weight even
+# if its mean loss were smaller by this many standard errors.
+_MIN_SAMPLES_TO_STOP, _STOP_STANDARD_ERRORS = 200, 3.0
 
-# The weight of the predictions as they are in a map that keeps the order of classes: so these do
-# not become equal, as with an infinite temperature.
-_TRACE = 1e-6
+# With `keep_order` the identity keeps this weight, so that an infinite temperature cannot make
+# classes equal.
+_IDENTITY_TRACE = 1e-6
 
 _ORDER_PRESERVING = [
     (name, entry.recalibrator)
@@ -279,14 +279,14 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         check_can_be_split(data)
         if self.keep_order:
             check_can_keep_order(self.candidates or (), data.is_forecast)
-        examples, fold = to_fit_data(data), deal_folds(data, self.n_folds)
+        examples, fold = to_fit_data(data), assign_folds(data, self.n_folds)
         named_candidates: Any = self.candidates
         self.left_out_: list[str] = []
         if named_candidates is None and self.keep_order:
             named_candidates = _ORDER_PRESERVING
         elif named_candidates is None:
             n_train = len(fold) - int(np.bincount(fold).max())
-            defaults, self.left_out_ = candidates_for(data, n_train, scoring)
+            defaults, self.left_out_ = select_candidates(data, n_train, scoring)
             named_candidates = list(defaults.items())
         checked_candidates = check_candidates(named_candidates, self._response_method)
         candidates = {"none": IdentityRecalibrator(), **checked_candidates}
@@ -295,29 +295,31 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         mixes = averages and examples.X.shape[1] == 2
         shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
         loss = cross_validated_losses(list(candidates.values()), *shared, mixes=mixes)
-        self.results_, surest = results_of(names, loss, data.weight, fold)
+        self.results_, surest = summarize_losses(names, loss, data.weight, fold)
         if surest == 0 and self.candidates is None and data.is_forecast:
-            remedy = names.index(remedy_of_spread(data, names))
+            remedy = names.index(find_spread_remedy(data, names))
             at_best = self.results_["gain"][remedy] + self.results_["gain_error"][remedy]
             surest = remedy if at_best > 0 else 0
         weight = np.eye(len(names))[surest]
         if averages:
-            weight, ran = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
-            weight[ran] = weights_in_average(loss[ran], data.weight, _canonical_order(data)[0])
+            weight, is_complete = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
+            weight[is_complete] = average_weights(
+                loss[is_complete], data.weight, _canonical_order(data)[0]
+            )
         if self.keep_order:
-            weight = (1 - _TRACE) * weight + _TRACE * np.eye(len(names))[0]
+            weight = (1 - _IDENTITY_TRACE) * weight + _IDENTITY_TRACE * np.eye(len(names))[0]
         self.uniform_share_ = 0.0
         if mixes:
             uniform = uniform_weight(data.weight)
             weight[1:] *= 1 - uniform
             self.uniform_share_ = max(0.0, 1 - float(weight.sum()))
         self.results_["weight"] = weight
-        entered = [names[c] for c in np.flatnonzero(weight)]
-        self.weights_ = dict(zip(entered, weight[weight > 0].tolist(), strict=True))
-        self.recalibrators_ = {name: examples.fit_clone(candidates[name]) for name in entered}
+        selected = [names[c] for c in np.flatnonzero(weight)]
+        self.weights_ = dict(zip(selected, weight[weight > 0].tolist(), strict=True))
+        self.recalibrators_ = {name: examples.fit_clone(candidates[name]) for name in selected}
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
-        smooth = [is_smooth(recalibrator) for recalibrator in self.recalibrators_.values()]
+        smooth = list(map(is_smooth, self.recalibrators_.values()))
         self._is_smooth = bool(weight[weight > 0] @ smooth + self.uniform_share_ > 0.5)
 
     def _map(self, data: Any) -> Any:
@@ -335,27 +337,27 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         if not hasattr(self, "weights_"):
             return text
         by_weight = sorted(self.weights_.items(), key=lambda pair: -pair[1])
-        terms = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _TRACE]
+        terms = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _IDENTITY_TRACE]
         text += "  # " + " + ".join(terms)
         return text + f"; not tried: {', '.join(self.left_out_)}" * bool(self.left_out_)
 
 
-def weights_in_average(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The share of each candidate (c,), of losses (c, n) of samples with weights that sum to 1.
+def average_weights(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return the weight of each candidate (c,), from losses (c, n); sample weights sum to 1.
 
-    The mean of softmax(−n/2 · loss) over Bayesian bootstraps (Rubin 1981), where n is the effective
-    number of samples; the first candidate, which does nothing, is favoured. `order` lists the
-    samples by what is known of them, so that it does not matter how they come.
+    It is the mean of softmax(−n/2 · loss) over Bayesian bootstraps (Rubin 1981), where n is the
+    effective sample size; the first candidate, the identity, is favoured. `order` sorts the samples
+    by their values, so that the order of rows does not matter.
     """
     generator = np.random.default_rng(0)
     size, total = 1 / float(weight @ weight), np.zeros(len(loss))
     loss, weight = loss[:, order], weight[order]
-    for _ in range(_DRAWS):
+    for _ in range(_N_BOOTSTRAPS):
         bootstrap_weight = weight * generator.exponential(size=len(weight))
-        score = -_EXPONENT * size * (loss @ (bootstrap_weight / bootstrap_weight.sum()))
-        score[0] += _LOG_ODDS_OF_NOTHING
+        score = -_LIKELIHOOD_EXPONENT * size * (loss @ (bootstrap_weight / bootstrap_weight.sum()))
+        score[0] += _IDENTITY_LOG_ODDS
         total += softmax(score)
-    total[total < _MIN_WEIGHT * _DRAWS] = 0.0
+    total[total < _MIN_CANDIDATE_WEIGHT * _N_BOOTSTRAPS] = 0.0
     return total / total.sum()
 
 
@@ -369,22 +371,20 @@ def cross_validated_losses(
     *,
     mixes: bool,
 ) -> np.ndarray:
-    """The loss of each sample under each candidate, fitted without its fold, (c, n).
+    """Return the loss of each sample under each candidate, fitted without its fold, (c, n).
 
-    Given the weight (n,) of samples in an average, candidates without hope are stopped after a
-    fold. Their losses in the others are NaN. If it `mixes`, all candidates but the first one are
-    mixed with equal probabilities. A candidate that is the base of another one is fitted with it.
+    If `weight` (n,) is given, dominated candidates stop after a fold; their losses in further folds
+    are NaN. If `mixes`, all candidates but the first one are mixed with equal probabilities. A
+    candidate that is the base of another one is fitted with it.
     """
     losses = np.full((len(candidates), len(fold)), np.nan)
     running = np.arange(len(candidates))
-    first = [
+    base_recalibrators = [
         candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None
         for candidate in candidates
     ]
     bases = {
-        c: candidates.index(candidate)
-        for c, candidate in enumerate(first)
-        if candidate in candidates
+        c: candidates.index(base) for c, base in enumerate(base_recalibrators) if base in candidates
     }
     for k in range(fold.max() + 1):
         uniform = uniform_weight(weight[fold != k]) if mixes and weight is not None else 0.0
@@ -403,48 +403,49 @@ def cross_validated_losses(
 
 
 def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which candidates (c,) would get too small a weight, by the losses (c, n) of some rows (n,).
+    """Mask the candidates (c,) whose weight would be too small, by the losses (c, n) in rows (n,).
 
-    They would, even if the difference of their mean loss to the least one were smaller by some
-    standard errors. The first candidate, which does nothing, goes on in any case.
+    Their mean loss exceeds the smallest one by too many standard errors. The first candidate, the
+    identity, is never dominated.
     """
     fold_loss, share = loss[:, rows], weight[rows] / weight[rows].sum()
-    behind = fold_loss - fold_loss[np.argmin(fold_loss @ share)]
-    mean = behind @ share
-    error = np.sqrt((behind - mean[:, None]) ** 2 @ share**2)
-    log_weight = -_EXPONENT / float(weight @ weight) * (mean - _STANDARD_ERRORS * error)
-    hopeless = (log_weight < np.log(_MIN_WEIGHT)) & (rows.sum() >= _FEWEST_TO_STOP)
-    hopeless[0] = False
-    return hopeless
+    excess = fold_loss - fold_loss[np.argmin(fold_loss @ share)]
+    mean = excess @ share
+    error = np.sqrt((excess - mean[:, None]) ** 2 @ share**2)
+    log_weight = (
+        -_LIKELIHOOD_EXPONENT / float(weight @ weight) * (mean - _STOP_STANDARD_ERRORS * error)
+    )
+    dominated = (log_weight < np.log(_MIN_CANDIDATE_WEIGHT)) & (rows.sum() >= _MIN_SAMPLES_TO_STOP)
+    dominated[0] = False
+    return dominated
 
 
-def results_of(
+def summarize_losses(
     names: list[str], loss: np.ndarray, weight: np.ndarray, fold: np.ndarray
 ) -> tuple[dict, int]:
-    """The table of losses (c, n) and gains over the first candidate, and the surest gain.
+    """Return a table of mean losses and gains over the first candidate, and the surest candidate.
 
-    Where a loss is NaN, gains are those in the other folds.
+    The surest candidate has the largest gain minus its standard error. Gains are means over the
+    folds in which losses (c, n) are not NaN.
     """
     table = []
     for candidate_loss in loss:
         is_measured = ~np.isnan(candidate_loss)
-        share, gain = (
-            weight[is_measured] / weight[is_measured].sum(),
-            (loss[0] - candidate_loss)[is_measured],
-        )
+        gain, share = (loss[0] - candidate_loss)[is_measured], weight[is_measured]
+        share = share / share.sum()
         mean = gain @ share
         with np.errstate(invalid="ignore"):  # an infinite loss
             error = np.sqrt((gain - mean) ** 2 @ share**2)
         mean_loss = candidate_loss @ weight if is_measured.all() else loss[0] @ weight - mean
         table.append([mean_loss, mean, error, len(np.unique(fold[is_measured]))])
-    mean_loss, gain, error, n_seen = map(np.array, zip(*table, strict=True))
+    mean_loss, gain, error, n_folds = map(np.array, zip(*table, strict=True))
     results = {"name": names, "loss": mean_loss, "gain": gain, "gain_error": error}
     surest = np.where(np.isfinite(gain - error), gain - error, -np.inf)
-    return results | {"folds": n_seen}, int(surest.argmax())
+    return results | {"folds": n_folds}, int(surest.argmax())
 
 
 def uniform_weight(weight: np.ndarray) -> float:
-    """1/(n + 1) for n samples of equal weight: what is not known before there is a sample."""
+    """Return the weight of equal probabilities: 1/(n + 1) for n samples of equal weight."""
     square = float(weight @ weight)
     return square / (weight.sum() ** 2 + square)
 
@@ -457,29 +458,29 @@ def _losses_of_fold(
     uniform: float,
     with_base: bool,
 ) -> list[np.ndarray]:
-    """The losses (m,) of the samples in a fold under a candidate, and under its base if asked."""
-    with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
+    """Return the losses (m,) of a fold under a candidate and, with `with_base`, under its base."""
+    with warnings.catch_warnings():  # such a fit loses, or warns again when it is selected
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = examples.fit_clone(candidate, ~test)
-    scored = [fitted, fitted.base_] if with_base else [fitted]
-    return [examples.losses(each, test, scoring, uniform) for each in scored]
+    recalibrators = [fitted, fitted.base_] if with_base else [fitted]
+    return [examples.losses(model, test, scoring, uniform) for model in recalibrators]
 
 
-def deal_folds(data: Any, n_folds: int) -> np.ndarray:
-    """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
+def assign_folds(data: Any, n_folds: int) -> np.ndarray:
+    """Return the fold of each sample (n,), random within each class, for any order of the rows."""
     order, class_rank = _canonical_order(data)
-    dealt = np.random.default_rng(0).permutation(order)
-    dealt = dealt[np.argsort(class_rank[dealt], kind="stable")]
-    fold = np.empty(len(dealt), dtype=np.intp)
-    fold[dealt] = np.arange(len(dealt)) % n_folds
+    shuffled = np.random.default_rng(0).permutation(order)
+    shuffled = shuffled[np.argsort(class_rank[shuffled], kind="stable")]
+    fold = np.empty(len(shuffled), dtype=np.intp)
+    fold[shuffled] = np.arange(len(shuffled)) % n_folds
     return fold
 
 
 def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The samples (n,), sorted by all that is known of them but the names of their classes.
+    """Return indices (n,) that sort the samples by all their values but the names of classes.
 
-    Also the place (n,) of the class of each in an order that does not depend on names; 0 for
-    forecasts of a number.
+    Also return the rank (n,) of the class of each sample in an order that does not depend on names;
+    0 for forecasts of a number.
     """
     if not data.is_forecast:
         classes = _canonical_class_order(data)
@@ -490,9 +491,9 @@ def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _canonical_class_order(data: ClassData) -> np.ndarray:
-    """The classes (K,) in an order that does not depend on their names.
+    """Return indices (K,) that sort the classes, whatever their names.
 
-    Two moments of probabilities and labels sort them, both of which hardly any two classes share.
+    The keys are two moments of probabilities and labels; hardly any two classes share both.
     """
     matrix = data.matrix
     label_proba = matrix[np.arange(len(matrix)), data.label]
@@ -505,7 +506,7 @@ def _canonical_class_order(data: ClassData) -> np.ndarray:
 
 
 def check_scoring(scoring: str | None, is_forecast: bool) -> str:
-    """The proper score of this kind of data, by default the first."""
+    """Return the proper score for this kind of data, by default the first one."""
     scores = _FORECAST_SCORES if is_forecast else _CLASS_SCORES
     if scoring is None:
         return scores[0]
@@ -513,14 +514,13 @@ def check_scoring(scoring: str | None, is_forecast: bool) -> str:
         data_name = "forecasts" if is_forecast else "probabilities of classes"
         raise ValueError(
             f"scoring must be {scores[0]!r} or {scores[1]!r} for {data_name}; found {scoring!r}. "
-            "Leave it "
-            "out, or choose one of these."
+            "Leave it out, or choose one of these."
         )
     return scoring
 
 
 def check_can_be_split(data: ClassData | ForecastData) -> None:
-    """Refuse a single sample: one is fitted and another one scored."""
+    """Refuse a single sample: at least one is fitted and another one scored."""
     if len(data.weight) < 2:
         raise ValueError(
             "X must hold at least 2 samples of positive weight, to fit on one and score the other; "

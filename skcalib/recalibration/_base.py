@@ -28,17 +28,16 @@ from ..forecasts import Forecast, as_forecast
 
 _threads = cache(ThreadpoolController)
 
-# For products of smaller matrices than those of this many classes, threads cost time.
+# With fewer classes, products of matrices are faster on a single thread.
 _MIN_CLASSES_FOR_THREADS = 256
 
-# Prior samples of a temperature, by default and where other maps are drawn to one.
+# Default number of prior samples of a temperature, also of one that other maps shrink to.
 WEIGHT_OF_TEMPERATURE = 8.0
 
-# Prior samples of maps with parameters for each class, for two classes.
+# Default number of prior samples of maps with parameters for each class, for two classes.
 WEIGHT_OF_CLASSES = 16.0
 
-
-# For recalibrators with a prior, which draws them to the predictions.
+# Constraints of recalibrators with a prior, which shrinks them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
 
 
@@ -47,24 +46,24 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
     _parameter_constraints: dict = {"labels": ["array-like", None]}
 
-    # Whether the map is a smooth function, neither 0 nor 1 anywhere.
+    # True if the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
 
-    # Whether another recalibrator fits it to parts of its own data, of which it has warned itself.
+    # True inside another recalibrator, which has warned of missing classes already.
     _is_nested = False
 
-    # Whether no class overtakes another one in any row, whatever it is fitted on.
+    # True if the map never changes the order of the classes within a row.
     _keeps_order = False
 
-    # The recalibrator of which a copy, `base_`, is fitted first, to the same samples.
+    # The recalibrator that is fitted first to the same samples, as `base_`.
     _base_recalibrator: Any = None
 
-    # Whether tensors stay where they are, at `fit` and afterwards.
+    # True if tensors stay on their device, at `fit` and afterwards.
     _fits_in_place = _maps_in_place = False
 
     @property
     def _takes_logits(self) -> bool:
-        """Whether X holds logits."""
+        """True if X holds logits."""
         return False
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -201,7 +200,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
 
 def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
-    """The arguments of `fit`; warns of a single class, and of named classes without a sample."""
+    """Check the arguments of `fit`; warn of a single class, or named classes without samples."""
     data = check_fit_input(recalibrator, X, y, sample_weight)
     label, classes = data.label, data.classes
     is_single = array_namespace(label).all(label == label[0])
@@ -214,9 +213,8 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
     if recalibrator.labels is not None and len(absent) and not recalibrator._is_nested:
         warn(
             f"y holds no sample of {len(absent)} of the {len(classes)} classes: "
-            f"{format_values(absent)}. "
-            "Their calibrated probabilities rest on assumptions alone; nothing tells whether they "
-            "are right. Collect samples of these classes."
+            f"{format_values(absent)}. Their calibrated probabilities rest on assumptions alone; "
+            "nothing tells whether they are right. Collect samples of these classes."
         )
     return data
 
@@ -304,21 +302,21 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
 
 
 class OneVsRestRecalibrator(Recalibrator):
-    """Recalibrates two classes; more are mapped one by one, and the rows divided by their sums.
+    """Recalibrates two classes; more are mapped one by one, and rows are divided by their sums.
 
     `_fit_binary` returns the fitted state of one map, `_map_binary` applies it.
     """
 
     def _fit(self, data: ClassData) -> None:
-        classwise = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
-        self.maps_ = [self._fit_binary(problem) for _, problem in classwise]
+        problems = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
+        self.maps_ = [self._fit_binary(problem) for _, problem in problems]
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         return one_vs_rest(self._map_binary, self.maps_, proba)
 
     @abstractmethod
     def _fit_binary(self, data: ClassData) -> Any:
-        """The fitted state of the map of one class."""
+        """Return the fitted state of the map of one class."""
 
     @abstractmethod
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
@@ -326,7 +324,7 @@ class OneVsRestRecalibrator(Recalibrator):
 
 
 def one_vs_rest(mapping: Callable, maps: list[Any], proba: np.ndarray) -> np.ndarray:
-    """Map the probability of one class (n,), or those of all and divide rows by their sums, (n, K).
+    """Map the probability of one class (n,), or of all (n, K) and divide rows by their sums.
 
     A row that maps to zeros keeps its predicted probabilities.
     """
@@ -335,21 +333,21 @@ def one_vs_rest(mapping: Callable, maps: list[Any], proba: np.ndarray) -> np.nda
     mapped = np.empty(proba.shape)
     for k, params in enumerate(maps):
         mapped[:, k] = mapping(proba[:, k], params)
-    impossible = ~mapped.any(axis=1)
-    mapped[impossible] = proba[impossible]
+    is_zero = ~mapped.any(axis=1)
+    mapped[is_zero] = proba[is_zero]
     mapped /= mapped.sum(axis=1, keepdims=True)
     return mapped
 
 
 def to_matrix(proba: Array) -> Array:
-    """The probabilities of all classes (n, K), also where (n,) are those of the last of two."""
+    """Return probabilities of all classes (n, K); those (n,) of the last of two become (n, 2)."""
     if proba.ndim == 1:
         return array_namespace(proba).stack([1 - proba, proba], axis=1)
     return proba
 
 
 def labels_of(classes: np.ndarray, index: Array) -> Array:
-    """The classes of indices (n,), where these are if the classes are numbers."""
+    """Return the classes of indices (n,); numeric classes stay on the device of the indices."""
     if isinstance(index, np.ndarray) or classes.dtype.kind not in "bif":
         return classes[to_numpy(index)]
     xp = array_namespace(index)
@@ -361,7 +359,7 @@ def probability_names(classes: np.ndarray) -> np.ndarray:
 
 
 def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
-    """The share of labels of any type that are predicted."""
+    """Return the share of labels of any type that are predicted correctly."""
     observed, code = encode_labels(y, name="y", partner="X")
     check_same_length({"X": len(predicted), "y": len(code)})
     if not set(observed.tolist()) & set(classes.tolist()):
@@ -374,13 +372,13 @@ def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) 
 
 
 def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
-    """Minus the mean continuous ranked probability score."""
+    """Return minus the mean continuous ranked probability score."""
     data = check_forecasts(y, forecast, sample_weight=sample_weight, names=("y", "X"))
     return -float(data.weight @ data.forecast.crps(data.value))
 
 
 def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool = True) -> Any:
-    """An unfitted copy that knows the classes, not all of which occur in every fold."""
+    """Return an unfitted copy with the classes as `labels`, as a fold may lack some of them."""
     recalibrator = clone_instance(recalibrator, "recalibrator")
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
@@ -390,17 +388,17 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
 
 
 def is_smooth(recalibrator: Any) -> bool:
-    """Whether it is one of this package's smooth maps."""
+    """True for smooth maps of this package."""
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_smooth
 
 
 def is_order_preserving(recalibrator: Any) -> bool:
-    """Whether it is one of this package's maps in which no class overtakes another one."""
+    """True for maps of this package that never change the order of the classes within a row."""
     return isinstance(recalibrator, Recalibrator) and recalibrator._keeps_order
 
 
 def share_of_prior(data: ClassData | ForecastData, prior_weight: float) -> float:
-    """Fraction of the total weight carried by the prior samples.
+    """Return the fraction of the total weight that prior samples carry.
 
     The outcomes of prior samples are distributed as predicted. A fit aims at the observed outcomes
     mixed with the predictions in this proportion.
@@ -410,7 +408,7 @@ def share_of_prior(data: ClassData | ForecastData, prior_weight: float) -> float
 
 
 def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
-    """log p of all classes (n, K), of probabilities (n,) or (n, K); `order` is that in memory."""
+    """Return log p of all classes (n, K), from p (n,) or (n, K), in this memory order."""
     proba = to_matrix(proba)
     if isinstance(proba, np.ndarray):
         proba = np.asarray(proba, dtype=np.float64, order=order)
@@ -418,11 +416,11 @@ def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
 
 
 def prior_of_classes(log_proba: Array, data: ClassData, prior_weight: float) -> tuple[float, Array]:
-    """The share of the prior in the labels, and the probabilities of its labels (n, K).
+    """Return the share of the prior in the labels, and the probabilities of its labels (n, K).
 
-    With K classes there are K/2 times as many prior samples, so that each class gets as many. They
-    lend each class what all say together: the best temperature. For two classes that would be
-    hardly less than what is to be fitted, so that their labels are distributed as predicted.
+    With K classes there are K/2 times as many prior samples, so that each class gets equally many.
+    Their labels follow the predictions at the best temperature, which all classes share. For two
+    classes a temperature is almost the map to be fitted, so their labels follow the predictions.
     """
     n_classes = log_proba.shape[1]
     share = share_of_prior(data, prior_weight * n_classes / 2)
@@ -439,7 +437,7 @@ def prior_of_classes(log_proba: Array, data: ClassData, prior_weight: float) -> 
 
 
 class PooledOutcomes(NamedTuple):
-    """Distinct predictions, the mass of outcomes 0 and 1 at each, and the share of one sample."""
+    """Distinct predictions, the mass of outcomes 0 and 1 at each, and 1 / effective size."""
 
     points: np.ndarray  # (m,), away from 0 and 1
     mass: np.ndarray  # (2, m)
@@ -449,10 +447,10 @@ class PooledOutcomes(NamedTuple):
 def outcomes_of_classes(
     data: ClassData, prior_weight: float, smallest: float
 ) -> Iterator[PooledOutcomes]:
-    """The labels of two classes, or of each class, mixed with those of prior samples.
+    """Yield the pooled labels of two classes, or of each class, mixed with prior samples.
 
-    The labels of prior samples are distributed as predicted, or as `prior_of_classes` says. Both
-    masses are positive if there is a prior, and keep every digit.
+    The labels of prior samples follow the predictions, or `prior_of_classes`. Both masses are
+    positive if there is a prior, and keep every digit.
     """
     if data.is_binary:
         share, problems = share_of_prior(data, prior_weight), iter([(1.0, data)])

@@ -1,4 +1,4 @@
-"""Checks of what other recalibrators and meta-estimators hold: estimators, folds, subgroups."""
+"""Checks of the parameters of meta-estimators: estimators, folds, subgroups."""
 
 import reprlib
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from .._inputs.scikit_learn import InvalidParameterError, check_method_params
 from ._base import is_order_preserving
 from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
-Function = TypeVar("Function", bound=Callable)
+InitMethod = TypeVar("InitMethod", bound=Callable)
 
 # Class names that messages suggest, by the method that is needed; the first one by default.
 _SUGGESTED_NAMES = {
@@ -42,7 +42,7 @@ def suggest_recalibrator(name: Any, method: str = "predict_proba") -> str:
 
 
 def check_is_object(owner: Any, name: str, methods: list[str], example: str) -> None:
-    """Refuse a name or a class, or what lacks a method, for a parameter that holds an estimator."""
+    """Refuse names, classes and objects that lack a method, where an estimator is needed."""
     value = getattr(owner, name)
     if isinstance(value, type):
         description, remedy = f"the class {value.__name__}", f"an object, {value.__name__}()"
@@ -66,7 +66,7 @@ def check_recalibrator(owner: Any, method: str) -> None:
 
 
 def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
-    """Names and recalibrators, which are asked for `fit` and the method, as a dictionary."""
+    """Check pairs of a name and a recalibrator with `fit` and the method; return a dictionary."""
 
     def example(meant: Any) -> str:
         name = meant if isinstance(meant, str) else "my choice"
@@ -77,27 +77,27 @@ def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
             "candidates must be a list of pairs of a name and a recalibrator, or None; found "
             f"{reprlib.repr(candidates)}. {example(candidates)}"
         )
-    checked: dict[str, Any] = {}
-    for item in candidates:
-        if not (isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str)):
+    by_name: dict[str, Any] = {}
+    for pair in candidates:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):
             raise ValueError(
                 "candidates must be pairs of a name and a recalibrator; found "
-                f"{reprlib.repr(item)}. {example(item)}"
+                f"{reprlib.repr(pair)}. {example(pair)}"
             )
-        name, recalibrator = item
+        name, recalibrator = pair
         is_estimator = hasattr(recalibrator, "fit") and hasattr(recalibrator, method)
         if isinstance(recalibrator, type) or not is_estimator:
             raise ValueError(
                 f"candidates must be objects with the methods fit and {method}; found "
                 f"{reprlib.repr(recalibrator)} under the name {name!r}. {example(name)}"
             )
-        if name == "none" or name in checked:
+        if name == "none" or name in by_name:
             raise ValueError(
                 "candidates must have different names, none of them 'none', which stands for no "
-                f"recalibration; found {name!r}{' twice' * (name in checked)}. Choose another name."
+                f"recalibration; found {name!r}{' twice' * (name in by_name)}. Choose another name."
             )
-        checked[name] = recalibrator
-    return checked
+        by_name[name] = recalibrator
+    return by_name
 
 
 def check_can_keep_order(candidates: Any, is_forecast: bool) -> None:
@@ -118,7 +118,7 @@ def check_can_keep_order(candidates: Any, is_forecast: bool) -> None:
 
 
 def check_cv_is_no_string(owner: Any) -> None:
-    """Refuse words for folds; "prefit" was one for estimators that are fitted."""
+    """Refuse strings as `cv`; "prefit" was a string of scikit-learn for fitted estimators."""
     if not isinstance(owner.cv, str):
         return
     remedy = "Pass the number of folds, as in cv=5."
@@ -133,12 +133,12 @@ def check_cv_is_no_string(owner: Any) -> None:
     )
 
 
-def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[Function], Function]:
+def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[InitMethod], InitMethod]:
     """Decorator of `__init__`: refuses scikit-learn's argument `method`, with a remedy."""
 
-    def decorate(init: Function) -> Function:
+    def decorate(init: InitMethod) -> InitMethod:
         @wraps(init)
-        def checked(self: Any, *args: Any, **params: Any) -> None:
+        def init_without_method(self: Any, *args: Any, **params: Any) -> None:
             if "method" in params:
                 raise TypeError(
                     f"{type(self).__name__} has no argument method; found "
@@ -146,16 +146,13 @@ def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[Function],
                 )
             init(self, *args, **params)
 
-        return checked  # type: ignore[return-value]
+        return init_without_method  # type: ignore[return-value]
 
     return decorate
 
 
-def check_takes_by(recalibrator: Any, by: Any, method: str) -> None:
-    """Refuse subgroups for a recalibrator that takes none, and None for one that needs them.
-
-    One that needs something else is refused as well.
-    """
+def check_supports_by(recalibrator: Any, by: Any, method: str) -> None:
+    """Refuse subgroups where `fit` has no `by`, None where it needs `by`, and any further need."""
     parameters = signature(recalibrator.fit).parameters
     parameter, name = parameters.get("by"), type(recalibrator).__name__
     for other in parameters.values():
@@ -179,7 +176,7 @@ def check_takes_by(recalibrator: Any, by: Any, method: str) -> None:
 
 
 def take_by(by: Any, n: int, rows: np.ndarray) -> dict[str, Any]:
-    """The argument `by` of a recalibrator for these of n samples; none if there are no subgroups.
+    """Return the argument `by` for some of n samples, as keywords; none if there are no subgroups.
 
     Columns keep their names and types.
     """

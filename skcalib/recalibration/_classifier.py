@@ -14,12 +14,12 @@ from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
 from .._numerics.logits import log_probabilities, softmax
 from ._base import accuracy, clone_for, is_smooth
 from ._checks import reject_method_argument, suggest_recalibrator, take_by
-from ._cross_fitting import OfClassifier, adopt_features, check_partition
+from ._cross_fitting import ClassifierCrossFitting, adopt_features, check_partition
 from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
 
 
-class RecalibratedClassifier(ClassifierMixin, OfClassifier):
+class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     """A classifier whose probabilities are recalibrated by cross-fitting.
 
     Parameters
@@ -131,12 +131,12 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
     """
 
     _parameter_constraints: dict = {
-        **OfClassifier._parameter_constraints,
+        **ClassifierCrossFitting._parameter_constraints,
         "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
         "ensemble": ["boolean", StrOptions({"auto", "nested"})],
     }
 
-    _asks, _passes_by = "predict_proba", "predict_proba(X, by=...)"
+    _recalibrator_method, _by_example = "predict_proba", "predict_proba(X, by=...)"
 
     @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name)}")
     def __init__(
@@ -201,9 +201,9 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
             check_is_fitted(self.estimator)
             check_labels_of_frozen(self.classes_, self.estimator)
             self.classes_ = self.estimator.classes_
-        check_two_classes(self.classes_)
+        check_has_two_classes(self.classes_)
         if weight is not None and not frozen:
-            check_two_classes(np.unique(y[weight > 0]), " in samples of positive weight")
+            check_has_two_classes(np.unique(y[weight > 0]), " in samples of positive weight")
         fit = self._fit_classifier(self.classes_)
         ensemble = not frozen if self.ensemble == "auto" else self.ensemble
         if ensemble:
@@ -220,9 +220,9 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
             classifier, proba = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
             self._fitted, rows = [classifier], np.arange(len(y))
         fit_params = take_by(by, len(y), rows)
-        shared = repeat_weights(rows, weight)
-        if shared is not None:
-            fit_params["sample_weight"] = shared
+        row_weight = split_weights(rows, weight)
+        if row_weight is not None:
+            fit_params["sample_weight"] = row_weight
         recalibrator = clone_for(recalibrator, self.classes_, is_inner=False)
         self.recalibrator_ = recalibrator.fit(proba, y[rows], **fit_params)
         self._temperature = None
@@ -249,21 +249,21 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         return None if self._temperature is None else self._temperature.temperature_
 
     def _nested_proba(self, X: Any, y: Any, by: Any, folds: Any, routed: Any) -> np.ndarray:
-        """For each sample what an ensemble says that has not seen its fold, (n, K).
+        """Return the probabilities (n, K) of ensembles that have not seen the fold of a sample.
 
-        The classifier of folds i and j is fitted on all others; a sample of fold i is predicted by
-        those of i and any other fold.
+        The classifier of folds i and j is fitted on all other folds; a sample of fold i is
+        predicted by the classifiers of i and any other fold.
         """
         tests = [test for _, test in folds]
-        couples = list(itertools.combinations(range(len(folds)), 2))
+        fold_pairs = list(itertools.combinations(range(len(folds)), 2))
         nested = [
             (np.intersect1d(folds[i][0], folds[j][0]), np.concatenate([tests[i], tests[j]]))
-            for i, j in couples
+            for i, j in fold_pairs
         ]
         fit = self._fit_classifier(self.classes_)
-        fitted = self._cross_fit(fit, self.estimator, X, y, nested, routed)
+        responses = self._cross_fit(fit, self.estimator, X, y, nested, routed)
         proba_of_folds: list[list[np.ndarray]] = [[] for _ in folds]
-        for (i, j), proba in zip(couples, fitted, strict=True):
+        for (i, j), proba in zip(fold_pairs, responses, strict=True):
             proba_of_folds[i].append(proba[: len(tests[i])])
             proba_of_folds[j].append(proba[len(tests[i]) :])
         combined = np.empty((len(y), len(self.classes_)))
@@ -272,15 +272,15 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         return combined
 
     def _combine(self, probas: list[np.ndarray], **subgroups: Any) -> np.ndarray:
-        """The mean of what the recalibrator makes of the probabilities of classifiers, (n, K)."""
+        """Recalibrate the probabilities of each classifier, and return their mean, (n, K)."""
         mapped = [
             align_proba(self.recalibrator_, proba, self.classes_, **subgroups) for proba in probas
         ]
         if len(mapped) == 1:
             return mapped[0]
         n_classes = len(self.classes_)
-        know_all = all(len(classifier.classes_) == n_classes for classifier in self.estimators_)
-        if know_all and is_smooth(self.recalibrator_):
+        have_all = all(len(classifier.classes_) == n_classes for classifier in self.estimators_)
+        if have_all and is_smooth(self.recalibrator_):
             return softmax(np.mean([log_probabilities(proba) for proba in mapped], axis=0))
         return np.mean(mapped, axis=0)
 
@@ -360,8 +360,7 @@ def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
     if unknown:
         raise ValueError(
             f"y must hold classes of the frozen estimator, {format_values(estimator.classes_)}; "
-            "found "
-            f"{format_values(np.array(unknown))}. Name the classes as when it was fitted."
+            f"found {format_values(np.array(unknown))}. Name the classes as when it was fitted."
         )
 
 
@@ -374,17 +373,16 @@ def check_not_pairwise(estimator: Any) -> None:
         )
 
 
-def check_two_classes(classes: np.ndarray, where: str = "") -> None:
+def check_has_two_classes(classes: np.ndarray, where: str = "") -> None:
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes{where}; found 1 class, {format_values(classes)}. "
-            "There is "
-            "nothing to classify."
+            "There is nothing to classify."
         )
 
 
 def check_three_folds(folds: Any) -> None:
-    """Refuse fewer than three folds, two of which a classifier is fitted without."""
+    """Refuse fewer than three folds, as each classifier is fitted without two of them."""
     if len(folds) < 3:
         raise ValueError(
             f"cv must have at least 3 folds for ensemble='nested'; found {len(folds)}. Choose more "
@@ -392,8 +390,8 @@ def check_three_folds(folds: Any) -> None:
         )
 
 
-def repeat_weights(rows: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-    """The weights of predictions, of which a sample may have several; None if all are equal."""
+def split_weights(rows: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """Split the weight of a sample among its predictions; return None if all are equal."""
     count = np.bincount(rows)[rows]
     if sample_weight is None:
         return None if (count == 1).all() else 1 / count

@@ -29,12 +29,12 @@ from .._inputs.scikit_learn import (
 from .._inputs.warnings import warn
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._checks import check_cv_is_no_string, check_is_object, check_recalibrator, check_takes_by
+from ._checks import check_cv_is_no_string, check_is_object, check_recalibrator, check_supports_by
 from ._responses import check_response, fit_classifier
 
 
 class CrossFitting(MetaEstimatorMixin, BaseEstimator):
-    """Holds an estimator and folds, and hands on whatever metadata they ask for."""
+    """Base of meta-estimators with an estimator and folds; routes metadata to both."""
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"])],
@@ -47,26 +47,26 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
     cv: Any
     n_jobs: int | None
 
-    # Whether folds should hold the same share of each class.
+    # True if folds hold the same share of each class.
     _is_stratified = False
 
-    # An example of an estimator, what a recalibrator is asked for, if there is one, and how
-    # subgroups are passed to the result.
-    _such_as, _asks, _passes_by = "Ridge()", "", ""
+    # For messages: an example of an estimator, the method that a recalibrator must have (none if
+    # there is no recalibrator), and how subgroups are passed.
+    _example_estimator, _recalibrator_method, _by_example = "Ridge()", "", ""
 
-    # The methods that fit the estimator; the last one splits the samples.
+    # Methods that fit the estimator; the last one also splits the samples.
     _fit_methods: tuple[str, ...] = ("fit",)
 
     def _validate_params(self) -> None:
-        """Say what is wrong more plainly than scikit-learn, which calls this before a fit."""
-        check_is_object(self, "estimator", ["fit"], self._such_as)
-        if self._asks:
-            check_recalibrator(self, self._asks)
+        """Check parameters with plainer messages; scikit-learn calls this before a fit."""
+        check_is_object(self, "estimator", ["fit"], self._example_estimator)
+        if self._recalibrator_method:
+            check_recalibrator(self, self._recalibrator_method)
         check_cv_is_no_string(self)
         super()._validate_params()
 
     def _route(self, method: str, params: Any) -> Any:
-        """Which parameters go to the estimator's fit and which to the splitter."""
+        """Return the parameters of the estimator's fit and those of the splitter."""
         if get_config()["enable_metadata_routing"]:
             # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
             router = copy(self)
@@ -76,8 +76,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         fit = {name: value for name, value in params.items() if name != "groups"}
         return Bunch(estimator=Bunch(fit=fit), splitter=Bunch(split=split))
 
-    def _takes_weights(self) -> bool:
-        """Whether the estimator is offered the weights."""
+    def _supports_weights(self) -> bool:
+        """True if the estimator gets the weights; warn if it cannot take them."""
         if get_config()["enable_metadata_routing"]:
             return True
         if isinstance(self.estimator, FrozenEstimator):
@@ -92,21 +92,21 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return takes_weights
 
     def _prepare(self, y: Any, sample_weight: Any, by: Any, params: dict) -> Any:
-        """The unfitted recalibrator, checked weights, and the routed parameters of `fit`."""
+        """Return the unfitted recalibrator, checked weights and the routed parameters of `fit`."""
         recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_takes_by(recalibrator, by, "fit(X, y, by=...)")
+        check_supports_by(recalibrator, by, "fit(X, y, by=...)")
         if by is not None:
             check_by(by, len(y), sample_weight)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(y))
-            if self._takes_weights():
+            if self._supports_weights():
                 params["sample_weight"] = sample_weight
         return recalibrator, sample_weight, self._route("fit", params)
 
     def _subgroups(self, by: Any) -> dict[str, Any]:
-        """The argument `by` of the fitted recalibrator, if it takes one."""
+        """Return the argument `by` of the fitted recalibrator as keywords, if there is one."""
         check_is_fitted(self)
-        check_takes_by(self.recalibrator_, by, self._passes_by)
+        check_supports_by(self.recalibrator_, by, self._by_example)
         return {} if by is None else {"by": by}
 
     def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -122,19 +122,19 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return check_folds(folds)
 
     def _fit_out_of_fold(
-        self, fit: Any, estimator: Any, X: Any, y: Any, routed: Any, **words: str
+        self, fit: Any, estimator: Any, X: Any, y: Any, routed: Any, **options: str
     ) -> Any:
-        """The fit to all samples, and for each sample the response of a fit that has not seen it.
+        """Return the fit to all samples, and for each sample the response of a fit without it.
 
-        `fit` gets an estimator, data and parameters. What it returns has a method `response` and
-        the options `like`, by which other fits respond in the same form.
+        `fit` gets an estimator, data and parameters. Its result has a method `response` and
+        `response_options`, by which further fits respond in the same form.
         """
         params = routed.estimator.fit
         if isinstance(estimator, FrozenEstimator):
             whole = fit(estimator, X, y, params)
             return whole, whole.response(X)
         folds = self._folds(X, y, routed)  # before anything is fitted
-        rows = check_partition([test for _, test in folds], len(y), **words)
+        rows = check_partition([test for _, test in folds], len(y), **options)
         whole = fit(clone(estimator), X, y, params)
         fits_of_folds = self._cross_fit(
             partial(fit, **whole.response_options), estimator, X, y, folds, routed
@@ -144,7 +144,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
     def _cross_fit(
         self, fit: Any, estimator: Any, X: Any, y: Any, folds: Any, routed: Any, keep: bool = False
     ) -> Any:
-        """For each fold the response of what is fitted on the others; with `keep`, also that.
+        """Return for each fold the response of a fit without it; with `keep`, also the fit.
 
         Labels are not encoded: class weights and scorers of a classifier may name them.
         """
@@ -178,8 +178,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-class OfClassifier(CrossFitting):
-    """Holds a classifier, which is asked for probabilities or decision scores."""
+class ClassifierCrossFitting(CrossFitting):
+    """Cross-fitting of a classifier, by its probabilities or decision scores."""
 
     _parameter_constraints: dict = {
         **CrossFitting._parameter_constraints,
@@ -190,10 +190,10 @@ class OfClassifier(CrossFitting):
 
     _is_stratified = True
 
-    _such_as = "LogisticRegression()"
+    _example_estimator = "LogisticRegression()"
 
     def _check_data(self, X: Any, y: Any) -> Any:
-        """Features that can be indexed, labels as an array of one type, and the classes."""
+        """Return indexable features, labels as an array of one type, and the classes."""
         check_response(self.estimator, self.response_method, fitted=False)
         X, y = indexable(X, column_or_1d(y, warn=True))
         classes, code = encode_labels(y, name="y", partner="X")
@@ -206,7 +206,7 @@ class OfClassifier(CrossFitting):
 def _fit_fold(
     fit: Any, estimator: Any, X: Any, y: Any, train: Any, test: Any, params: Any, keep: bool
 ) -> Any:
-    """The response in one fold of what is fitted on the others; that may take much memory."""
+    """Return the response in a fold; with `keep`, also the fit, which may take much memory."""
     params = check_method_params(X, params, indices=train)
     X_train, y_train = safe_split(estimator, X, y, train)
     X_test, _ = safe_split(estimator, X, y, test, train)
@@ -216,12 +216,12 @@ def _fit_fold(
 
 
 def concatenate_rows(blocks: list[Any]) -> Any:
-    """Arrays or forecasts of different rows as one."""
+    """Concatenate arrays or forecasts of different rows."""
     return np.concatenate(blocks) if isinstance(blocks[0], np.ndarray) else concatenate(blocks)
 
 
 def adopt_features(estimator: Any, fitted: Any) -> None:
-    """Give an estimator the number and the names of the features of the one that it holds."""
+    """Copy `n_features_in_` and `feature_names_in_` from a fitted estimator, or delete them."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(estimator, name, getattr(fitted, name))
@@ -239,13 +239,13 @@ def check_enough_samples(cv: Any, n: int) -> None:
 
 
 def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of arrays of indices, none of them empty; masks become indices."""
+    """Refuse empty folds; return pairs of arrays of indices, which masks become."""
     if not folds:
         raise ValueError(
             "cv must yield at least one split; found none. A generator can be used only once: pass "
             "a splitter or a list."
         )
-    checked = []
+    checked_folds = []
     for k, pair in enumerate(folds):
         train, test = (
             np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
@@ -256,8 +256,8 @@ def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
                 f"cv must put samples into every training and test set; found {len(train)} and "
                 f"{len(test)} in split {k}. Choose other folds."
             )
-        checked.append((train, test))
-    return checked
+        checked_folds.append((train, test))
+    return checked_folds
 
 
 def check_partition(
@@ -266,13 +266,12 @@ def check_partition(
     response: str = "probabilities",
     alternative: str = "; a RecalibratedClassifier with ensemble=True takes any",
 ) -> np.ndarray:
-    """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
+    """Return the positions of samples 0..n−1 in all test sets, which must hold each sample once."""
     order = np.concatenate(tests)
     if len(order) != n or not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(
             f"cv must put every sample into exactly one test set, for out-of-fold {response} of "
-            "all; "
-            f"found {len(order)} test samples, {len(np.unique(order))} of them distinct, for {n} "
-            f"samples. Choose a splitter such as KFold{alternative}."
+            f"all; found {len(order)} test samples, {len(np.unique(order))} of them distinct, for "
+            f"{n} samples. Choose a splitter such as KFold{alternative}."
         )
     return np.argsort(order)

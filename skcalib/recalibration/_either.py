@@ -1,4 +1,4 @@
-"""Recalibrators that serve probabilities of classes and forecasts of a number alike."""
+"""Recalibrators of probabilities of classes and of forecasts of a number alike."""
 
 from typing import Any, NamedTuple, Self
 
@@ -17,17 +17,17 @@ from ..forecasts._quantile import check_same_levels
 from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps
 from ._responses import align_proba
 
-# Attributes that a fit on probabilities sets, and one on forecasts does not.
-_OF_CLASSES = ("classes_", "n_features_in_", "feature_names_in_")
+# Attributes that a fit on probabilities sets and a fit on forecasts deletes.
+_CLASS_ATTRIBUTES = ("classes_", "n_features_in_", "feature_names_in_")
 
-_SAME_LEVELS = (
+_SAME_LEVELS_REMEDY = (
     "Pass QuantileForecast(forecast.quantiles(levels), levels) with the levels that you need, or "
     "leave such candidates out."
 )
 
 
 def check_fitted_on_classes(recalibrator: Any) -> bool:
-    """Whether it is not fitted on forecasts of a number, which have no classes."""
+    """Raise AttributeError after a fit on forecasts of a number, which have no classes."""
     if recalibrator._is_forecast:
         raise AttributeError(
             f"{type(recalibrator).__name__} is fitted on forecasts of a number, which have no "
@@ -37,14 +37,14 @@ def check_fitted_on_classes(recalibrator: Any) -> bool:
 
 
 class ClassOrForecastRecalibrator(Recalibrator):
-    """Maps whichever it is fitted on: `_fit` and `_map` get probabilities or forecasts."""
+    """Base of recalibrators that accept probabilities or forecasts, in `_fit` and `_map`, too."""
 
     labels: ArrayLike | None
     _is_forecast: bool | None = None  # the kind of data at `fit`
 
     @property
     def _response_method(self) -> str:
-        """The method that a recalibrator of this kind of data has."""
+        """Return the method that recalibrators of this kind of data have."""
         return "transform" if self._is_forecast else "predict_proba"
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -73,20 +73,20 @@ class ClassOrForecastRecalibrator(Recalibrator):
         return self
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> ClassData | ForecastData:
-        """Checked data from the arguments of `fit`; sets what is known of the classes and of X."""
-        # two columns in a tuple are the mean and the standard deviation
+        """Check the arguments of `fit`; set the attributes of the classes and of X."""
+        # a tuple of two columns is a mean and a standard deviation
         is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
         if not (is_pair or is_forecast(X)):
             self._is_forecast = False
-            predictions = check_calibration_data(self, X, y, sample_weight)
-            self.classes_ = predictions.classes
-            return predictions
+            class_data = check_calibration_data(self, X, y, sample_weight)
+            self.classes_ = class_data.classes
+            return class_data
         check_no_labels(self.labels)
-        data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
-        for name in _OF_CLASSES:
+        forecast_data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
+        for name in _CLASS_ATTRIBUTES:
             self.__dict__.pop(name, None)
         self._is_forecast = True
-        return data
+        return forecast_data
 
     predict_proba = available_if(check_fitted_on_classes)(Recalibrator.predict_proba)
     predict = available_if(check_fitted_on_classes)(Recalibrator.predict)
@@ -223,24 +223,24 @@ class FitData(NamedTuple):
     classes: np.ndarray | None  # (K,); None for forecasts
 
     def fit_clone(self, recalibrator: Any, rows: Any = slice(None)) -> Any:
-        """A copy of the recalibrator, fitted to some rows."""
+        """Return a copy of the recalibrator, fitted to some rows."""
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
         return clone_for(recalibrator, self.classes).fit(self.X[rows], self.y[rows], **weights)
 
     def losses(
         self, recalibrator: Any, rows: Any, scoring: str, uniform: float = 0.0
     ) -> np.ndarray:
-        """The loss of each of some rows (m,) under a fitted recalibrator.
+        """Return the loss of each of some rows (m,) under a fitted recalibrator.
 
-        `uniform` is a share of equal probabilities that are mixed in.
+        `uniform` is the weight of equal probabilities, which are mixed in.
         """
         X, code = self.X[rows], self.code[rows]
         if self.classes is None:
             forecast = recalibrator.transform(X)
             if scoring == "log":
                 return -forecast.logpdf(code)
-            made = f"those that {type(recalibrator).__name__} makes of it"
-            check_same_levels({"X": X, made: forecast}, _SAME_LEVELS)
+            source = f"those that {type(recalibrator).__name__} makes of it"
+            check_same_levels({"X": X, source: forecast}, _SAME_LEVELS_REMEDY)
             return forecast.crps(code)
         proba = align_proba(recalibrator, X, self.classes)
         if uniform > 0:
@@ -249,7 +249,7 @@ class FitData(NamedTuple):
 
 
 def to_fit_data(data: Any) -> FitData:
-    """`ClassData` or `ForecastData` as the arguments of `fit`."""
+    """Convert `ClassData` or `ForecastData` to the arguments of `fit`."""
     if data.is_forecast:
         X, y, code, classes = data.forecast, data.value, data.value, None
         weight = data.weight * len(data.weight)

@@ -22,20 +22,21 @@ from ._checks import check_recalibrator
 from ._either import FitData, to_fit_data
 from ._responses import align_proba
 
-_N_FOLDS = 5
+_N_BOOSTING_FOLDS = 5
 
-# The test looks at the last folds, each of which is judged by what was learned from those before.
-_FIRST_LOOK = 2
+# The test scores the folds from this one on, each with a model fitted on the folds before it.
+_FIRST_TEST_FOLD = 2
 
-_DRAWS = 999
+# Simulated label vectors of the test.
+_N_RESAMPLES = 999
 
-# Fewer samples get the plain map, as trees could hardly be grown and judged.
+# With fewer samples only the plain map is fitted, as trees could hardly be tested.
 _MIN_SAMPLES_FOR_TREES = 100
 
-# A number has at most this many ranges, and a category fewer values; the others are missing ones.
+# A number has at most this many bins, and a category fewer values; further values are missing.
 _MAX_BINS = 64
 
-# A round of trees, after which residuals are computed anew.
+# Options of a round of trees, after which residuals are computed anew.
 _TREES = {
     "max_iter": 10,
     "learning_rate": 0.1,
@@ -47,10 +48,10 @@ _TREES = {
     "random_state": 0,  # matters to more than 200 000 samples only
 }
 
-# The rounds of the test; those that are tried at most; and how many in vain are the last.
-_ROUNDS_OF_TEST, _MOST_ROUNDS, _PATIENCE = 4, 50, 2
+# Rounds of the test; limit of rounds; and rounds without improvement that end the search.
+_N_TEST_ROUNDS, _MAX_ROUNDS, _PATIENCE = 4, 50, 2
 
-# Newton steps divide by p (1 − p), or by this.
+# Newton steps divide by p (1 − p), but by no less.
 _MIN_CURVATURE = 1e-6
 
 
@@ -232,7 +233,7 @@ class FeatureRecalibrator(Recalibrator):
         data = check_calibration_data(self, X, y, sample_weight)
         self.classes_ = data.classes
         n = np.shape(y)[0]
-        columns, used = _columns(given, n), positive_weight_rows(sample_weight, n)
+        columns, used = _feature_columns(given, n), positive_weight_rows(sample_weight, n)
         self.given_columns_ = list(columns)
         self._given = [Feature(name, column, n, used) for name, column in columns.items()]
         self._predicted = [
@@ -253,23 +254,23 @@ class FeatureRecalibrator(Recalibrator):
         if len(data.label) < _MIN_SAMPLES_FOR_TREES or np.ptp(data.label) == 0:
             return
         rng = check_random_state(self.random_state)
-        fold = rng.permutation(len(data.label)) % _N_FOLDS
-        is_category = [run.is_category for run in (*self._predicted, *self._given)]
+        fold = rng.permutation(len(data.label)) % _N_BOOSTING_FOLDS
+        is_category = [feature.is_category for feature in (*self._predicted, *self._given)]
 
-        def growth(is_train: np.ndarray, k: int) -> _BoostingRun:
+        def make_run(is_train: np.ndarray, k: int) -> _BoostingRun:
             return _BoostingRun(examples, plain, design, is_category, is_train, fold == k)
 
-        looks = [growth(fold < k, k) for k in range(_FIRST_LOOK, _N_FOLDS)]
-        self.p_value_ = float(combine_pvalues([look.p_value(rng) for look in looks]).pvalue)
+        test_runs = [make_run(fold < k, k) for k in range(_FIRST_TEST_FOLD, _N_BOOSTING_FOLDS)]
+        self.p_value_ = float(combine_pvalues([run.p_value(rng) for run in test_runs]).pvalue)
         if self.p_value_ > self.level:
             return
-        growths = [growth(fold != k, k) for k in range(_N_FOLDS - 1)] + looks[-1:]
+        runs = [make_run(fold != k, k) for k in range(_N_BOOSTING_FOLDS - 1)] + test_runs[-1:]
 
         def loss(n_rounds: int, scale: float = 1.0) -> float:
-            return sum(growth.loss(n_rounds, scale) for growth in growths)
+            return sum(run.loss(n_rounds, scale) for run in runs)
 
         losses = [loss(0)]
-        while len(losses) <= min(_MOST_ROUNDS, int(np.argmin(losses)) + _PATIENCE):
+        while len(losses) <= min(_MAX_ROUNDS, int(np.argmin(losses)) + _PATIENCE):
             losses.append(loss(len(losses)))
         self.n_rounds_ = int(np.argmin(losses))
         if self.n_rounds_:
@@ -277,10 +278,10 @@ class FeatureRecalibrator(Recalibrator):
                 lambda scale: loss(self.n_rounds_, scale), bounds=(0, 1), method="bounded"
             )
             self.scale_ = float(optimum.x)
-            self._rounds = [trees for run in growths for trees in run.rounds[: self.n_rounds_]]
+            self._rounds = [trees for run in runs for trees in run.rounds[: self.n_rounds_]]
 
     def _design(self, matrix: np.ndarray, columns: dict, n: int, used: Any) -> np.ndarray:
-        """Codes of the predictions (m, K) and of the features of those among n that are used."""
+        """Return codes (m, d) of the predictions (m, K), and of the features in the used rows."""
         predicted_columns = zip(self._predicted, _free_columns(matrix), strict=True)
         given_columns = zip(self._given, columns.values(), strict=True)
         codes = [feature.codes(column, len(matrix)) for feature, column in predicted_columns]
@@ -290,7 +291,7 @@ class FeatureRecalibrator(Recalibrator):
 
     def _map(self, proba: Any, given: Any = None) -> Any:
         matrix, n = to_matrix(proba), len(proba)
-        columns, expected = _columns(given, n), self.given_columns_
+        columns, expected = _feature_columns(given, n), self.given_columns_
         names = list(columns)
         is_unnamed = are_unnamed(names, "given") or are_unnamed(expected, "given")
         if len(names) != len(expected) or not (names == expected or is_unnamed):
@@ -303,7 +304,7 @@ class FeatureRecalibrator(Recalibrator):
         if not self.n_rounds_:
             return calibrated
         correction = sum(_correction(trees, design) for trees in self._rounds)
-        return softmax(log_probabilities(calibrated) + self.scale_ / _N_FOLDS * correction)
+        return softmax(log_probabilities(calibrated) + self.scale_ / _N_BOOSTING_FOLDS * correction)
 
     def predict_proba(  # type: ignore[override]
         self, X: ArrayLike, *, given: Any
@@ -417,7 +418,7 @@ class FeatureRecalibrator(Recalibrator):
 
 
 class _BoostingRun:
-    """A plain map that is fitted to some samples, and corrections of it; judged on others."""
+    """A plain map and corrections of it, fitted to training samples and scored on test samples."""
 
     def __init__(
         self,
@@ -442,9 +443,8 @@ class _BoostingRun:
     def grow(self) -> None:
         """Add a round of trees."""
         rows, train_design = self.train, self.design[self.train]
-        train_design[:, np.isnan(train_design).all(axis=0)] = (
-            0.0  # which scikit-learn does not take
-        )
+        is_empty = np.isnan(train_design).all(axis=0)  # scikit-learn refuses such columns
+        train_design[:, is_empty] = 0.0
         proba = softmax(self.plain[rows] + self.correction[rows])
         trees = []
         for k in range(proba.shape[1])[-1 if proba.shape[1] == 2 else 0 :]:
@@ -457,50 +457,50 @@ class _BoostingRun:
         self.tested.append(self.correction[self.test])
 
     def test_correction(self, n_rounds: int) -> np.ndarray:
-        """The corrections of the test samples, (m, K)."""
+        """Return the corrections of the test samples, (m, K), after some rounds."""
         while len(self.rounds) < n_rounds:
             self.grow()
         return self.tested[n_rounds]
 
     def loss(self, n_rounds: int, scale: float) -> float:
-        """The sum of the log losses of the test samples."""
+        """Return the weighted sum of the log losses of the test samples."""
         log_proba = log_softmax(self.plain[self.test] + scale * self.test_correction(n_rounds))
         code = self.examples.code[self.test]
         return -float(self.weight[self.test] @ log_proba[np.arange(len(code)), code])
 
     def p_value(self, rng: np.random.RandomState) -> float:
-        """The p-value of the hypothesis that labels of the test samples follow the plain map."""
-        correction, weight = self.test_correction(_ROUNDS_OF_TEST), self.weight[self.test]
+        """Return the p-value of the hypothesis that test labels follow the plain map."""
+        correction, weight = self.test_correction(_N_TEST_ROUNDS), self.weight[self.test]
         rows, proba = np.arange(len(weight)), softmax(self.plain[self.test])
         observed = correction[rows, self.examples.code[self.test]] @ weight
-        n_as_large = 0
-        for size, seed in make_batches(_DRAWS, proba.size, 1, rng):
+        n_extreme = 0
+        for size, seed in make_batches(_N_RESAMPLES, proba.size, 1, rng):
             label = draw_labels(proba, size, np.random.default_rng(seed))
-            n_as_large += np.sum(
+            n_extreme += np.sum(
                 correction[rows, label] @ weight >= observed - TIE_RTOL * abs(observed)
             )
-        return (1 + n_as_large) / (1 + _DRAWS)
+        return (1 + n_extreme) / (1 + _N_RESAMPLES)
 
 
 def _correction(trees: list[Any], design: np.ndarray) -> np.ndarray:
-    """The numbers that a round of trees adds to the logits, (n, K); rows sum to 0."""
+    """Return what a round of trees adds to the logits, (n, K); rows sum to 0."""
     values = np.column_stack([tree.predict(design) for tree in trees])
     if values.shape[1] == 1:
         return values * [-0.5, 0.5]
     return (values - values.mean(axis=1, keepdims=True)) * (1 - 1 / values.shape[1])
 
 
-def _columns(given: Any, n: int) -> dict[Any, Any]:
+def _feature_columns(given: Any, n: int) -> dict[Any, Any]:
     return to_columns(given, n, "given", "the features of each sample")
 
 
 def _free_columns(matrix: np.ndarray) -> np.ndarray:
-    """The columns of probabilities, but the first of two."""
+    """Return the columns of probabilities; of two, only the last one."""
     return matrix.T[-1:] if matrix.shape[1] == 2 else matrix.T
 
 
 class Feature:
-    """The ranges of a column of numbers, or its most frequent categories."""
+    """The bins of a column of numbers, or its most frequent categories."""
 
     def __init__(self, name: Any, column: Any, n: int, used: Any = slice(None)) -> None:
         self.name = f"given[{name!r}]"
@@ -518,13 +518,13 @@ class Feature:
         else:
             value = np.sort(_numbers(labels)[code[used]])
             value = value[: len(value) - np.isnan(value).sum()]
-            self.ends = np.unique(value)[:-1]
-            if len(self.ends) >= _MAX_BINS:
+            self.bin_edges = np.unique(value)[:-1]
+            if len(self.bin_edges) >= _MAX_BINS:
                 cut_index = np.arange(1, _MAX_BINS) * len(value) // _MAX_BINS
-                self.ends = np.unique(value[cut_index])
+                self.bin_edges = np.unique(value[cut_index])
 
     def codes(self, column: Any, n: int) -> np.ndarray:
-        """The number of the range or category of each sample; NaN if it is missing or unknown."""
+        """Return the index of the bin or category of each sample; NaN if missing or unknown."""
         labels, code = self._encode(column, n)
         kinds = {_kind(label) for label in labels if label is not None}
         is_like = kinds & self.kinds if self.is_category else kinds <= {"number"}
@@ -537,7 +537,7 @@ class Feature:
         if self.is_category:
             return np.array([self.position.get(label, np.nan) for label in labels])[code]
         value = _numbers(labels)
-        return np.where(np.isnan(value), np.nan, np.searchsorted(self.ends, value))[code]
+        return np.where(np.isnan(value), np.nan, np.searchsorted(self.bin_edges, value))[code]
 
     def _encode(self, column: Any, n: int) -> tuple[list[Any], np.ndarray]:
         return encode_column(column, n, self.name, may_be_quantity=True)

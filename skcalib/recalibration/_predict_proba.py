@@ -10,10 +10,10 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import fit_context
 from ._base import probability_names
 from ._checks import reject_method_argument
-from ._cross_fitting import OfClassifier, adopt_features
+from ._cross_fitting import ClassifierCrossFitting, adopt_features
 
 
-class PredictProba(TransformerMixin, OfClassifier):
+class PredictProba(TransformerMixin, ClassifierCrossFitting):
     """A classifier as a transformer, from features to probabilities.
 
     It is the first half of a calibrated classifier in a pipeline. A recalibrator has to learn from

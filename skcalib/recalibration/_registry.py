@@ -25,24 +25,33 @@ from ._updating import ClosedTestingRecalibrator, InterceptRecalibrator
 
 
 class Entry(NamedTuple):
-    """A recalibrator, with the setting in which an `AutoRecalibrator` tries it, if it does."""
+    """A recalibrator, and for which problems `AutoRecalibrator` tries it, if for any."""
 
     recalibrator: Recalibrator
     for_two_classes: bool = False
     for_more_classes: bool = False
-    power: int = 0  # of the number of classes in the multiplications of a step, if they are many
-    samples_per_class: int = 0  # the fewest for a fit
+    power: int = 0  # a step takes n K^power multiplications; 0 if they never are too many
+    samples_per_class: int = 0  # least number for a fit
 
 
-# The most multiplications with which maps of matrices and of products are tried by default: then
-# all fits take less than a few minutes.
+# With more multiplications in a step, maps of matrices and of products are not tried by default: so
+# all fits take no more than a few minutes.
 _MAX_MULTIPLICATIONS = 5 * 10**8
 
 # With fewer samples for each class, products in pairs lose more than they gain: log loss of up to
 # 0.016 with 30 samples of four classes, measured on the data sets that defaults are chosen on.
 _MIN_CLASS_SAMPLES_FOR_PAIRS = 10
 
-# All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
+# With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
+_MIN_SAMPLES_TO_SHIFT = 50
+
+# With fewer counts, which have no scale to fit, nothing is tried.
+_MIN_COUNTS = 16
+
+# Forecasts whose spread has a smaller p-value are always recalibrated, if a candidate can.
+_MIN_SPREAD_P_VALUE = 0.01
+
+# All recalibrators of classes but AutoRecalibrator, which lists its candidates in this order.
 RECALIBRATORS = {
     "temperature": Entry(TemperatureRecalibrator(), for_two_classes=True, for_more_classes=True),
     "sigmoid": Entry(SigmoidRecalibrator(), for_two_classes=True),
@@ -83,9 +92,9 @@ FORECAST_RECALIBRATORS: dict[str, Any] = {
 
 
 class RecalibratorChain(ClassOrForecastRecalibrator):
-    """Recalibrators one after another, each fitted on what the one before it returns.
+    """Two recalibrators, the second one fitted on the results of the first one.
 
-    Unlike a pipeline it hands the weights to all of them.
+    Unlike a pipeline it passes the weights to both.
     """
 
     def __init__(self, first: Any, second: Any, labels: Any = None) -> None:
@@ -103,7 +112,7 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
 
 
 # Further settings that an AutoRecalibrator tries for more than two classes.
-_SETTINGS = {
+_MULTICLASS_SETTINGS = {
     "matrix scaling with weak penalties": Entry(WEAKLY_PENALISED, for_more_classes=True, power=2),
     "isotonic and pairwise scaling": Entry(
         PairwiseScalingRecalibrator(RecalibratorChain(IsotonicRecalibrator(), WEAKLY_PENALISED)),
@@ -115,46 +124,36 @@ _SETTINGS = {
 
 
 def default_candidates(is_binary: bool) -> dict[str, Entry]:
-    """The recalibrators that an `AutoRecalibrator` tries by default, by name."""
+    """Return the entries that an `AutoRecalibrator` tries by default, by name."""
     return {
         name: entry
-        for name, entry in (RECALIBRATORS | _SETTINGS).items()
+        for name, entry in (RECALIBRATORS | _MULTICLASS_SETTINGS).items()
         if (entry.for_two_classes if is_binary else entry.for_more_classes)
     }
 
 
-def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any], list[str]]:
-    """The default candidates of an `AutoRecalibrator` by name, and the names it leaves out."""
+def select_candidates(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the default candidates for these data by name, and the names that are left out."""
     if data.is_forecast:
         return forecast_candidates(data.forecast, n_train, scoring), []
     n, n_classes = len(data.label), len(data.classes)
-    enough = {
+    entries = {
         name: entry
         for name, entry in default_candidates(data.is_binary).items()
         if n_train >= entry.samples_per_class * n_classes
     }
-    left_out = [
+    slow_names = [
         name
-        for name, entry in enough.items()
+        for name, entry in entries.items()
         if entry.power and n * n_classes**entry.power > _MAX_MULTIPLICATIONS
     ]
     return {
-        name: entry.recalibrator for name, entry in enough.items() if name not in left_out
-    }, left_out
-
-
-# With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
-_MIN_SAMPLES_TO_SHIFT = 50
-
-# Counts have no scale to try first.
-_MIN_COUNTS = 16
-
-# Forecasts whose spread has a smaller p-value do not stay as they are.
-_MIN_SPREAD_P_VALUE = 0.01
+        name: entry.recalibrator for name, entry in entries.items() if name not in slow_names
+    }, slow_names
 
 
 def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, Any]:
-    """The default candidates for forecasts by name, if they are fitted on n samples."""
+    """Return the default candidates for forecasts by name, for a fit on n samples."""
     has_members = isinstance(forecast, EnsembleForecast | ResidualForecast | QuantileForecast)
     if not forecast.is_continuous and not has_members:  # counts stay whole numbers
         return {"levels": PITRecalibrator("beta")} if n >= _MIN_COUNTS else {}
@@ -171,8 +170,8 @@ def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, A
     return candidates
 
 
-def remedy_of_spread(data: Any, names: list[str]) -> str:
-    """The default candidate that mends the spread, if there is one and the spread is wrong."""
+def find_spread_remedy(data: Any, names: list[str]) -> str:
+    """Return the name of the default candidate that corrects a wrong spread, or "none"."""
     is_wrong = normal_score_p_value(data) < _MIN_SPREAD_P_VALUE
     remedies = ("levels", "scale") if data.forecast._has_quantiles_only else ("scale", "levels")
     return next((name for name in remedies if is_wrong and name in names), "none")

@@ -153,7 +153,10 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         "levels": ["array-like"],
     }
 
-    _asks, _passes_by = "transform", "predict_forecast(X, by=...), then .interval(0.9)"
+    _recalibrator_method, _by_example = (
+        "transform",
+        "predict_forecast(X, by=...), then .interval(0.9)",
+    )
 
     @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
     def __init__(
@@ -220,7 +223,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             FittedRegressor.make, regressor, X, y, routed, response="forecasts", alternative=""
         )
         if not has_forecast(regressor):
-            # each sample's own residual is among them: without it, rows would need other samples
+            # with the own residual of a row, too: otherwise all rows would need different samples
             fitted = replace(fitted, residuals=y - predicted, weight=sample_weight)
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
         fit_params = {"sample_weight": sample_weight, "by": by}
@@ -241,7 +244,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         return self._fitted.residuals
 
     def _regressor(self) -> Any:
-        """The estimator to clone and fit: the regressor, or those of all levels together."""
+        """Return the estimator to clone and fit: the regressor, or a regressor of all levels."""
         if self.level_parameter is None:
             return self.estimator
         check_level_parameter(self.estimator, self.level_parameter)
@@ -349,7 +352,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
 @dataclass(frozen=True, eq=False)
 class FittedRegressor:
-    """A fitted regressor, and its residuals if it only predicts a number."""
+    """A fitted regressor, with its residuals if it only predicts a number."""
 
     estimator: Any
     residuals: np.ndarray | None = None
@@ -362,7 +365,7 @@ class FittedRegressor:
         return cls(estimator.fit(X, y, **params))
 
     def response(self, X: Any) -> Any:
-        """The forecast, or the predicted numbers (n,) of a regressor that has none."""
+        """Return the forecast, or predicted numbers (n,) of a regressor without forecasts."""
         if has_forecast(self.estimator):
             return get_forecast(self.estimator, X)
         return column_or_1d(self.estimator.predict(X))
@@ -375,7 +378,7 @@ class FittedRegressor:
 
 
 class QuantileRegressors(BaseEstimator):
-    """One regressor for each level, which together forecast quantiles."""
+    """One regressor for each level, whose predictions together are quantile forecasts."""
 
     def __init__(self, estimator: Any, parameter: str, levels: np.ndarray) -> None:
         self.estimator = estimator
@@ -401,7 +404,7 @@ class QuantileRegressors(BaseEstimator):
 
 
 def check_level_parameter(estimator: Any, name: str) -> None:
-    """The parameter of the level: one with another meaning is not taken for it."""
+    """Refuse unknown parameters and, such as the strength of a penalty, those of no level."""
     owner = type(estimator).__name__
     if isinstance(estimator, FrozenEstimator):
         raise ValueError(
@@ -416,23 +419,22 @@ def check_level_parameter(estimator: Any, name: str) -> None:
             "'gradientboostingregressor__alpha'."
         )
     path, _, parameter = name.rpartition("__")
-    aims = [f"{path}__{aim}" if path else aim for aim in ("loss", "objective")]
-    said = {aim: estimator_params[aim] for aim in aims if aim in estimator_params}
-    # alpha is the strength of a penalty, unless a loss of quantiles says otherwise
-    if not (said or parameter != "alpha") or any(
-        "quantile" not in str(aim) for aim in said.values()
+    loss_names = [f"{path}__{loss}" if path else loss for loss in ("loss", "objective")]
+    losses = {loss: estimator_params[loss] for loss in loss_names if loss in estimator_params}
+    # alpha is the strength of a penalty, unless there is a loss of quantiles
+    if not (losses or parameter != "alpha") or any(
+        "quantile" not in str(loss) for loss in losses.values()
     ):
-        stated = ", ".join(f"{aim}={value!r}" for aim, value in said.items()) or "no such loss"
+        stated = ", ".join(f"{loss}={value!r}" for loss, value in losses.items()) or "no such loss"
         raise ValueError(
             f"level_parameter must hold a level, in a regressor whose loss is that of quantiles; "
             f"found {name!r} of {owner}, which has {stated}. Pass loss='quantile' to the "
-            "regressor, "
-            "or choose a regressor of quantiles such as QuantileRegressor."
+            "regressor, or choose a regressor of quantiles such as QuantileRegressor."
         )
 
 
 def check_regressor(estimator: Any) -> None:
-    """Refuse classifiers, and what predicts nothing; skpro's estimators have no tags."""
+    """Refuse classifiers and objects that predict nothing; skpro's estimators have no tags."""
     name = type(estimator).__name__
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
         raise ValueError(

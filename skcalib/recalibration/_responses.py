@@ -1,4 +1,4 @@
-"""Fitted classifiers, and the probabilities that they predict or that their scores become."""
+"""Fitted classifiers, and probabilities from their predictions or decision scores."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,15 +23,15 @@ class FittedClassifier:
 
     @property
     def response_options(self) -> dict[str, Any]:
-        """The options of `fit_classifier` that give another classifier the same columns."""
+        """Return options of `fit_classifier` that give another classifier the same columns."""
         return {"classes": self.classes}
 
     def response(self, X: Any) -> np.ndarray:
-        """Probabilities with a column for each class, 0 for one that it has not seen."""
+        """Return probabilities with a column for each class, 0 for classes not seen at `fit`."""
         if self.scale is None:
             return align_proba(self.estimator, X, self.classes)
         scores = check_scores(self.estimator.decision_function(X), self.estimator)
-        return _align_columns(proba_of_scores(scores, self.scale), self.estimator, self.classes)
+        return _align_columns(scores_to_proba(scores, self.scale), self.estimator, self.classes)
 
 
 def fit_classifier(
@@ -49,12 +49,12 @@ def fit_classifier(
     scale = None
     if response_method == "decision_function":
         scores = check_scores(estimator.decision_function(X), estimator)
-        scale = scale_of_scores(scores, params.get("sample_weight"))
+        scale = score_scale(scores, params.get("sample_weight"))
     return FittedClassifier(estimator, scale, estimator.classes_ if classes is None else classes)
 
 
 def align_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
-    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
+    """Return the estimator's probabilities with a column for each class, 0 for unseen classes."""
     proba = to_numpy(estimator.predict_proba(X, **params))
     check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
     return _align_columns(np.clip(proba, 0, 1), estimator, classes)
@@ -69,9 +69,8 @@ def _align_columns(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np
     if unknown:
         raise ValueError(
             f"estimator must have the classes of y, {format_values(classes)}; "
-            f"{type(estimator).__name__} "
-            f"also has {format_values(unknown)}. Pass a classifier with more classes than y as "
-            "FrozenEstimator itself, not inside another estimator."
+            f"{type(estimator).__name__} also has {format_values(unknown)}. Pass a classifier with "
+            "more classes than y as FrozenEstimator itself, not inside another estimator."
         )
     aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
     aligned[:, [column[label] for label in estimator_classes.tolist()]] = proba
@@ -99,8 +98,8 @@ def check_response(estimator: Any, response_method: str, *, fitted: Any) -> None
     )
 
 
-def scale_of_scores(scores: np.ndarray, weight: np.ndarray) -> float:
-    """The root mean square of the scores, relative to the mean of each row; 1 if that is 0."""
+def score_scale(scores: np.ndarray, weight: np.ndarray) -> float:
+    """Return the root mean square of the scores minus the mean of their row; 1 if it is 0."""
     if scores.ndim == 2:
         scores = scores - scores.mean(axis=1, keepdims=True)  # softmax ignores it
     largest = np.abs(scores).max() or 1.0  # squares relative to it do not overflow
@@ -108,15 +107,15 @@ def scale_of_scores(scores: np.ndarray, weight: np.ndarray) -> float:
     return float(largest * np.sqrt(square.mean())) or 1.0
 
 
-def proba_of_scores(scores: np.ndarray, scale: float) -> np.ndarray:
-    """(n, 2) from scores (n,) of the last of two classes; (n, K) from one for each class."""
+def scores_to_proba(scores: np.ndarray, scale: float) -> np.ndarray:
+    """Convert scores (n,) of the last of two classes to (n, 2), and scores (n, K) to (n, K)."""
     if scores.ndim == 1:
         return expit(np.outer(scores / scale, [-1, 1]))
     return softmax(scores / scale, axis=1)
 
 
 def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
-    """Decision scores of a fitted classifier: (n,) for the last of two classes, else (n, K)."""
+    """Check decision scores of a fitted classifier: (n,) for the last of two classes, or (n, K)."""
     name = f"The output of {type(estimator).__name__}.decision_function"
     scores, n_classes = as_array(scores, name), len(estimator.classes_)
     if scores.dtype.kind not in "biuf":
@@ -139,7 +138,7 @@ def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
 
 
 def _has_pairwise_scores(estimator: Any) -> bool:
-    """Whether the scores are a support vector machine's; of three classes there are three pairs."""
+    """True if a support vector machine scores pairs of classes; three classes have three pairs."""
     while True:
         if isinstance(estimator, FrozenEstimator):
             estimator = estimator.estimator

@@ -17,7 +17,7 @@ from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_co
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
-from ._auto import AutoRecalibrator, deal_folds
+from ._auto import AutoRecalibrator, assign_folds
 from ._base import Recalibrator, accuracy, negative_crps, to_matrix
 from ._checks import check_recalibrator
 from ._either import ClassOrForecastRecalibrator, check_fitted_on_classes, to_fit_data
@@ -25,12 +25,12 @@ from ._logistic import SigmoidRecalibrator
 from ._responses import align_proba
 from ._scaling import VectorScalingRecalibrator
 
-# The weights of the prior that are tried; without any map of subgroups, it is infinite.
+# Candidates of `prior_weight`; with an infinite one no subgroup has a map of its own.
 _PRIOR_WEIGHTS = (np.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0)
 
-_N_FOLDS = 5
+_N_PRIOR_FOLDS = 5
 
-# Forecasts of fewer samples are not recalibrated apart, by default.
+# By default, subgroups with fewer forecasts have no map of their own.
 _MIN_FORECASTS = 20
 
 
@@ -210,7 +210,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         check_distinct_keys(subgroups.labels)
         self.subgroups_ = list(subgroups.labels)
         self.subgroup_columns_ = list(subgroups.names)
-        self.recalibrator_ = to_fit_data(data).fit_clone(self._chosen)
+        self.recalibrator_ = to_fit_data(data).fit_clone(self._plain_recalibrator)
         fitted = self._fit(data, subgroups)
         self.subgroup_recalibrators_ = {
             label: recalibrator
@@ -220,38 +220,40 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return self
 
     def _fit(self, data: Any, subgroups: Any = None) -> Any:
-        """The recalibrator of each subgroup, or None if it has the common one."""
+        """Return the recalibrator of each subgroup, or None where the common one is used."""
         chooses = self.prior_weight == "auto"
         if self._is_forecast:
-            fewest = self.min_samples or _MIN_FORECASTS
+            min_samples = self.min_samples or _MIN_FORECASTS
             self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
             return [
-                to_fit_data(_with_others(data, rows, self.prior_weight_)).fit_clone(self._chosen)
-                if len(rows) >= fewest
+                to_fit_data(_add_other_samples(data, rows, self.prior_weight_)).fit_clone(
+                    self._plain_recalibrator
+                )
+                if len(rows) >= min_samples
                 else None
                 for rows in subgroups.rows()
             ]
-        prior_weights, fewest = self._common(data.matrix), self.min_samples or 1
-        data = replace(
-            data, proba=prior_weights[:, 1] if data.is_binary else prior_weights, log_proba=None
-        )
+        matrix, min_samples = self._map_common(data.matrix), self.min_samples or 1
+        data = replace(data, proba=matrix[:, 1] if data.is_binary else matrix, log_proba=None)
         self.prior_weight_ = (
-            _best_prior_weight(data, subgroups, fewest) if chooses else float(self.prior_weight)
+            _best_prior_weight(data, subgroups, min_samples)
+            if chooses
+            else float(self.prior_weight)
         )
-        return _fit_maps(data, subgroups, self.prior_weight_, fewest)
+        return _fit_maps(data, subgroups, self.prior_weight_, min_samples)
 
     @property
-    def _chosen(self) -> Any:
+    def _plain_recalibrator(self) -> Any:
         return AutoRecalibrator() if self.recalibrator is None else self.recalibrator
 
-    def _common(self, matrix: np.ndarray) -> np.ndarray:
+    def _map_common(self, matrix: np.ndarray) -> np.ndarray:
         return align_proba(self.recalibrator_, matrix, self.classes_)
 
     def _map(self, data: Any, by: Any = None) -> Any:
         n = len(data)
         maps_of_rows = list(iter_known_subgroups(self, by, n))
         if not self._is_forecast:
-            calibrated = self._common(to_matrix(data)).copy()
+            calibrated = self._map_common(to_matrix(data)).copy()
             for rows, recalibrator in maps_of_rows:
                 calibrated[rows] = recalibrator.predict_proba(calibrated[rows])
             return calibrated
@@ -383,8 +385,8 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return accuracy(y, self.predict(X, by=by), self.classes_, sample_weight)
 
 
-def _with_others(data: ForecastData, rows: np.ndarray, prior_weight: float) -> ForecastData:
-    """The samples of a subgroup, and all others with less weight."""
+def _add_other_samples(data: ForecastData, rows: np.ndarray, prior_weight: float) -> ForecastData:
+    """Return the samples of a subgroup, and with a prior also all others, with less weight."""
     if prior_weight == 0 or len(rows) == data.n_samples:
         return data.take(rows)
     is_own = np.zeros(data.n_samples, dtype=bool)
@@ -395,36 +397,39 @@ def _with_others(data: ForecastData, rows: np.ndarray, prior_weight: float) -> F
     return replace(data, weight=weight / weight.sum())
 
 
-def _fit_maps(data: ClassData, subgroups: Subgroups, prior_weight: float, fewest: int) -> list[Any]:
-    """For each subgroup the map of the results of the common map, or None."""
+def _fit_maps(
+    data: ClassData, subgroups: Subgroups, prior_weight: float, min_samples: int
+) -> list[Any]:
+    """Return for each subgroup a map of the results of the common map, or None."""
     if np.isinf(prior_weight):
         return [None] * len(subgroups.labels)
     family = SigmoidRecalibrator if data.is_binary else VectorScalingRecalibrator
     return [
         to_fit_data(data.take(rows)).fit_clone(family(prior_weight=prior_weight))
-        if len(rows) >= fewest
+        if len(rows) >= min_samples
         else None
         for rows in subgroups.rows()
     ]
 
 
-def _best_prior_weight(data: ClassData, subgroups: Subgroups, fewest: int) -> float:
-    """The weight of least cross-validated log loss; the largest of those that are as good."""
+def _best_prior_weight(data: ClassData, subgroups: Subgroups, min_samples: int) -> float:
+    """Return the prior weight of least cross-validated log loss; of equal ones, the largest."""
     if len(data.weight) < 2:
         return np.inf
-    fold = deal_folds(data, _N_FOLDS)
+    fold = assign_folds(data, _N_PRIOR_FOLDS)
     matrix, loss = data.matrix, PROPER_LOSSES["log_loss"]
     losses = []
     for prior_weight in _PRIOR_WEIGHTS:
         mapped = matrix.copy()
         for k in range(fold.max() + 1):
             is_test = fold == k
-            is_needed = np.isin(subgroups.code, subgroups.code[is_test])  # others map no sample
+            # other subgroups have no test sample
+            is_needed = np.isin(subgroups.code, subgroups.code[is_test])
             rows = np.flatnonzero(~is_test & is_needed)
             if len(rows) == 0:
                 continue
             train = subgroups.take(rows)
-            maps = _fit_maps(data.take(rows), train, prior_weight, fewest)
+            maps = _fit_maps(data.take(rows), train, prior_weight, min_samples)
             train_code = subgroups.codes_among(train.labels)
             for position, candidate in enumerate(maps):
                 test_rows = is_test & (train_code == position)
@@ -438,7 +443,7 @@ def _best_prior_weight(data: ClassData, subgroups: Subgroups, fewest: int) -> fl
 def iter_known_subgroups(
     recalibrator: SubgroupRecalibrator, by: Any, n: int
 ) -> Iterable[tuple[np.ndarray, Any]]:
-    """The rows of each subgroup with a recalibrator of its own, and that; none without rows."""
+    """Yield the rows and the recalibrator of each subgroup that has both."""
     subgroups = check_by(by, n)
     check_like_fitted(subgroups, recalibrator.subgroups_, recalibrator.subgroup_columns_)
     recalibrators = recalibrator.subgroup_recalibrators_
@@ -456,19 +461,19 @@ def check_like_fitted(subgroups: Subgroups, fitted_labels: list[Any], columns: l
         not new or not old or new & old for new, old in zip(kinds, expected, strict=True)
     )
     names = list(subgroups.names)
-    are_others = names != columns and not (are_unnamed(names) or are_unnamed(columns))
-    if not same_types or are_others:
+    is_renamed = names != columns and not (are_unnamed(names) or are_unnamed(columns))
+    if not same_types or is_renamed:
         raise ValueError(
             "by must have the columns that it had at fit, in the same order and of the same types: "
             f"{format_values(columns)}, with subgroups {format_values(fitted_labels)}; found "
-            f"{format_values(names)}, "
-            f"with subgroups such as {subgroups.labels[0]!r}. Pass the same columns."
+            f"{format_values(names)}, with subgroups such as {subgroups.labels[0]!r}. Pass "
+            "the same columns."
         )
     check_distinct_keys([*fitted_labels, *subgroups.labels])
 
 
 def _kinds(labels: Iterable[Any]) -> list[set[str]]:
-    """The types of the labels in each column, without missing ones."""
+    """Return the types of the labels in each column, without missing ones."""
     rows = [label if isinstance(label, tuple) else (label,) for label in labels]
     return [
         {"number" if is_number(value) else type(value).__name__ for value in column} - {"NoneType"}

@@ -31,7 +31,7 @@ from skcalib.recalibration import (
     export_sql,
     export_table,
 )
-from skcalib.recalibration._auto import deal_folds, weights_in_average
+from skcalib.recalibration._auto import assign_folds, average_weights
 from skcalib.recalibration._registry import RECALIBRATORS
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
@@ -59,7 +59,7 @@ def gain_by_loops(label, proba, weight, scoring, n_folds, mixes=False):
     """Loss and gain of doing nothing and of each candidate, one sample at a time."""
     classes = np.arange(2 if proba.ndim == 1 else proba.shape[1])
     weight = normalised(weight, len(label))
-    fold = deal_folds(check_predictions(label, proba, sample_weight=weight), n_folds)
+    fold = assign_folds(check_predictions(label, proba, sample_weight=weight), n_folds)
     matrix = two_columns(proba) if proba.ndim == 1 else proba
 
     def one_loss(row, y):
@@ -129,7 +129,7 @@ def test_hopeless_candidates_are_stopped_and_all_else_is_the_same(monkeypatch):
     order = np.random.default_rng(0).permutation(1500)
     moved = AutoRecalibrator(candidates).fit(proba[order], label[order])
     np.testing.assert_allclose(moved.results_["gain"], fast.results_["gain"], atol=1e-10)
-    monkeypatch.setattr("skcalib.recalibration._auto._FEWEST_TO_STOP", np.inf)
+    monkeypatch.setattr("skcalib.recalibration._auto._MIN_SAMPLES_TO_STOP", np.inf)
     slow = AutoRecalibrator(candidates).fit(proba, label)
     assert slow.results_["folds"].tolist() == [5] * 5
     assert slow.weights_ == pytest.approx(fast.weights_, rel=1e-12)
@@ -139,7 +139,7 @@ def test_hopeless_candidates_are_stopped_and_all_else_is_the_same(monkeypatch):
     # what is known of the one that was stopped
     assert abs(part[1] / full[1] - np.sqrt(5)) < 0.5
     assert abs(fast.results_["gain"][1] - slow.results_["gain"][1]) < 4 * part[1]
-    first = deal_folds(check_predictions(label, proba), 5) == 0
+    first = assign_folds(check_predictions(label, proba), 5) == 0
     fitted = LogisticRegression(C=1e-9).fit(two_columns(proba[~first]), label[~first])
     mixed = (1200 * fitted.predict_proba(two_columns(proba[first])) + 1 / 2) / 1201
     gain = log_loss(label[first], proba[first]) - log_loss(label[first], mixed)
@@ -169,7 +169,7 @@ def test_weights_equal_loops(weighted):
     loss, order = rng.exponential(size=(5, 30)), rng.permutation(30)
     loss[4] += 3
     weight = normalised(rng.random(30) if weighted else None, 30)
-    found = weights_in_average(loss, weight, order)
+    found = average_weights(loss, weight, order)
     np.testing.assert_allclose(found, weights_by_loops(loss, weight, order), atol=1e-12)
     assert found[4] == 0 < np.sort(found)[-2]
 
@@ -182,7 +182,7 @@ def test_weights_are_the_mean_over_dirichlet_weights():
     share = np.exp(-20 * drawn + [3, 0, 0])
     share /= share.sum(axis=1, keepdims=True)
     expected, error = share.mean(axis=0), share.std(axis=0) / np.sqrt(200)
-    found = weights_in_average(loss, np.full(40, 1 / 40), np.arange(40))
+    found = average_weights(loss, np.full(40, 1 / 40), np.arange(40))
     assert error.max() < 0.04
     assert (np.abs(found - expected) < 4 * error + 0.01).all()
 
@@ -190,7 +190,7 @@ def test_weights_are_the_mean_over_dirichlet_weights():
 def test_candidates_that_do_the_same_share_what_is_left():
     loss = np.tile(np.random.default_rng(0).exponential(size=20), (4, 1))
     expected = np.array([np.e**3, 1, 1, 1]) / (np.e**3 + 3)
-    found = weights_in_average(loss, np.full(20, 0.05), np.arange(20))
+    found = average_weights(loss, np.full(20, 0.05), np.arange(20))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -241,11 +241,11 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     data, limit = check_predictions(label, proba), 60 * 3**power
     monkeypatch.setattr(_registry, "_MAX_MULTIPLICATIONS", limit)
-    candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
+    candidates, left_out = _registry.select_candidates(data, 48, "log_loss")
     assert left_out == PAIRS * (power == 2)
     assert ["none", *candidates] == [name for name in MORE if name not in left_out]
     monkeypatch.setattr(_registry, "_MAX_MULTIPLICATIONS", limit - 1)
-    candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
+    candidates, left_out = _registry.select_candidates(data, 48, "log_loss")
     assert ["none", *candidates] == [name for name in MORE if name not in names]
     assert left_out == names
 
@@ -268,8 +268,8 @@ def test_what_is_left_out_is_named(monkeypatch):
 def test_pairs_of_classes_need_samples_of_each():
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     data = check_predictions(label, proba)
-    assert PAIRS[0] in _registry.candidates_for(data, 30, "log_loss")[0]
-    candidates, left_out = _registry.candidates_for(data, 29, "log_loss")
+    assert PAIRS[0] in _registry.select_candidates(data, 30, "log_loss")[0]
+    candidates, left_out = _registry.select_candidates(data, 29, "log_loss")
     assert ["none", *candidates] == [name for name in MORE if name not in PAIRS]
     assert left_out == []
 
@@ -336,7 +336,7 @@ def test_candidates_that_a_fold_shows_only_some_classes():
     label, proba = np.array([0, 0, 0, 1, 2, 2]), np.random.default_rng(1).dirichlet(np.ones(3), 6)
     logistic = LogisticRegression()
     auto = AutoRecalibrator([("logistic", logistic)], n_folds=3).fit(proba, label)
-    fold = deal_folds(check_predictions(label, proba), 3)
+    fold = assign_folds(check_predictions(label, proba), 3)
     losses = []
     for i in range(6):
         fitted = clone(logistic).fit(proba[fold != fold[i]], label[fold != fold[i]])
@@ -411,14 +411,14 @@ def test_folds_are_dealt_within_classes_whatever_the_order(n_classes):
     weight = rng.random(103)
     proba[:20] = proba[0]  # with different labels and equal weights
     weight[:20] = weight[0]
-    fold = deal_folds(check_predictions(label, proba, sample_weight=weight), 5)
+    fold = assign_folds(check_predictions(label, proba, sample_weight=weight), 5)
     for k in range(n_classes):
         counts = np.bincount(fold[label == k], minlength=5)
         assert np.ptp(counts) <= 1
     assert np.ptp(np.bincount(fold)) <= 1
     order = rng.permutation(103)
     predictions = check_predictions(label[order], proba[order], sample_weight=weight[order])
-    moved = deal_folds(predictions, 5)
+    moved = assign_folds(predictions, 5)
     np.testing.assert_array_equal(moved[order >= 20], fold[order][order >= 20])
     for k in range(n_classes):  # of equal samples, it does not matter which is where
         same = (np.arange(103) < 20) & (label == k)
@@ -458,7 +458,7 @@ def test_names_of_classes_do_not_matter_if_predictions_are_certain():
         for columns in (np.arange(5), moved):
             proba = np.eye(5)[predicted][:, columns]
             data = check_predictions(np.argsort(columns)[label], proba, labels=range(5))
-            fold = deal_folds(data, 3)
+            fold = assign_folds(data, 3)
             folds.append(sorted(zip(predicted, label, fold, strict=True)))
         np.testing.assert_array_equal(*folds)
 
@@ -466,7 +466,7 @@ def test_names_of_classes_do_not_matter_if_predictions_are_certain():
 def test_folds_do_not_depend_on_the_predictions_beyond_their_order():
     """Folds that alternate along the predictions would hide how much a flexible map overfits."""
     label, proba = np.zeros(1000, dtype=int), np.linspace(0, 1, 1000)
-    fold = deal_folds(check_predictions(label, proba, labels=[0, 1]), 2)
+    fold = assign_folds(check_predictions(label, proba, labels=[0, 1]), 2)
     n_changes = np.sum(fold[1:] != fold[:-1])
     assert abs(n_changes - 500) < 4 * np.sqrt(250)
 

@@ -40,9 +40,9 @@ def few_rounds(monkeypatch):
 
 
 def reduce_time(patch, most_rounds=2):
-    patch.setattr(_features, "_MOST_ROUNDS", most_rounds)
-    patch.setattr(_features, "_ROUNDS_OF_TEST", 1)
-    patch.setattr(_features, "_DRAWS", 99)
+    patch.setattr(_features, "_MAX_ROUNDS", most_rounds)
+    patch.setattr(_features, "_N_TEST_ROUNDS", 1)
+    patch.setattr(_features, "_N_RESAMPLES", 99)
     patch.setattr(_features, "_TREES", _features._TREES | {"max_iter": 3, "learning_rate": 0.3})
 
 
@@ -142,7 +142,7 @@ def growth(y, proba, X, n_train, plain=None):
 
 def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
     """The statistic is a sum of independent terms, whose variances are known."""
-    monkeypatch.setattr(_features, "_DRAWS", 9999)
+    monkeypatch.setattr(_features, "_N_RESAMPLES", 9999)
     rng = np.random.default_rng(0)
     y, proba = random_problem(rng, 500, 3, calibrated=True)
     look = growth(y, proba, proba.round(1), 250)
@@ -215,7 +215,7 @@ def step_of(trees, X):
 # 0.3 s: the slow twin
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_result_is_that_of_boosting_fold_by_fold(monkeypatch, n_classes):
-    monkeypatch.setattr(_features, "_MOST_ROUNDS", 3)
+    monkeypatch.setattr(_features, "_MAX_ROUNDS", 3)
     options = _features._TREES | {"learning_rate": 0.7, "l2_regularization": 1.0}
     monkeypatch.setattr(_features, "_TREES", options)
     rng = np.random.default_rng(1)

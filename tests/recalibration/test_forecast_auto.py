@@ -19,12 +19,12 @@ from skcalib.recalibration import (
     PITRecalibrator,
     QuantileRecalibrator,
 )
-from skcalib.recalibration._auto import deal_folds
+from skcalib.recalibration._auto import assign_folds
 from skcalib.recalibration._levels import normal_score_p_value
 from skcalib.recalibration._registry import (
     RecalibratorChain,
+    find_spread_remedy,
     forecast_candidates,
-    remedy_of_spread,
 )
 
 rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_results_equal_loops(scoring, weighted):
     auto = AutoRecalibrator(CANDIDATES, scoring=scoring, n_folds=3)
     auto.fit(forecast, Y, **given)
     share = weight / weight.sum()
-    fold = deal_folds(check_forecasts(Y, forecast, sample_weight=weight if weighted else None), 3)
+    fold = assign_folds(check_forecasts(Y, forecast, sample_weight=weight if weighted else None), 3)
     losses = []
     for candidate in (
         IdentityRecalibrator(),
@@ -168,10 +168,10 @@ def test_quantiles_of_the_wrong_spread_are_moved_by_levels():
     grid = QuantileForecast(forecast.quantiles(levels), levels)
     for factor, of_grid, of_gaussian in ((1, "none", "none"), (2, "levels", "scale")):
         y = MEAN + factor * (Y - MEAN)
-        assert remedy_of_spread(check_forecasts(y, grid), names) == of_grid
-        assert remedy_of_spread(check_forecasts(y, forecast), names) == of_gaussian
-    assert remedy_of_spread(check_forecasts(y, grid), names[:2]) == "scale"
-    assert remedy_of_spread(check_forecasts(y, forecast), names[:1]) == "none"
+        assert find_spread_remedy(check_forecasts(y, grid), names) == of_grid
+        assert find_spread_remedy(check_forecasts(y, forecast), names) == of_gaussian
+    assert find_spread_remedy(check_forecasts(y, grid), names[:2]) == "scale"
+    assert find_spread_remedy(check_forecasts(y, forecast), names[:1]) == "none"
 
 
 def test_the_p_value_of_the_spread():

@@ -34,17 +34,16 @@ from .sql import (
     linear,
     log_expressions,
     log_pair,
-    named_softmax,
     normalize_expressions,
     parenthesize,
-    quotient,
+    quotient_expression,
+    score_softmax,
     softmax_expressions,
     steps,
 )
 from .tables import supports_map, to_piecewise_linear, unwrap_single_candidate
 
-# The kinds of maps with one formula for many classes of recalibrators. A subclass is in none of
-# them by itself: whether its map is that of its base class is checked first.
+# Recalibrators whose maps have the same kind of formula. Subclasses must pass `supports_map`, too.
 PiecewiseLinearMap = IsotonicRecalibrator | IntervalBinningRecalibrator
 LogOddsMap = SigmoidRecalibrator | QuadraticRecalibrator | BetaRecalibrator | SplineRecalibrator
 OneVsRestMap = PiecewiseLinearMap | VennAbersRecalibrator | LogOddsMap
@@ -120,7 +119,7 @@ def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
     ]
     total = parenthesize(" + ".join(products))
     shares = [
-        quotient(product, total, float_literal(prevalence))
+        quotient_expression(product, total, float_literal(prevalence))
         for product, prevalence in zip(products, new, strict=True)
     ]
     return shares[-len(names) :]
@@ -142,10 +141,10 @@ def _write_linear(recalibrator: Any, names: list[str]) -> list[str]:
         def positive(ends: np.ndarray) -> np.ndarray:
             return recalibrator._map(ends)[:, 1]
 
-        def tempered(clipped: str) -> str:
+        def sigmoid(clipped: str) -> str:
             return expit(linear(constant, slope, log_pair(clipped)))
 
-        return [clip_expression(names[0], smallest, positive, tempered)]
+        return [clip_expression(names[0], smallest, positive, sigmoid)]
     return softmax_expressions(log_expressions(names, smallest), -np.log(smallest), matrix, shift)
 
 
@@ -234,7 +233,7 @@ def _(recalibrator: MatrixMap, names: list[str], layers: Subqueries) -> list[str
     factors, shifts = recalibrator._linear_map()
     logs = layers.add_layer(log_expressions(names, recalibrator.smallest_probability_))
     scores = [linear(shift, row, logs) for shift, row in zip(shifts, factors, strict=True)]
-    shares = layers.add_layer(named_softmax(layers.add_layer(scores)))
+    shares = layers.add_layer(score_softmax(layers.add_layer(scores)))
     return [clip(share, MIN_PROBA, MAX_PROBA) for share in shares]
 
 
@@ -254,7 +253,7 @@ def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Subqu
         f"{log} + {parenthesize(linear(shift, row, terms))}"
         for log, shift, row in zip(logs, shifts, factors, strict=True)
     ]
-    shares = named_softmax(layers.add_layer(scores))[-len(names) :]
+    shares = score_softmax(layers.add_layer(scores))[-len(names) :]
     return [clip(parenthesize(share), MIN_PROBA, MAX_PROBA) for share in shares]
 
 

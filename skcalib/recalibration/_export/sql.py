@@ -114,7 +114,7 @@ def expit(expression: str) -> str:
     return f"{float_literal(1)} / ({float_literal(1)} + exp(-{clipped}))"
 
 
-def quotient(numerator: str, total: str, otherwise: str) -> str:
+def quotient_expression(numerator: str, total: str, otherwise: str) -> str:
     """Return numerator / total, or `otherwise` if the total is 0."""
     return f"COALESCE({numerator} / NULLIF({total}, {float_literal(0)}), {otherwise})"
 
@@ -123,7 +123,7 @@ def normalize_expressions(mapped: list[str], names: list[str]) -> list[str]:
     """Divide mapped probabilities by their sum; if it is 0, return the predicted ones."""
     total, total_predicted = parenthesize(" + ".join(mapped)), " + ".join(names)
     return [
-        quotient(numerator, total, f"{name} / ({total_predicted})")
+        quotient_expression(numerator, total, f"{name} / ({total_predicted})")
         for numerator, name in zip(mapped, names, strict=True)
     ]
 
@@ -150,7 +150,7 @@ def softmax_expressions(
     return shares
 
 
-def named_softmax(scores: list[str]) -> list[str]:
+def score_softmax(scores: list[str]) -> list[str]:
     """Return the softmax of scores that have names."""
     shares = []
     for score in scores:
