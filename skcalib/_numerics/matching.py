@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 from .array_api import Array, asarray_like, bounded_ratio, erfcx, hypot, special_functions
 from .crps import mean_distance
 
-# The trapezoidal rule for the rbf kernel uses frequencies up to the first number over the bandwidth,
+# The trapezoidal rule for the rbf kernel uses frequencies up to the first number over the bandwidth
 # and a period that exceeds the range of differences by the second number of bandwidths.
 _FINE_RULE = 6.5, 7.0  # misses the kernel by about 1e-10
 _ROUGH_RULE = 5.0, 5.5  # misses it by about 1e-6
