@@ -3,25 +3,23 @@
 import os
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ._text import Table, class_table, measure_lines, subgroup_table
+from ._text import TextTable, class_table, measure_lines, subgroup_table
 
-if TYPE_CHECKING:
-    from ._report import CalibrationReport, ComparisonReport
-
-# By this tag, with which the content of every page begins, a file is known as a page of ours.
+# Every page begins with this tag, by which `check_target` recognises it.
 _MARK = b"<main class='skcalib'>"
 
 _STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
-def fragment(body: str) -> str:
-    """The report as part of a page, for a notebook."""
+def render_fragment(body: str) -> str:
+    """Return the report as part of a page, for a notebook."""
     return f"<style>{_STYLE}</style>\n<div class='skcalib'>\n{body}\n</div>"
 
 
-def page(heading: str, body: str) -> str:
+def render_page(heading: str, body: str) -> str:
+    """Return the report as a page of its own."""
     return (
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
@@ -33,76 +31,85 @@ def page(heading: str, body: str) -> str:
     )
 
 
-def render_body(report: "CalibrationReport") -> str:
-    return "\n".join([_head(report), _verdict(report), _pictures(report), _tables(report)])
+def render_body(
+    heading: str, date: str | None, verdict: str, figures: dict[str, str], tables: str
+) -> str:
+    """Return the body of a report on one model, whose verdict and tables are rendered."""
+    return "\n".join([_render_head(heading, date), verdict, _render_figures(figures), tables])
 
 
-def body_of_several(report: "ComparisonReport", changes: list[Table]) -> str:
-    """Verdicts, one figure and what changed; then the tables of each model."""
-    sections = [_head(report)]
-    for name, single in report.reports.items():
-        sections.append(f"<h2>{escape(str(name))}</h2>\n{_verdict(single)}")
-    sections.append(_pictures(report))
-    sections += [f"<h2>What changed</h2>\n{_table(single)}" for single in changes]
-    for name, single in report.reports.items():
-        sections.append(f"<section><h1>{escape(str(name))}</h1>\n{_tables(single)}</section>")
+def render_comparison(
+    heading: str,
+    date: str | None,
+    verdicts: dict[str, str],
+    figures: dict[str, str],
+    changes: list[TextTable],
+    tables: dict[str, str],
+) -> str:
+    """Return verdicts, figures and what changed; then the tables of each model."""
+    sections = [_render_head(heading, date)]
+    sections += [f"<h2>{escape(str(name))}</h2>\n{html}" for name, html in verdicts.items()]
+    sections.append(_render_figures(figures))
+    sections += [f"<h2>What changed</h2>\n{_render_table(table)}" for table in changes]
+    for name, html in tables.items():
+        sections.append(f"<section><h1>{escape(str(name))}</h1>\n{html}</section>")
     return "\n".join(sections)
 
 
-def _head(report: "CalibrationReport | ComparisonReport") -> str:
-    date = f"\n<p>{escape(report.date)}</p>" if report.date else ""
-    return f"<h1>{escape(report.heading)}</h1>{date}"
+def _render_head(heading: str, date: str | None) -> str:
+    return f"<h1>{escape(heading)}</h1>" + (f"\n<p>{escape(date)}</p>" if date else "")
 
 
-def _pictures(report: "CalibrationReport | ComparisonReport") -> str:
+def _render_figures(figures: dict[str, str]) -> str:
+    if not figures:
+        return "<p>Without figures, as matplotlib was not installed.</p>"
     pictures = [
         f"<figure><figcaption>{escape(title)}</figcaption>\n{svg}</figure>"
-        for title, svg in report.figures.items()
+        for title, svg in figures.items()
     ]
-    if not pictures:
-        return "<p>Without figures, as matplotlib was not installed.</p>"
     return f"<div class='pictures'>{''.join(pictures)}</div>"
 
 
-def _tables(report: "CalibrationReport") -> str:
-    sections = [f"<h2>Measures</h2>\n{_table(_measure_table(report))}"]
-    if report.classes:
-        sections.append(f"<h2>Classes</h2>\n{_table(class_table(report.classes))}")
-    if report.subgroups:
-        sections.append(f"<h2>Subgroups</h2>\n{_table(subgroup_table(report.subgroups))}")
-    audit = Table(["what", "value"], [[name, str(value)] for name, value in report.audit.items()])
-    sections.append(
-        f"<h2>How this report came about</h2>\n<div class='audit'>{_table(audit, 'text')}</div>"
-    )
+def render_tables(
+    numbers: dict[str, Any],
+    intervals: dict[str, tuple[float, float]],
+    classes: list[dict[str, Any]],
+    subgroups: list[dict[str, Any]],
+    audit: dict[str, Any],
+) -> str:
+    """Return the tables of measures, classes, subgroups and the audit trail."""
+    sections = [f"<h2>Measures</h2>\n{_render_table(_measure_table(numbers, intervals))}"]
+    if classes:
+        sections.append(f"<h2>Classes</h2>\n{_render_table(class_table(classes))}")
+    if subgroups:
+        sections.append(f"<h2>Subgroups</h2>\n{_render_table(subgroup_table(subgroups))}")
+    rows = [[name, str(value)] for name, value in audit.items()]
+    table = _render_table(TextTable(["what", "value"], rows), "text")
+    sections.append(f"<h2>How this report came about</h2>\n<div class='audit'>{table}</div>")
     return "\n".join(sections)
 
 
-def _verdict(report: "CalibrationReport") -> str:
-    """The advice, in which findings are items of a list."""
-    joined_findings = "; ".join(report.findings)
-    before, _, after = (
-        report.advice.partition(joined_findings) if joined_findings else (report.advice, "", "")
-    )
+def render_verdict(advice: str, findings: list[str]) -> str:
+    """Return the advice, in which findings are items of a list."""
+    sentence = "; ".join(findings)
+    before, _, after = advice.partition(sentence) if sentence else (advice, "", "")
     if not after:
-        return f"<p class='verdict'>{escape(report.advice)}</p>"
-    items = "".join(
-        f"<li>{escape(finding[0].upper() + finding[1:])}.</li>" for finding in report.findings
-    )
+        return f"<p class='verdict'>{escape(advice)}</p>"
+    items = "".join(f"<li>{escape(text[0].upper() + text[1:])}.</li>" for text in findings)
     before, after = escape(before.rstrip(":; ")), escape(after.lstrip(". "))
     return f"<div class='verdict'><p>{before}:</p>\n<ul>{items}</ul>\n<p>{after}</p></div>"
 
 
-def _measure_table(report: "CalibrationReport") -> Table:
-    head = ["measure", "estimate", "95 % interval"][: 3 if report.intervals else 2]
-    lines = measure_lines(report.numbers, report.intervals)
+def _measure_table(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> TextTable:
+    head = ["measure", "estimate", "95 % interval"][: 3 if intervals else 2]
     rows = [
         [f"{line.title} ({line.note})" if line.note else line.title, line.value.strip(), line.ends]
-        for line in lines
+        for line in measure_lines(numbers, intervals)
     ]
-    return Table(head, [row[: len(head)] for row in rows])
+    return TextTable(head, [row[: len(head)] for row in rows])
 
 
-def _table(table: Table, kind: str = "number") -> str:
+def _render_table(table: TextTable, kind: str = "number") -> str:
     names = (f"<th scope='col' class='{kind}'>{escape(cell)}</th>" for cell in table.head[1:])
     body = "".join(
         f"<tr><th scope='row'>{escape(name)}</th>"
@@ -118,7 +125,7 @@ def _table(table: Table, kind: str = "number") -> str:
 
 
 def check_target(path: str, *, force: bool) -> None:
-    """Refuse a path that cannot be written to, and one of a file that may be dear to somebody."""
+    """Refuse paths that cannot be written to, and existing files that are not reports."""
     target = Path(path)
     if target.is_file() and not force:
         with open(target, "rb") as file:

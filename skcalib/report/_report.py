@@ -28,7 +28,15 @@ from ..display._base import check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
-from ._html import body_of_several, fragment, page, render_body, write_atomically
+from ._html import (
+    render_body,
+    render_comparison,
+    render_fragment,
+    render_page,
+    render_tables,
+    render_verdict,
+    write_atomically,
+)
 from ._pictures import render_model_curves
 from ._sections import LEVEL, Rows, Sections, joint_p_value, notify_progress
 from ._text import change_tables, format_comparison, format_report, head_of
@@ -60,7 +68,7 @@ class _Printed:
         return self.draw()
 
     def _repr_html_(self) -> str:
-        return fragment(self._body())
+        return render_fragment(self._body())
 
     def to_json(self) -> str:
         """`to_dict` as JSON; numbers that are not finite become null.
@@ -86,7 +94,7 @@ class _Printed:
         html : str
             The page.
         """
-        html = page(self.heading, self._body())
+        html = render_page(self.heading, self._body())
         if path is not None:
             write_atomically(path, html)
         return html
@@ -210,8 +218,16 @@ class CalibrationReport(_Printed):
         )
         return _plain(self.numbers | {attribute: vars(self)[attribute] for attribute in attributes})
 
+    @property
+    def _verdict(self) -> str:
+        return render_verdict(self.advice, self.findings)
+
+    @property
+    def _tables(self) -> str:
+        return render_tables(self.numbers, self.intervals, self.classes, self.subgroups, self.audit)
+
     def _body(self) -> str:
-        return render_body(self)
+        return render_body(self.heading, self.date, self._verdict, self.figures, self._tables)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,8 +290,15 @@ class ComparisonReport(_Printed):
         return _plain({"reports": reports, "changes": self.changes, "date": self.date})
 
     def _body(self) -> str:
-        tables = change_tables({k: v.numbers for k, v in self.reports.items()}, self.changes)
-        return body_of_several(self, tables)
+        changes = change_tables({k: v.numbers for k, v in self.reports.items()}, self.changes)
+        return render_comparison(
+            self.heading,
+            self.date,
+            {name: report._verdict for name, report in self.reports.items()},
+            self.figures,
+            changes,
+            {name: report._tables for name, report in self.reports.items()},
+        )
 
 
 def _plain(value: Any, *, finite: bool = False) -> Any:

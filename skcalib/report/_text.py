@@ -66,7 +66,7 @@ class Line(NamedTuple):
     note: str  # what it is of, if not of all samples
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Texts of a table; each row begins with its name."""
 
     head: list[str]
@@ -139,7 +139,7 @@ def _digits_for_forecasts(key: str) -> str:
     return "9.4f" if in_unit else "#9.4g"
 
 
-def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[Table]) -> str:
+def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[TextTable]) -> str:
     lines = list(head)
     for name, advice in verdicts.items():
         lines += ["", *textwrap.wrap(f"{name}: {advice}", width=76)]
@@ -179,7 +179,9 @@ def format_report(
     return "\n".join(lines)
 
 
-def change_tables(numbers: dict[str, dict[str, Any]], changes: list[dict[str, Any]]) -> list[Table]:
+def change_tables(
+    numbers: dict[str, dict[str, Any]], changes: list[dict[str, Any]]
+) -> list[TextTable]:
     """For each other model its numbers, and how they differ from those of the first."""
     first, *later = numbers
     return [
@@ -192,7 +194,7 @@ def change_tables(numbers: dict[str, dict[str, Any]], changes: list[dict[str, An
 
 def _change_table(
     numbers: dict[str, dict[str, Any]], first: str, name: str, changes: list[dict[str, Any]]
-) -> Table:
+) -> TextTable:
     before, after = numbers[first], numbers[name]
     rows = []
     for change in changes:
@@ -212,10 +214,10 @@ def _change_table(
         _format_number("p_value", change["p_value"], change).strip() for change in (before, after)
     ]
     rows.append([_TITLES["p_value"], *p_values, "", ""])
-    return Table(["measure", str(first), str(name), "difference", "95 % interval"], rows)
+    return TextTable(["measure", str(first), str(name), "difference", "95 % interval"], rows)
 
 
-def class_table(classes: list[dict[str, Any]]) -> Table:
+def class_table(classes: list[dict[str, Any]]) -> TextTable:
     n = len(classes)
     title = f"worst of {n} classes" if n > _N_WORST else "class, the worst first"
     keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
@@ -223,10 +225,10 @@ def class_table(classes: list[dict[str, Any]]) -> Table:
         [printable(str(row["class"])), *(f"{row[key]:.4f}" for key in keys)]
         for row in classes[:_N_WORST]
     ]
-    return Table([title, *(key.replace("_", " ") for key in keys)], rows)
+    return TextTable([title, *(key.replace("_", " ") for key in keys)], rows)
 
 
-def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
+def subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:
     """All subgroups; of more than 20 the 20 with the smallest p-values."""
     n, first = len(subgroups), subgroups[0]
     title = "subgroup" if first["by"] == "by" else printable(first["by"])
@@ -248,10 +250,10 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
         for row in subgroups[:_MOST_SUBGROUPS]
     ]
     measure = first["measure"].replace("_", " ")
-    return Table([title, "samples", measure, "95 % interval", "p-value (adjusted)"], rows, note)
+    return TextTable([title, "samples", measure, "95 % interval", "p-value (adjusted)"], rows, note)
 
 
-def lines_of(table: Table) -> list[str]:
+def lines_of(table: TextTable) -> list[str]:
     """The table as text: names on the left, numbers on the right of their columns."""
     lines = map(str.rstrip, format_columns([table.head, *table.rows]))
     return ["", *lines, *([table.note] if table.note else [])]
