@@ -1,7 +1,7 @@
 """Convex classes of weight functions for :func:`skcalib.metrics.weighted_calibration_error`."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from ._inputs.scikit_learn import Interval, StrOptions, validate_parameter_const
 from ._inputs.warnings import check_memory, warn_if_slow
 from ._statistics.kernels import (
     KERNELS,
+    KernelFamily,
     check_finite_kernel,
     check_kernel,
     check_semidefinite,
@@ -102,8 +103,8 @@ class FunctionClass:
         """
         raise NotImplementedError(f"{type(self).__name__} must define constraints(points, values).")
 
-    def _resolve(self, points, weight):
-        """The class with the parameters that depend on the samples (n, …), not on the points."""
+    def _resolve(self, points: np.ndarray, weight: np.ndarray) -> Any:
+        """Return the class with the parameters that depend on the samples (n, …)."""
         return self
 
     def __and__(self, other: Any) -> "FunctionClass":
@@ -113,25 +114,25 @@ class FunctionClass:
         return _Intersection((other, self)) if _is_function_class(other) else NotImplemented
 
 
-def _is_function_class(other):
-    """A type has the method `constraints`, too, but only an instance has parameters."""
+def _is_function_class(other: Any) -> bool:
+    """True for an instance with `constraints`; a type has that, too, but no parameters."""
     return hasattr(other, "constraints") and not isinstance(other, type)
 
 
-def _resolve_for_sample(function_class, points, weight):
-    """The class with the parameters that depend on samples with these weights, (n,)."""
+def _resolve_for_sample(function_class: Any, points: np.ndarray, weight: np.ndarray) -> Any:
+    """Return the class with the parameters that depend on samples with these weights, (n,)."""
     has_resolve = hasattr(function_class, "_resolve")  # classes of a user need only `constraints`
     return function_class._resolve(points, weight) if has_resolve else function_class
 
 
-def _programs(function_class, points, values):
-    """Lists of constraints to solve one after the other.
+def _iter_programs(function_class: Any, points: np.ndarray, values: Any) -> Iterator[list | None]:
+    """Yield lists of constraints to solve one after the other.
 
     The first list may lack some constraints. After each solution for `values` comes the next list,
     or None if the solution satisfies all constraints.
     """
-    if hasattr(function_class, "_programs"):
-        yield from function_class._programs(points, values)
+    if hasattr(function_class, "_iter_programs"):
+        yield from function_class._iter_programs(points, values)
     else:
         yield function_class.constraints(points, values)
         while True:
@@ -142,7 +143,7 @@ def _programs(function_class, points, values):
 class _Intersection(FunctionClass):
     classes: tuple
 
-    def _resolve(self, points, weight):
+    def _resolve(self, points: np.ndarray, weight: np.ndarray) -> Any:
         return _Intersection(
             tuple(
                 _resolve_for_sample(function_class, points, weight)
@@ -157,15 +158,13 @@ class _Intersection(FunctionClass):
             for constraint in function_class.constraints(points, values)
         ]
 
-    def _programs(self, points, values):
+    def _iter_programs(self, points: np.ndarray, values: Any) -> Iterator[list | None]:
         programs = [
-            _programs(constraints_of_class, points, values) for constraints_of_class in self.classes
+            _iter_programs(function_class, points, values) for function_class in self.classes
         ]
-        lists = [next(program) for program in programs]
+        lists: list[Any] = [next(program) for program in programs]
         while True:
-            yield [
-                constraint for constraints_of_class in lists for constraint in constraints_of_class
-            ]
+            yield [constraint for constraints in lists for constraint in constraints]
             while (news := [next(program) for program in programs]) == [None] * len(news):
                 yield None
             lists = [old if new is None else new for old, new in zip(lists, news, strict=True)]
@@ -179,7 +178,7 @@ class _Checked(FunctionClass):
 
     _parameter_constraints: ClassVar[dict]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         validate_parameter_constraints(
             self._parameter_constraints, vars(self), caller_name=type(self).__name__
         )
@@ -231,16 +230,16 @@ class Lipschitz(_Checked):
         i, j = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
         return [cvxpy.norm(values[i] - values[j], 2, axis=1) <= self.constant * pdist(points)]
 
-    def _programs(self, points, values):
-        """All constraints at once, or those of some pairs first, and then of violated pairs, too.
+    def _iter_programs(self, points: np.ndarray, values: Any) -> Iterator[list | None]:
+        """Yield all constraints at once, or those of near pairs and then also of violated pairs.
 
         The pairs always link all points, so that the program is bounded if that of all pairs is.
         """
         import cvxpy
 
         is_overridden = type(self).constraints is not Lipschitz.constraints
-        few = points.ndim == 1 or len(points) <= _MAX_PAIRED_POINTS or self.constant == 0
-        if is_overridden or few:
+        are_few = points.ndim == 1 or len(points) <= _MAX_PAIRED_POINTS or self.constant == 0
+        if is_overridden or are_few:
             yield self.constraints(points, values)
             while True:
                 yield None
@@ -264,16 +263,16 @@ class Lipschitz(_Checked):
             pairs |= is_violated & _smallest_per_row(np.where(is_violated, slack, np.inf))
 
 
-def _check_line_fits(n_points):
-    """HiGHS needs memory for each point of a line, and time for each pair."""
+def _check_line_fits(n_points: int) -> None:
+    """Refuse more points of a line than the memory of HiGHS holds; warn if pairs take long."""
     task = f"Lipschitz() at {n_points} distinct predictions"
     remedy = "Pass predictions rounded to fewer values, or call smooth_calibration_error."
     check_memory(_BYTES_OF_A_POINT * n_points, task, remedy)
     warn_if_slow(_SECONDS_OF_A_PAIR * n_points**2, task, remedy)
 
 
-def _check_pairs_fit(name, n_points, n_matrices):
-    """Some programs have numbers for all pairs of points."""
+def _check_pairs_fit(name: str, n_points: int, n_matrices: int) -> None:
+    """Refuse programs whose numbers for all pairs of points exceed the memory."""
     check_memory(
         8.0 * n_matrices * n_points**2,
         f"{name} at {n_points} distinct predictions",
@@ -281,15 +280,15 @@ def _check_pairs_fit(name, n_points, n_matrices):
     )
 
 
-def _smallest_per_row(matrix):
-    """Where the smallest entries of each row of a symmetric matrix are, and their mirror images."""
+def _smallest_per_row(matrix: np.ndarray) -> np.ndarray:
+    """Return the mask of the smallest entries per row of a symmetric matrix, made symmetric."""
     smallest = np.zeros(matrix.shape, dtype=bool)
     columns = np.argpartition(matrix, _PAIRS_PER_POINT, axis=1)[:, :_PAIRS_PER_POINT]
     np.put_along_axis(smallest, columns, True, axis=1)
     return _symmetric(smallest)
 
 
-def _symmetric(matrix):
+def _symmetric(matrix: np.ndarray) -> np.ndarray:
     return matrix | matrix.T
 
 
@@ -549,20 +548,20 @@ class RKHSBall(_Checked):
         coordinates = cvxpy.Variable(values.shape)
         return [values == root @ coordinates, cvxpy.pnorm(coordinates, 2) <= self.radius]
 
-    def _resolve(self, points, weight):
+    def _resolve(self, points: np.ndarray, weight: np.ndarray) -> Any:
         if callable(self.kernel) or self.bandwidth != "median":
             return self
         family = self._family(points)
         bandwidth = median_bandwidth(points, weight, family.metric, family.scale)
         return replace(self, bandwidth=bandwidth)
 
-    def _family(self, points):
+    def _family(self, points: np.ndarray) -> KernelFamily:
         family = KERNELS[str(self.kernel)]
         # every distance on a line is |s − t|
         return family._replace(scale=1.0) if points.ndim == 1 else family
 
-    def _gram(self, points):
-        """Kernel values of all pairs of points, (m, m)."""
+    def _gram(self, points: np.ndarray) -> np.ndarray:
+        """Return the kernel values of all pairs of points, (m, m)."""
         rows = points.reshape(len(points), -1)
         if callable(self.kernel):
             gram = np.asarray(check_kernel(self.kernel, rows)(rows, rows), dtype=np.float64)

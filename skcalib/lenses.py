@@ -5,13 +5,16 @@ any metric or test then measures. If the predictions are canonically calibrated,
 through every lens; the reverse does not hold. Rows stay in their order, so weights fit both.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
-from ._data import check_predictions
+from ._data import ClassData, check_predictions
 from ._inputs.arrays import ArrayLike, format_values
 from ._inputs.labels import encode_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params
-from ._numerics.logits import row_blocks
+from ._numerics.logits import iter_row_blocks
 
 __all__ = ["class_groups", "top_k"]
 
@@ -192,23 +195,23 @@ def class_groups(
     0.25
     """
     data = check_predictions(y_true, y_proba, labels=labels)
-    names, group_of = _check_partition(partition, data.classes)
-    is_of = (group_of[:, None] == np.arange(len(names))).astype(np.float64)  # (K, G)
+    names, group_index = _check_partition(partition, data.classes)
+    is_member = (group_index[:, None] == np.arange(len(names))).astype(np.float64)  # (K, G)
     proba = np.empty((len(data.label), len(names)))
     for rows, block in _iter_row_blocks(data):
-        proba[rows] = block @ is_of
-    return names[group_of[data.label]], np.minimum(proba, 1)
+        proba[rows] = block @ is_member
+    return names[group_index[data.label]], np.minimum(proba, 1)
 
 
-def _iter_row_blocks(data):
-    """Slices of rows, and their probabilities of all classes in double precision, (b, K)."""
+def _iter_row_blocks(data: ClassData) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield slices of rows, and their probabilities of all classes in double precision, (b, K)."""
     proba = data.matrix if data.is_binary else data.proba
-    for rows in row_blocks(*proba.shape):
+    for rows in iter_row_blocks(*proba.shape):
         yield rows, proba[rows].astype(np.float64, copy=False)
 
 
-def _check_k(k, n_classes):
-    """No more probabilities can be the largest than there are."""
+def _check_k(k: int, n_classes: int) -> None:
+    """Refuse more probabilities than there are classes."""
     if k > n_classes:
         raise ValueError(
             f"k must be at most the number of classes; found k={k} and {n_classes} classes. Pass a "
@@ -216,17 +219,19 @@ def _check_k(k, n_classes):
         )
 
 
-def _check_partition(partition, classes):
-    """The sorted names of the groups, and for each class the index of its group (K,)."""
+def _check_partition(
+    partition: dict | list | tuple, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted names of the groups, and for each class the index of its group (K,)."""
     if isinstance(partition, dict):
         names, _ = encode_labels(
             list(partition), name="The names in partition", partner="partition"
         )
-        groups = [partition[name] for name in names.tolist()]
+        groups: Any = [partition[name] for name in names.tolist()]
     else:
         names, groups = np.arange(len(partition)), partition
     class_names = classes.tolist()
-    group_of = np.full(len(class_names), -1)
+    group_index = np.full(len(class_names), -1)
     for index, (name, members) in enumerate(zip(names.tolist(), groups, strict=True)):
         if isinstance(members, str | bytes) or not hasattr(members, "__iter__"):
             raise ValueError(
@@ -237,28 +242,26 @@ def _check_partition(partition, classes):
             if member not in class_names:
                 raise ValueError(
                     f"partition must hold only the classes {format_values(classes)}; found "
-                    f"{member!r} in "
-                    f"group {name!r}. Name all classes with labels=[...], of the same type as "
-                    "the labels."
+                    f"{member!r} in group {name!r}. Name all classes with labels=[...], of the "
+                    "same type as the labels."
                 )
-            if group_of[class_names.index(member)] >= 0:
+            if group_index[class_names.index(member)] >= 0:
                 raise ValueError(
                     f"partition must hold each class once; found {member!r} a second time, in "
                     f"group {name!r}. Remove it from one group."
                 )
-            group_of[class_names.index(member)] = index
-    missing = classes[group_of < 0]
+            group_index[class_names.index(member)] = index
+    missing = classes[group_index < 0]
     if len(missing):
         raise ValueError(
             f"partition must hold every class; found no group for {format_values(missing)}. Put "
-            "the rest "
-            "into a group of its own."
+            "the rest into a group of its own."
         )
-    n_filled = len(np.unique(group_of))
+    n_filled = len(np.unique(group_index))
     if n_filled < max(2, len(names)):
         raise ValueError(
             "partition must have at least two groups, none of them empty; found "
             f"{len(names)} group(s), {n_filled} of them with classes. The probability of a single "
             "group is always 1."
         )
-    return names, group_of
+    return names, group_index

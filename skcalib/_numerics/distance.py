@@ -49,7 +49,7 @@ class CertifiedTransport(NamedTuple):
     potentials: np.ndarray  # (2, k), f_0 and f_1 at the nodes, linear between them
 
 
-def least_calibrating_transport(
+def lower_distance_bounds(
     points: np.ndarray, weight: np.ndarray, tol: float
 ) -> tuple[float, float]:
     """The two bounds of `transport_bounds`."""

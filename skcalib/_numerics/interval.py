@@ -32,7 +32,7 @@ def optimal_partition(
         precision = 0.0 if len(points) <= _MAX_CUTS else _DEFAULT_PRECISION
     if precision < PARTITION_RTOL:
         return best_partition(points, points, total, mass)[1]
-    start = cells(points, total, precision)
+    start = cell_starts(points, total, precision)
     last = points[last_of_runs(start, len(points))]
     total, mass = np.add.reduceat(total, start), np.add.reduceat(mass, start)
     return start[best_partition(points[start], last, total, mass)[1]]
@@ -51,7 +51,7 @@ def _weighted_residuals(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return weight[1] * (1 - points) - weight[0] * points
 
 
-def cells(points: np.ndarray, weight: np.ndarray, precision: float) -> np.ndarray:
+def cell_starts(points: np.ndarray, weight: np.ndarray, precision: float) -> np.ndarray:
     """Indices where cells of sorted points start that have at most this extent.
 
     Points (m,) with weights (m,) that sum to 1. Without its last point, a cell has at most this
@@ -141,7 +141,7 @@ def mean_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> fl
     return total / width
 
 
-def sampled_partition_sum(
+def sample_partition_sum(
     points: np.ndarray, mass: np.ndarray, width: float, shifts: np.ndarray
 ) -> float:
     """`mean_partition_sum` with the mean over r = `width` · `shifts`, shifts (d,) in [0, 1)."""

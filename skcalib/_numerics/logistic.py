@@ -103,7 +103,7 @@ def newton(
     max_steps: int = _MAX_LOGISTIC_STEPS,
     *,
     cache: dict[bytes, Moments] | None = None,
-    enough: float = -np.inf,
+    min_promise: float = -np.inf,
 ) -> tuple[Moments, bool]:
     """Return the moments at the minimum over z (d,), and True if it has been reached.
 
@@ -130,7 +130,7 @@ def newton(
         if here.loss <= separated:
             return here, False
         step, slope, hidden = _newton_step(here)
-        if slope <= enough:
+        if slope <= min_promise:
             return here, not hidden
         last_gain = _GAIN_RTOL * here.loss
         rounding = np.inf if slope <= last_gain else 0.0  # a flat loss is rounding

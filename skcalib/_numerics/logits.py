@@ -11,7 +11,7 @@ from .array_api import Array, apply_out, array_namespace, contiguous, doubles
 _CLIP = float(np.finfo(np.float64).eps)
 
 # The smallest normal number of single precision: smaller probabilities have the same logarithm.
-SMALLEST = float(np.finfo(np.float32).tiny)
+MIN_POSITIVE_PROBA = float(np.finfo(np.float32).tiny)
 
 # Numbers in a block of rows: a few such blocks fit into the cache; a GPU needs larger ones.
 _CACHE_BLOCK_ENTRIES, _DEVICE_BLOCK_ENTRIES = 2**15, 2**24
@@ -20,22 +20,22 @@ _CACHE_BLOCK_ENTRIES, _DEVICE_BLOCK_ENTRIES = 2**15, 2**24
 SAMPLE_SIZE = 4096
 
 
-def row_blocks(
-    n: int, n_classes: int, every: int = 1, fewest: int = 1, on: Array = None
+def iter_row_blocks(
+    n: int, n_classes: int, every: int = 1, min_rows: int = 1, like: Array = None
 ) -> Iterator[slice]:
     """Yield slices that cover n rows of probabilities in blocks, one row in `every`.
 
     Products with matrices are slow if a block has fewer rows than they have columns. `on` is an
     array of the package that computes, None for NumPy.
     """
-    is_numpy = on is None or isinstance(on, np.ndarray)
+    is_numpy = like is None or isinstance(like, np.ndarray)
     block = _CACHE_BLOCK_ENTRIES if is_numpy else _DEVICE_BLOCK_ENTRIES
-    step = max(block // n_classes, fewest) * every
+    step = max(block // n_classes, min_rows) * every
     for start in range(0, n, step):
         yield slice(start, min(start + step, n), every)
 
 
-def softmax(scores: Array) -> Array:
+def softmax_in_place(scores: Array) -> Array:
     """Overwrite each row of scores (n, K) by exp s_k / Σ_l exp s_l, and return them."""
     xp = array_namespace(scores)
     scores -= xp.max(scores, axis=1, keepdims=True)
@@ -91,7 +91,7 @@ def log_softmax(logits: Array) -> Array:
     if not isinstance(logits, np.ndarray):
         return _log_softmax(logits)
     log_proba = np.empty(logits.shape)
-    for rows in row_blocks(*logits.shape):
+    for rows in iter_row_blocks(*logits.shape):
         log_proba[rows] = _log_softmax(doubles(logits[rows]))
     return log_proba
 
@@ -114,7 +114,7 @@ def _brier_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
     if proba.ndim == 1:
         return (label - proba) ** 2
     square = np.empty(len(proba))
-    for rows in row_blocks(*proba.shape):
+    for rows in iter_row_blocks(*proba.shape):
         block = proba[rows].astype(np.float64, copy=False)
         square[rows] = np.einsum("nk,nk->n", block, block)
     return square + 1 - 2 * _take_labels(proba, label)

@@ -53,7 +53,7 @@ _SIGN_GAP_WEIGHTS = _LEGENDRE_WEIGHT / 2 * _TANH_REACH * 2 / (np.exp(2 * _TANH_N
 # Means under normal distributions
 
 
-def smoothed_kernel(
+def normal_kernel_mean(
     kernel: str, shift: Array, deviation: Array | None, bandwidth: float | None
 ) -> Array:
     """E ℓ(D) of D ~ N(shift, deviation²); ℓ(shift) where the deviation is 0, or if it is None."""
@@ -77,7 +77,7 @@ def _gaussian_kernel(shift: Array, width: Any) -> Array:
     return xp.exp(-(ratio**2) / 2)
 
 
-def expected_kernel(
+def mixture_kernel_mean(
     kernel: str,
     bandwidth: float | None,
     location: Array,
@@ -91,7 +91,7 @@ def expected_kernel(
     None if the parts are points.
     """
     xp = array_namespace(location)
-    values = smoothed_kernel(kernel, location[:, :, None] - points, deviation, bandwidth)
+    values = normal_kernel_mean(kernel, location[:, :, None] - points, deviation, bandwidth)
     if location.shape[1] == 1:
         return weight * values[:, 0, :]
     return xp.sum(weight[:, :, None] * values, axis=1)
@@ -204,7 +204,7 @@ def _integral(kernel: str, order: int, gap: Array, bandwidth: float) -> Array:
 # Fourier features. The rows of waves are 1, cos(hx), …, cos(Mhx), sin(hx), …, sin(Mhx).
 
 
-def wave_grid(extent: Any, largest: Any, smallest: Any, *, is_rough: bool = False) -> tuple:
+def fourier_grid(extent: Any, largest: Any, smallest: Any, *, is_rough: bool = False) -> tuple:
     """Step h and number M of the frequencies for the rbf kernels of some bandwidths.
 
     `extent` is the largest difference that occurs; the bandwidths lie between the other two. All
@@ -215,7 +215,7 @@ def wave_grid(extent: Any, largest: Any, smallest: Any, *, is_rough: bool = Fals
     return step, np.minimum(np.ceil(cut_off / (smallest * step)), _MAX_EXACT_COUNT).astype(np.intp)
 
 
-def wave_weights(step: float, count: int, bandwidth: np.ndarray) -> np.ndarray:
+def fourier_weights(step: float, count: int, bandwidth: np.ndarray) -> np.ndarray:
     """Weights of the products of waves that sum to the rbf kernel: (R, 2M + 1) from (R,)."""
     scaled = step * bandwidth[:, None]  # (R, 1)
     order = np.arange(count + 1)
@@ -251,7 +251,7 @@ def fourier_features_1d(points: np.ndarray, step: float, count: int) -> np.ndarr
     return wave
 
 
-def mixture_waves(
+def mixture_fourier_features(
     location: np.ndarray, variance: np.ndarray, weight: np.ndarray, step: float, count: int
 ) -> np.ndarray:
     """Means of waves under the mixtures Σ_c weight · N(location, variance), (2M + 1, n).
@@ -288,7 +288,9 @@ def shift_fourier_features(
     return shifted
 
 
-def interval_waves(low: np.ndarray, high: np.ndarray, step: float, count: int) -> np.ndarray:
+def interval_fourier_features(
+    low: np.ndarray, high: np.ndarray, step: float, count: int
+) -> np.ndarray:
     """Means of waves over intervals, which may be points: (…, 2M + 1, n) of ends (…, n)."""
     wave = fourier_features_1d((low + high) / 2, step, count)
     half = (high - low) / 2
@@ -330,7 +332,7 @@ def feature_values(kernel: str, outcome: Array, thresholds: Array, scale: Any) -
     return values / thresholds.shape[0] ** 0.5
 
 
-def smoothed_tanh(
+def normal_tanh_mean(
     threshold: Array | float, scale: Array | float, location: Array, variance: Array | None = None
 ) -> Array:
     """E tanh((Y − c)/s) of Y ~ N(location, variance); tanh itself where the variance is 0, or None.

@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist
 from .sorting import pool_ties
 
 # Up to this many points in more than one dimension, the median is that of all pairs.
-MOST_POINTS = 2000
+MAX_MEDIAN_POINTS = 2000
 
 # The median counts as at least this fraction of the root mean square distance.
 _MIN_MEDIAN_RATIO = 0.1
@@ -41,14 +41,14 @@ def median_distance(
     stands for, if there are several. The distance is 0 if all points are equal.
 
     On a line the median is exact, at O(n log n). In more dimensions it is exact for up to
-    MOST_POINTS samples; of more, a subset stands for all (see `_subset`).
+    MAX_MEDIAN_POINTS samples; of more, a subset stands for all (see `_subset`).
     """
     largest = weight.max()
     weight = weight / largest
     if points.ndim == 1:
         return _median_distance_1d(points, weight, None if square is None else square / largest**2)
     at_zero = 0.0
-    if len(points) > MOST_POINTS:
+    if len(points) > MAX_MEDIAN_POINTS:
         points, weight, at_zero = _subset(points, weight)
     return median_of_pairs(pdist(points, metric), weight, at_zero)
 
@@ -194,7 +194,7 @@ def _select_distance(
 
 
 def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """A subset of at most MOST_POINTS points, their weights, and the weight of merged pairs.
+    """A subset of at most MAX_MEDIAN_POINTS points, their weights, and the weight of merged pairs.
 
     The last is the weight of all pairs of samples that were merged into the same point.
 
@@ -211,13 +211,13 @@ def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     mass = np.bincount(index, weights=weight)
     same = np.maximum(mass**2 - np.bincount(index, weights=weight**2), 0.0) / 2
     selected, adjusted = np.arange(len(first)), mass
-    if len(first) > MOST_POINTS:
+    if len(first) > MAX_MEDIAN_POINTS:
         ratio = mass / uniform[first]
         order = np.argsort(-ratio, kind="stable")
-        threshold = ratio[order[MOST_POINTS]]
+        threshold = ratio[order[MAX_MEDIAN_POINTS]]
         selected = np.flatnonzero(ratio > threshold)
         if len(selected) < 2:  # all are permutations of one vector
-            selected = order[:MOST_POINTS]
+            selected = order[:MAX_MEDIAN_POINTS]
         adjusted = np.maximum(mass[selected], threshold)
     merged = points[first[selected]].astype(np.float64)
     position = np.full(len(first), -1)

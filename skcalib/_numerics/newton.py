@@ -16,7 +16,7 @@ Solve = Callable[[Array], Array]
 _MIN_DECREASE, _STRAIGHT_DECREASE = 0.25, 0.75
 
 # A change of the loss below this fraction of it may be a rounding error.
-ROUNDING = 1e-14
+LOSS_RTOL = 1e-14
 
 # The line search fails below the first multiple of a step, and stops above the second.
 _MIN_STEP_LENGTH, _MAX_STEP_LENGTH = 2.0**-30, 2.0**20

@@ -101,7 +101,7 @@ def normal_scores(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     return scores
 
 
-def own_squares(law: PitLaw) -> np.ndarray:
+def pit_square_integrals(law: PitLaw) -> np.ndarray:
     """∫ (G_i(p) − p)² dp, (n,): (u³ + (1 − u)³)/3 for a step at u."""
     inner, start, stop = law
     first, last = inner - start, 1 - stop  # the gaps before start and behind stop

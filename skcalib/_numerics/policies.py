@@ -50,7 +50,7 @@ def best_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Value
     return find(points, mass, n_actions)
 
 
-def actions_of(points: np.ndarray, policy: np.ndarray) -> np.ndarray:
+def best_actions(points: np.ndarray, policy: np.ndarray) -> np.ndarray:
     """argmax_a θ_a · p for policies (…, A, K) and points (m, K), (…, m)."""
     return np.argmax(points @ np.swapaxes(policy, -1, -2), axis=-1)
 
@@ -122,7 +122,7 @@ def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Va
 
 def _value(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
     """Σ_a ‖Σ_{i: δ(p_i) = a} m_i‖ of policies (R, A, K), (R,)."""
-    action = actions_of(points, policy)
+    action = best_actions(points, policy)
     sums = ((action == a)[:, None] @ mass for a in range(policy.shape[1]))
     return sum(np.linalg.norm(action_sums, axis=(1, 2)) for action_sums in sums)
 

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.special import betaincinv
 
-from .smooth_expected import smoothed_mass_at
+from .smooth_expected import interpolate_smooth_mass
 from .sorting import LabelWeights, quantile_bins, uniform_bins
 
-# Cells that replace the predictions in `smoothed_counts`.
+# Cells that replace the predictions in `effective_counts`.
 _N_COUNT_CELLS = 1024
 
 # Windows that bound an increasing rate, in units of n^(2/3) samples, the order of what an isotonic
@@ -21,7 +21,7 @@ _N_ANCHORS = 21
 _WEIGHT_SUM_RTOL = 1e-12
 
 
-def bins_of(
+def assign_bins(
     points: np.ndarray, weights: np.ndarray, n_bins: int, strategy: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bins that hold points: the number of each point's bin (n,), and the bins' ends, (m,) each.
@@ -39,29 +39,29 @@ def bins_of(
     return bins, least, greatest
 
 
-def binned_means(bins: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def bin_means(bins: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The mean of the values (n,) in each bin, (m,). None of the bins is empty."""
     n_bins = int(bins.max()) + 1
     return np.bincount(bins, weights * values, n_bins) / np.bincount(bins, weights, n_bins)
 
 
-def smoothed_rates(
+def smooth_rates(
     points: np.ndarray, mass: np.ndarray, density: np.ndarray, bandwidth: float, x: np.ndarray
 ) -> np.ndarray:
     """p + r_σ(p)/δ_σ(p) at the places (m,): residuals over predictions, both smoothed alike.
 
     The mass of the residuals is that of `points`; the density is that of all predictions at the
-    places, `smoothed_mass_at` of their weights. The integral of |r_σ| is the smooth expected
+    places, `interpolate_smooth_mass` of their weights. The integral of |r_σ| is the smooth expected
     calibration error.
     """
-    residual = smoothed_mass_at(points, mass, bandwidth, x)
+    residual = interpolate_smooth_mass(points, mass, bandwidth, x)
     return np.clip(x + residual / density, 0.0, 1.0)
 
 
-def smoothed_counts(
+def effective_counts(
     points: np.ndarray, weights: np.ndarray, bandwidth: float, x: np.ndarray
 ) -> np.ndarray:
-    """The effective number of samples behind `smoothed_rates`, (Σ κ)²/Σ κ² at each place, (m,)."""
+    """The effective number of samples behind `smooth_rates`, (Σ κ)²/Σ κ² at each place, (m,)."""
     cell = np.minimum((points * _N_COUNT_CELLS).astype(np.intp), _N_COUNT_CELLS - 1)
     order = np.arange(int(3 / bandwidth) + 1)
     damping = np.exp(-0.5 * (np.pi * bandwidth * order) ** 2)

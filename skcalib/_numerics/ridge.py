@@ -72,7 +72,7 @@ def ridge_scores(features: Array, weight: Array, regularization: float) -> Array
     return _solution(features.T @ weighted, regularization, weighted.T).T
 
 
-def noise_of(proba: Array) -> Array:
+def residual_variances(proba: Array) -> Array:
     """E ‖r_i‖² of the residuals of labels drawn from probabilities (n, K), (n,)."""
     return array_namespace(proba).sum(proba * (1 - proba), axis=1)
 

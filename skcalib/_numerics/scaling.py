@@ -24,8 +24,8 @@ from .array_api import (
     row_dots,
     to_numpy,
 )
-from .logits import SAMPLE_SIZE, row_blocks, softmax
-from .newton import CURVATURE_RTOL, ROUNDING, Solve, conjugate_gradients, line_search
+from .logits import SAMPLE_SIZE, iter_row_blocks, softmax_in_place
+from .newton import CURVATURE_RTOL, LOSS_RTOL, Solve, conjugate_gradients, line_search
 from .scaling_designs import Design
 
 # A fit ends after a Newton step that promises to lower the loss by no more than this: convergence
@@ -69,7 +69,7 @@ _MAX_SCALING_STEPS = 100
 
 
 @dataclass(eq=False)
-class Problem:
+class SoftmaxProblem:
     """The data and the penalty: everything the loss depends on but the parameters.
 
     There is memory for the probabilities of one point: new memory costs time.
@@ -109,8 +109,8 @@ class Problem:
 
     def blocks(self) -> Iterator[slice]:
         n, n_classes = self.target.shape
-        fewest = n_classes if self.design.mixes_classes else 1
-        return row_blocks(n, n_classes, fewest=fewest, on=self.target)
+        min_rows = n_classes if self.design.mixes_classes else 1
+        return iter_row_blocks(n, n_classes, min_rows=min_rows, like=self.target)
 
     def scores(self, parameters: Array, rows: slice) -> Array:
         """The scores of a slice of rows (b, K), with their offset."""
@@ -119,7 +119,7 @@ class Problem:
             scores += self.offset[rows, :]
         return scores
 
-    def at(self, parameters: Array) -> "Point":
+    def evaluate(self, parameters: Array) -> "Point":
         """The loss and its gradient at the parameters."""
         xp, deviation = array_namespace(parameters), parameters - self.start
         gradient = self.finite_penalty * deviation
@@ -157,7 +157,7 @@ class Problem:
 class Point:
     """The loss at some parameters, and its derivatives there."""
 
-    problem: Problem
+    problem: SoftmaxProblem
     parameters: Array  # (d, K)
     loss: float
     gradient: Array  # (d, K)
@@ -166,7 +166,7 @@ class Point:
     def proba(self) -> Array:
         """The softmax of the scores (n, K), computed again if the memory holds another one."""
         if self.problem.latest is not self.parameters:
-            self.problem.at(self.parameters)
+            self.problem.evaluate(self.parameters)
         return self.problem.proba
 
     def curvature(self, direction: Array) -> Array:
@@ -193,7 +193,7 @@ class Point:
         rows = slice(None, None, -(-n // SAMPLE_SIZE) if xp.min(weight) == xp.max(weight) else 1)
         inputs, share = self.problem.inputs[rows, :], self.proba[rows, :]
         if share.dtype != inputs.dtype:  # the last digits of where a fit ends would depend on it
-            share = softmax(self.problem.scores(self.parameters, rows))
+            share = softmax_in_place(self.problem.scores(self.parameters, rows))
         spread = (weight[rows] / xp.sum(weight[rows]))[:, None] * share * (1 - share)
         return self.problem.design.preconditioner(spread, inputs, self.problem.penalty)
 
@@ -217,12 +217,12 @@ class Point:
     def line_search(self, step: Array, promise: float) -> "Point | None":
         """The point after a multiple of the step that lowers the loss enough; None if none does."""
         return line_search(
-            self.problem.at,
+            self.problem.evaluate,
             self.parameters,
             step,
             self.loss,
             promise,
-            rounding=ROUNDING * abs(self.loss),
+            rounding=LOSS_RTOL * abs(self.loss),
         )
 
 
@@ -345,8 +345,8 @@ def softmax_regression(
     """
     start = asarray_like(inputs, start)
     penalty = asarray_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
-    problem = Problem(design, inputs, target, weight, start, penalty, offset)
-    here = problem.at(start)
+    problem = SoftmaxProblem(design, inputs, target, weight, start, penalty, offset)
+    here = problem.evaluate(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf
     unseen = _DECREASE_PER_ENTRY * target.shape[1] / target.shape[0]
     for _ in range(_MAX_SCALING_STEPS):

@@ -21,7 +21,7 @@ from .array_api import Array, arange_like
 from .sorting import pool_ties
 
 # The least bandwidth: for a smaller one the integral would take more than `_MAX_GRID_STEPS` steps.
-SMALLEST_BANDWIDTH = 1e-5
+MIN_SMOOTHING_BANDWIDTH = 1e-5
 
 # Larger bandwidths are replaced by this: the smoothed mass is constant, and squares would overflow.
 _MAX_BANDWIDTH = 1e10
@@ -55,8 +55,8 @@ _ROUGH_STEPS, _ROUGH_RTOL = 4, 1e-4
 _MASS_ATOL = 1e-10
 
 
-def smoothed_absolute_mass(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> float:
-    """∫|r_σ| for points (n,) in [0, 1] that hold the mass (n,), and σ ≥ `SMALLEST_BANDWIDTH`.
+def smooth_absolute_mass(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> float:
+    """∫|r_σ| for points (n,) in [0, 1] that hold the mass (n,), and σ ≥ `MIN_SMOOTHING_BANDWIDTH`.
 
     Cost O(n + s log s) with s = 1/σ.
     """
@@ -65,7 +65,7 @@ def smoothed_absolute_mass(points: np.ndarray, mass: np.ndarray, bandwidth: floa
     return _absolute_integral(bandwidth, cosine_coefficients(points, mass, n_cells))
 
 
-def smoothed_absolute_mass_fixed_point(points: np.ndarray, mass: np.ndarray) -> float:
+def smooth_absolute_mass_fixed_point(points: np.ndarray, mass: np.ndarray) -> float:
     """The σ with ∫|r_σ| = σ, for Σ|mass| ≤ 1. Cost O(n + s log s) with s = 1/σ.
 
     If σ < 1e-6, the result may be an upper bound on σ that is itself below 1e-6. The points are
@@ -157,7 +157,7 @@ def _evaluate_on_grid(bandwidth: float, coefficients: np.ndarray, n_steps: int) 
     return dct(damping * coefficients[:n_modes], type=1, n=n_steps + 1)
 
 
-def smoothed_mass_at(
+def interpolate_smooth_mass(
     points: np.ndarray, mass: np.ndarray, bandwidth: float, x: np.ndarray
 ) -> np.ndarray:
     """r_σ at places (m,) in [0, 1], for σ ≥ 0.001: interpolated on a grid of at least 16/σ steps.
@@ -171,7 +171,7 @@ def smoothed_mass_at(
     return np.interp(x * (len(heights) - 1), np.arange(len(heights)), heights)
 
 
-def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) -> Array:
+def smooth_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) -> Array:
     """r_σ(t) at t = 0, 1/s, …, 1 for s steps, on the namespace of the arrays.
 
     Points and mass are (n, P), and the result is (P, s + 1). It can be differentiated. Cost

@@ -15,7 +15,7 @@ from .array_api import (
     row_dots,
     take_labels,
 )
-from .logits import SAMPLE_SIZE, row_blocks, softmax
+from .logits import SAMPLE_SIZE, iter_row_blocks, softmax_in_place
 from .newton import nonnegative_step
 
 # The search ends after a relative step below this: convergence is cubic, so that the error left is
@@ -60,7 +60,7 @@ def scale_by_temperature(log_proba: Array, temperature: float) -> Array:
         scores = xp.where(scores == 0, scores, -np.inf)
     else:
         scores /= temperature
-    return softmax(scores)
+    return softmax_in_place(scores)
 
 
 def best_temperature(
@@ -98,7 +98,7 @@ def _best_inverse_temperature(
     largest log p of each row is subtracted first, so that the limit at ∞ is exact.
     """
     xp, n_classes = array_namespace(weight), log_proba(slice(0, 1)).shape[1]
-    blocks = list(row_blocks(label.shape[0], n_classes, every, on=weight))
+    blocks = list(iter_row_blocks(label.shape[0], n_classes, every, like=weight))
 
     def moments(beta: float) -> tuple[float, float, float]:
         """Σ w times the mean of log p, its variance and its third central moment."""
@@ -259,7 +259,7 @@ class _Profile:
         These are (K, b), (4, K b) and (K b,). The first part, which depends on T, is yet to come,
         and so is its derivative, in the last row.
         """
-        for rows in row_blocks(len(self.label), self.n_classes, self.every):
+        for rows in iter_row_blocks(len(self.label), self.n_classes, self.every):
             value = np.ascontiguousarray(self.log_proba(rows).T)
             value -= value.max(axis=0)
             plain = np.exp(value)

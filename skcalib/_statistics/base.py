@@ -1,6 +1,7 @@
 """The base of all statistics: a number, or several, for each vector of outcomes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,95 +23,108 @@ _MAX_SUMS_PER_NUMBER = 4
 TIE_RTOL = 1e-12
 
 
+@dataclass(frozen=True)
+class BlockSums:
+    """How a statistic follows from sums over samples, of which it needs one block at a time."""
+
+    size: int  # numbers in the sums of one draw
+
+    init: Callable[[int], Any]  # from n_draws to their sums before the first block
+
+    update: Callable[[Any, Array, Array], None]  # adds labels (m, n_draws) of the samples (m,)
+
+    values: Callable[[Any], np.ndarray]  # from the sums to the values (n_draws, …)
+
+
 class Statistic:
-    """A function of the outcomes of given data: what tests, intervals and reports evaluate.
+    """A function of the outcomes of given data, evaluated for many vectors of outcomes at once.
 
-    A statistic takes R vectors of outcomes (R, n) and returns values (R,), or (R, C) if it has
-    several columns. What does not depend on the outcomes is computed once, by the constructor.
+    Calling it with R vectors of outcomes (R, n) returns R values, (R,) or (R, n_columns). The
+    constructor computes once what does not depend on the outcomes.
 
-    A statistic that is a function of sums over samples says so by `adds_up`, and defines `start`,
-    `add` and `finish` in place of `__call__`: then only a block of the samples is needed at once,
-    with the labels of many draws.
+    `supports` says what tests may ask for: "groups" (signs of residuals can be flipped), "counts"
+    (shares of events at each prediction are enough), "any-order" (the order of samples does not
+    matter), "pair-terms" (`gram_terms` give the limit law and a bound), "asymptotic" (the statistic
+    draws from its limit law by `resample_null`).
     """
 
     data: Any
 
     options: dict[str, Any] = {}  # arguments of the constructor, beside the data
 
-    kind: str | None = None  # of predictions; None if it takes any
+    supports: frozenset[str] = frozenset({"any-order"})
 
-    laws: frozenset[str] = frozenset()  # methods of a test, beside draws, that it knows itself
-
-    has_known_law = False  # whether tests know its law from the terms of pairs
-
-    is_signed = False  # whether values on both sides of 0 speak against calibration
-
-    depends_on_order = False  # on that of the samples
-
-    takes_counts = False  # whether shares of events at each prediction are enough
-
-    takes_signs = False  # whether it is made of residuals, whose signs may change
-
-    adds_up = False
+    is_two_sided = False  # if values on both sides of 0 speak against calibration
 
     n_columns = 1  # values for each vector of outcomes
 
-    n_sums = 0  # numbers in the sums of one draw, if it adds up
+    tie_tolerance = 0.0  # values that differ by at most this count as equal
 
-    resolution = 0.0  # values that differ by less are equal
+    min_batches = 1  # into which draws are split, so that jobs can share them
 
-    least_batches = 1  # into which draws are divided, so that jobs can share them
+    @property
+    def sums(self) -> BlockSums | None:
+        """Sums over samples that the statistic is a function of; None if it is not."""
+        return None
+
+    @property
+    def can_simulate(self) -> bool:
+        """True if `simulate` works, so that only a block of the labels is held at once."""
+        return self.sums is not None
 
     @property
     def numbers_per_draw(self) -> int:
         """Numbers that are held for each draw: they decide how many draws are a batch."""
-        n = self.data.weight.shape[0]
-        return (
-            max(min(n, _MAX_SAMPLES_FOR_BATCH_SIZE), -(-self.n_sums // _MAX_SUMS_PER_NUMBER))
-            if self.adds_up
-            else n
-        )
+        n, sums = self.data.weight.shape[0], self.sums
+        if sums is None:
+            return n
+        return max(min(n, _MAX_SAMPLES_FOR_BATCH_SIZE), -(-sums.size // _MAX_SUMS_PER_NUMBER))
 
-    def on(self, data: Any) -> Self:
-        """This statistic on other data, with its options."""
+    def with_data(self, data: Any) -> Self:
+        """Return the same statistic of other data."""
         return type(self)(data, **self.options)  # type: ignore[call-arg]
 
     def __call__(self, outcomes: Array) -> np.ndarray:
-        """Values (R, …) for R vectors of outcomes (R, n)."""
+        """Return the values (R, …) of R vectors of outcomes (R, n)."""
         n_draws, n = outcomes.shape
-        sums = self.start(n_draws)
-        for rows in iter_sample_blocks(arange_like(outcomes, n), n_draws):
-            self.add(sums, rows, contiguous(take_rows(outcomes.T, rows)))
-        return self.finish(sums)
+        return self._sum_blocks(
+            arange_like(outcomes, n),
+            n_draws,
+            lambda rows: contiguous(take_rows(outcomes.T, rows)),
+        )
 
-    def of_redrawn(self, order: Array, n_draws: int, generator: np.random.Generator) -> np.ndarray:
-        """Values (n_draws, …) for labels drawn from the predictions, in this order of them."""
-        sums = self.start(n_draws)
+    def simulate(self, order: Array, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+        """Return the values (n_draws, …) of labels that are drawn from the predictions.
+
+        The samples are drawn in the given order, (n,).
+        """
+        proba = self.data.proba
+        return self._sum_blocks(
+            order, n_draws, lambda rows: draw_by_sample(proba, n_draws, generator, rows)
+        )
+
+    def _sum_blocks(
+        self, order: Array, n_draws: int, labels_of: Callable[[Array], Array]
+    ) -> np.ndarray:
+        """Return the values of labels (m, n_draws) that are given for blocks of the samples."""
+        sums = self.sums
+        if sums is None:
+            raise NotImplementedError
+        totals = sums.init(n_draws)
         for rows in iter_sample_blocks(order, n_draws):
-            labels = draw_by_sample(self.data.proba, n_draws, generator, rows)
-            self.add(sums, rows, labels)
-        return self.finish(sums)
+            sums.update(totals, rows, labels_of(rows))
+        return sums.values(totals)
 
-    def of_signs(self, signs: np.ndarray) -> np.ndarray:
-        """Values (R, …) for the observed residuals, multiplied by signs (R, n)."""
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
+        """Return the values (R, …) if the observed residuals are multiplied by signs (R, n)."""
         raise NotImplementedError
 
-    def start(self, n_draws: int) -> Any:
-        """The sums before the first block."""
-        raise NotImplementedError
+    def combine_components(
+        self, observed: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Return one number for each of the B + 1 values that are compared, and attributes of a test.
 
-    def add(self, sums: Any, rows: Array, labels: Array) -> None:
-        """Add labels (m, n_draws) of the samples `rows` (m,) to the sums."""
-        raise NotImplementedError
-
-    def finish(self, sums: Any) -> np.ndarray:
-        """The values (n_draws, …)."""
-        raise NotImplementedError
-
-    def combined(self, value: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-        """One number for each of the B + 1 values that are compared, (B + 1,), and findings.
-
-        Findings are attributes of a test by name; `value` is that of the data, (1, …).
+        `observed` is the value of the data, (1, …), which is also the first of the values.
         """
         return values, {}
 

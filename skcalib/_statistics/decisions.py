@@ -24,7 +24,7 @@ class DecisionGaps(Statistic):
     actions="chosen" there is one gap for each group, that of the action taken.
     """
 
-    laws = frozenset({"asymptotic"})
+    supports = frozenset({"any-order", "asymptotic"})
 
     def __init__(
         self, data: Any, *, loss: Any = "zero-one", given: str | None = None, actions: str = "all"
@@ -50,7 +50,7 @@ class DecisionGaps(Statistic):
         self._starts = np.searchsorted(self.code[self._order], np.arange(len(self.groups)))
 
     @property
-    def numbers_per_draw(self):
+    def numbers_per_draw(self) -> int:
         return self.expected.size
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ class DecisionGaps(Statistic):
         if self.data.is_forecast and self.data.forecast.is_exchangeable:
             # outcomes are positions among the members, with which they change places
             changed = map(self.data.with_outcome, outcomes)
-            return np.array([_norms(self.on(data).gaps())[0] for data in changed])
+            return np.array([_norms(self.with_data(data).gaps())[0] for data in changed])
         size = max(1, _BLOCK // self.expected.size)
         blocks = range(0, len(outcomes), size)
         return np.concatenate([_norms(self.gaps(outcomes[i : i + size])) for i in blocks])
@@ -129,7 +129,7 @@ class WorstDecisionGap(Statistic):
         self.options: dict[str, Any] = {"n_actions": n_actions}
 
     @property
-    def numbers_per_draw(self):
+    def numbers_per_draw(self) -> int:
         return self.data.matrix.size * self.options["n_actions"]
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:

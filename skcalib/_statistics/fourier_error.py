@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.scikit_learn import Count, StrOptions
 from .._numerics.array_api import (
+    Array,
     apply_out,
     arange_like,
     as_type,
@@ -21,9 +22,9 @@ from .._numerics.array_api import (
     to_numpy,
     zeros_on,
 )
-from .._numerics.logits import row_blocks
+from .._numerics.logits import iter_row_blocks
 from .._numerics.median_distance import pair_weight
-from .base import Statistic, iter_sample_blocks
+from .base import BlockSums, Statistic, iter_sample_blocks
 from .gram import random_frequencies
 from .kernels import KERNELS, check_semidefinite, resolve_bandwidth
 from .squared_error import SquaredKernelError, check_class_kernel, check_enough_for_estimator
@@ -77,9 +78,7 @@ class FourierKernelError(Statistic):
     O(n D) for each draw of the labels, whatever the number of classes.
     """
 
-    kind = "classes"
-    takes_signs = True
-    adds_up = True
+    supports = frozenset({"any-order", "groups"})
 
     def __init__(
         self,
@@ -116,11 +115,10 @@ class FourierKernelError(Statistic):
         )
         self.frequencies = asarray_like(data.weight, frequencies)
         self.largest = float(weight.max())
-        self.resolution = _SINGLE_SUM_RTOL * data.inverse_effective_size
+        self.tie_tolerance = _SINGLE_SUM_RTOL * data.inverse_effective_size
         square = data.square
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.expected = self._zeros((n_classes, 2 * n_components))
-        self.n_sums = math.prod(self.expected.shape)
         n_columns = max(self.expected.shape)
         for rows in iter_sample_blocks(arange_like(self.frequencies, len(weight)), n_columns):
             self.expected += self._expected(rows)
@@ -144,8 +142,8 @@ class FourierKernelError(Statistic):
         return zeros_on(self.frequencies, shape, self.frequencies.dtype)
 
     def _blocks(self, n):
-        return row_blocks(
-            n, max(self.expected.shape), fewest=_MIN_PRODUCT_ROWS, on=self.frequencies
+        return iter_row_blocks(
+            n, max(self.expected.shape), min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies
         )
 
     def _matrix(self, rows):
@@ -162,11 +160,16 @@ class FourierKernelError(Statistic):
             total += self._matrix(rows[block]).T @ doubles(waves[block, :])
         return total
 
-    def start(self, n_draws):
+    @property
+    def sums(self) -> BlockSums:
+        size = math.prod(self.expected.shape)
+        return BlockSums(size, self._init_sums, self._update_sums, self._values_from_sums)
+
+    def _init_sums(self, n_draws: int) -> tuple[Array, Array]:
         """Sums of features less what is expected (R, K, 2D), and of what pairs leave out (R,)."""
         return self._zeros((n_draws, *self.expected.shape)) - self.expected, self._zeros((n_draws,))
 
-    def add(self, sums, rows, labels):
+    def _update_sums(self, sums: tuple[Array, Array], rows: Array, labels: Array) -> None:
         gaps, diagonal = sums
         n, n_draws = labels.shape
         at_once = self._draws_at_once()
@@ -178,12 +181,12 @@ class FourierKernelError(Statistic):
                 gaps[draws, ...] += self._class_sums(labels[block, draws], waves)
         if self.estimator == "unbiased":
             xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
-            for row_block in row_blocks(n, most, on=diagonal):
+            for row_block in iter_row_blocks(n, most, like=diagonal):
                 diagonal += xp.sum(
                     take_labels(self._norms(rows[row_block]), labels[row_block, :]), axis=0
                 )
 
-    def finish(self, sums):
+    def _values_from_sums(self, sums: tuple[Array, Array]) -> np.ndarray:
         gaps, diagonal = sums
         other = gaps if self.class_kernel is None else self.class_kernel @ gaps
         xp, shape = array_namespace(gaps), (gaps.shape[0], -1)
@@ -193,7 +196,7 @@ class FourierKernelError(Statistic):
             return np.maximum(squares, 0.0)
         return (squares - to_numpy(diagonal)) / self.pair_weight
 
-    def of_signs(self, signs):
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R,) if the residuals of the observed labels are multiplied by signs (R, n)."""
         order, label = np.arange(len(self.data.label)), self.data.label[:, None]
         gaps = np.zeros((len(signs), *self.expected.shape))
@@ -205,7 +208,7 @@ class FourierKernelError(Statistic):
                 flipped = waves * row[rows, None].astype(np.float32)
                 gap += self._class_sums(label[rows], flipped)[0] - matrix.T @ flipped
             diagonal += take_labels(self._norms(rows), label[rows]).sum()
-        return self.finish((gaps, diagonal))
+        return self._values_from_sums((gaps, diagonal))
 
     def _class_sums(self, labels, features):
         """Sums of the feature rows of each class, (R, K, 2D), for labels (m, R)."""
@@ -237,7 +240,7 @@ class FourierKernelError(Statistic):
     def _draws_at_once(self):
         """The draws whose sums by class are taken together."""
         if isinstance(self.expected, np.ndarray):
-            return max(1, _SUMS // self.n_sums)
+            return max(1, _SUMS // math.prod(self.expected.shape))
         return max(1, _SUMS_ON_DEVICE // (_BLOCK * self.expected.shape[0]))
 
 

@@ -55,9 +55,7 @@ class MatchingError(Statistic):
     is held fixed stays the same when the outcome changes places with a member.
     """
 
-    kind = "forecasts"
-
-    takes_signs = True
+    supports = frozenset({"any-order", "groups"})
 
     block_size = None
 
@@ -65,7 +63,8 @@ class MatchingError(Statistic):
         self.data, self.pair_weight = data, pair_weight(data.weight)
         self.options, self.matching_options = options, MatchingOptions(**options)
         self.estimator = self.matching_options.estimator
-        self.has_known_law = self.matching_options.method == "exact"
+        if self.matching_options.method == "exact":
+            self.supports = self.supports | {"pair-terms"}
         self.forecast: Any = data.forecast if data.is_forecast else None
         self.scale = 1.0
         if self.forecast is not None and self.forecast.is_exchangeable:
@@ -84,8 +83,8 @@ class MatchingError(Statistic):
         self.features: Any = self._features()
         self.n_features = self.features.size if self.has_features else 1
         if self.has_features and not self.features.is_exact:
-            self.resolution = _RESOLUTION * self.scale**2
-        self.least_batches = 1 if self.has_features else 16  # batches of pairs are not faster
+            self.tie_tolerance = _RESOLUTION * self.scale**2
+        self.min_batches = 1 if self.has_features else 16  # batches of pairs are not faster
 
     @property
     def has_features(self) -> bool:
@@ -171,7 +170,7 @@ class MatchingError(Statistic):
             result = np.maximum(result, 0.0)
         return result
 
-    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R,), up to a constant, if the terms h_ij of the observed outcomes are multiplied
         by the signs (R, n) of both samples.
         """
@@ -296,7 +295,7 @@ class ClassKernelErrors(Statistic):
         """The statistic of some samples, with the same bandwidths."""
         subset = copy(self)
         subset.data = self.data.take(rows)
-        subset.errors = [error.on(error.data.take(rows)) for error in self.errors]
+        subset.errors = [error.with_data(error.data.take(rows)) for error in self.errors]
         return subset
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:

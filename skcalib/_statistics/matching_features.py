@@ -13,12 +13,12 @@ import numpy as np
 from .._numerics.matching import (
     feature_values,
     fourier_features_1d,
-    interval_waves,
-    mixture_waves,
+    fourier_grid,
+    fourier_weights,
+    interval_fourier_features,
+    mixture_fourier_features,
+    normal_tanh_mean,
     shift_fourier_features,
-    smoothed_tanh,
-    wave_grid,
-    wave_weights,
 )
 from .._numerics.median_distance import median_distance
 from ..forecasts import Forecast, ResidualForecast
@@ -93,7 +93,7 @@ class OutcomeWaves(Features):
     def _grid(self, low, high, largest, smallest):
         """Origin, step and number of the frequencies, for a range of outcomes or for several."""
         low, high = np.minimum(low, self.range[0]), np.maximum(high, self.range[1])
-        step, count = wave_grid(high - low, largest, smallest, is_rough=self.is_rough)
+        step, count = fourier_grid(high - low, largest, smallest, is_rough=self.is_rough)
         return (low + high) / 2, step, count
 
     def counts(self, values, bandwidth):
@@ -105,10 +105,12 @@ class OutcomeWaves(Features):
     def make_feature_function(self, values, bandwidth):
         ends = values.min(), values.max(), bandwidth.max(), bandwidth.min()
         origin, step, count = self._grid(*ends)
-        root = np.sqrt(wave_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
+        root = np.sqrt(fourier_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
         if self.components is None:
             residuals, weights = self.forecast.residuals[None], self.forecast.weights[None]
-            mean = mixture_waves(residuals, np.zeros_like(residuals), weights, step, count)
+            mean = mixture_fourier_features(
+                residuals, np.zeros_like(residuals), weights, step, count
+            )
 
         def rows_of(rows):
             features = fourier_features_1d(values[:, rows] - origin, step, count)
@@ -119,7 +121,9 @@ class OutcomeWaves(Features):
             else:
                 location, variance, weight = self.components
                 centred = location[rows] - origin
-                features -= mixture_waves(centred, variance[rows], weight[rows], step, count)
+                features -= mixture_fourier_features(
+                    centred, variance[rows], weight[rows], step, count
+                )
             features *= self.mass[rows]
             features *= root
             return features
@@ -132,16 +136,16 @@ class UniformWaves(Features):
 
     def __init__(self, forecast: Forecast, mass: np.ndarray, bandwidth: float) -> None:
         self.forecast, self.mass = forecast, mass
-        self.step, self.count = wave_grid(1.0, bandwidth, bandwidth)
+        self.step, self.count = fourier_grid(1.0, bandwidth, bandwidth)
         self.size = 2 * self.count + 1
-        self.mean = interval_waves(np.zeros(1), np.ones(1), self.step, self.count)
+        self.mean = interval_fourier_features(np.zeros(1), np.ones(1), self.step, self.count)
 
     def make_feature_function(self, values, bandwidth):
         low, high = pit_intervals(self.forecast, values)
-        root = np.sqrt(wave_weights(self.step, self.count, bandwidth[:1]))[0, :, None]
+        root = np.sqrt(fourier_weights(self.step, self.count, bandwidth[:1]))[0, :, None]
 
         def rows_of(rows):
-            features = interval_waves(low[:, rows], high[:, rows], self.step, self.count)
+            features = interval_fourier_features(low[:, rows], high[:, rows], self.step, self.count)
             features -= self.mean
             features *= self.mass[rows]
             features *= root
@@ -313,7 +317,7 @@ def _mean_steps_of(forecast, thresholds, scale):
     check_width_of_steps(scale, variance)
     for row, threshold in zip(mean, thresholds, strict=True):
         with np.errstate(over="ignore"):
-            steps = smoothed_tanh(threshold, scale, location[is_normal], variance[is_normal])
+            steps = normal_tanh_mean(threshold, scale, location[is_normal], variance[is_normal])
         row[is_normal] = np.einsum("nc,nc->n", weight[is_normal], steps)
         if not is_normal.all():
             ends = threshold + min(scale, _MAX_SCALE) * _ENDS

@@ -6,7 +6,12 @@ import numpy as np
 
 from .._numerics.crps import gauss_legendre
 from .._numerics.laplace import MemberKernelMeans
-from .._numerics.matching import expected_kernel, interval_mean, smoothed_kernel, uniform_pair_mean
+from .._numerics.matching import (
+    interval_mean,
+    mixture_kernel_mean,
+    normal_kernel_mean,
+    uniform_pair_mean,
+)
 from ..forecasts import Forecast
 from ..forecasts._base import Components
 from .matching_features import NODES, pit_intervals
@@ -63,7 +68,7 @@ class OutcomePairs:
             if self.has_spread:
                 spread = spread[:, :, None]
                 deviation = np.sqrt(spread if variance is None else spread + variance)
-            value += expected_kernel(
+            value += mixture_kernel_mean(
                 self.kernel, self.bandwidth, centre, deviation, weight, location
             )
         return value
@@ -76,7 +81,7 @@ class OutcomePairs:
         """ℓ of outcomes (a,) and (b,), (a, b)."""
         if callable(self.kernel):
             return np.array(self.kernel(values[:, None], other[:, None]), dtype=np.float64)
-        return smoothed_kernel(self.kernel, values[:, None] - other, None, self.bandwidth)
+        return normal_kernel_mean(self.kernel, values[:, None] - other, None, self.bandwidth)
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""

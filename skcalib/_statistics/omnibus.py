@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import ClassData
 from .._numerics.laplace import laplace_pair_sum
-from .base import TIE_RTOL, Statistic
+from .base import TIE_RTOL, BlockSums, Statistic
 from .fourier_error import make_kernel_error
 from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH, resolve_bandwidth
 from .residuals import (
@@ -36,11 +36,9 @@ _BANDWIDTHS = {"median": 1, "median/4": 1 / 4, "median/16": 1 / 16}
 class Omnibus(Statistic):
     """The values of all components, (R, C)."""
 
-    kind = "classes"
+    supports = frozenset({"any-order", "groups"})
 
-    takes_signs = True
-
-    # of the components: the kernel error seldom speaks alone
+    # component weights: the kernel error rarely finds what no other component finds
     weights: Sequence[float] = (0.5, 1.0, 1.0, 1.0)
 
     def __init__(self, data: ClassData, kernel_error: Statistic, kernel_method: str) -> None:
@@ -52,36 +50,49 @@ class Omnibus(Statistic):
             "local": MultiResolutionGaps(data),
         }
         self.n_columns = len(self.components)
-        self.takes_counts = kernel_error.takes_counts
-        self.adds_up = kernel_error.adds_up and not data.is_binary
+        self.supports = self.supports | (kernel_error.supports & {"counts"})
 
     @property
     def numbers_per_draw(self) -> int:
         return self.kernel_error.numbers_per_draw  # the other components hold fewer
 
-    def on(self, data: ClassData) -> "Omnibus":
-        return Omnibus(data, self.kernel_error.on(data), self.kernel_method)
+    @property
+    def sums(self) -> BlockSums | None:
+        by_name = {
+            name: component.sums
+            for name, component in self.components.items()
+            if component.sums is not None
+        }
+        if len(by_name) < len(self.components):
+            return None
+
+        def update(totals: dict[str, Any], rows: np.ndarray, labels: np.ndarray) -> None:
+            for name, sums in by_name.items():
+                sums.update(totals[name], rows, labels)
+
+        return BlockSums(
+            sum(sums.size for sums in by_name.values()),
+            lambda n_draws: {name: sums.init(n_draws) for name, sums in by_name.items()},
+            update,
+            lambda totals: np.column_stack(
+                [sums.values(totals[name]) for name, sums in by_name.items()]
+            ),
+        )
+
+    def with_data(self, data: ClassData) -> "Omnibus":
+        return Omnibus(data, self.kernel_error.with_data(data), self.kernel_method)
 
     def __call__(self, labels):
         return np.column_stack([component(labels) for component in self.components.values()])
 
-    def start(self, n_draws):
-        return {name: component.start(n_draws) for name, component in self.components.items()}
-
-    def add(self, sums, rows, labels):
-        for name, component in self.components.items():
-            component.add(sums[name], rows, labels)
-
-    def finish(self, sums):
-        values = [component.finish(sums[name]) for name, component in self.components.items()]
-        return np.column_stack(values)
-
-    def of_signs(self, signs):
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         return np.column_stack(
-            [component.of_signs(signs) for component in self.components.values()]
+            [component.flip_signs(signs) for component in self.components.values()]
         )
 
-    def combined(self, value, values):
+    def combine_components(
+        self, observed: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """The evidence of all components together, for each row of values (B + 1, C).
 
         The mean of the reciprocal p-values is about that of the smallest one, but larger if several
@@ -91,7 +102,7 @@ class Omnibus(Statistic):
         p_values, distance = np.empty((2, *values.shape))
         for c, component in enumerate(self.components.values()):
             p_values[:, c], distance[:, c] = pooled_p_values(
-                values[:, c], component.is_signed, component.resolution
+                values[:, c], component.is_two_sided, component.tie_tolerance
             )
         # adjusted for their number: the share of rows whose smallest p-value is as small
         smallest = np.sort(p_values.min(axis=1))
@@ -101,7 +112,7 @@ class Omnibus(Statistic):
             "kernel_method_": self.kernel_method,
             "component_p_values_": dict(zip(names, p_values[0].tolist(), strict=True)),
             "adjusted_p_values_": dict(zip(names, adjusted.tolist(), strict=True)),
-            "component_statistics_": dict(zip(names, value[0].tolist(), strict=True)),
+            "component_statistics_": dict(zip(names, observed[0].tolist(), strict=True)),
             "component_null_distributions_": dict(zip(names, nulls, strict=True)),
         }
 
@@ -113,16 +124,15 @@ class SeveralBandwidths(Omnibus):
         error_list = list(errors.values())
         self.data, self.components, self.kernel_method = error_list[0].data, errors, kernel_method
         self.n_columns, self.weights = len(error_list), [1.0] * len(error_list)
-        self.depends_on_order = error_list[0].depends_on_order
-        self.takes_counts, self.adds_up = error_list[0].takes_counts, error_list[0].adds_up
+        self.supports = error_list[0].supports - {"pair-terms"}
 
     @property
     def numbers_per_draw(self) -> int:
         held = [component.numbers_per_draw for component in self.components.values()]
-        return sum(held) if self.adds_up else max(held)
+        return max(held) if self.sums is None else sum(held)
 
-    def on(self, data: ClassData) -> "SeveralBandwidths":
-        errors = {name: error.on(data) for name, error in self.components.items()}
+    def with_data(self, data: ClassData) -> "SeveralBandwidths":
+        errors = {name: error.with_data(data) for name, error in self.components.items()}
         return SeveralBandwidths(errors, self.kernel_method)
 
 
@@ -136,7 +146,9 @@ def several_bandwidths(data: ClassData, options: dict[str, Any]) -> SeveralBandw
     return SeveralBandwidths(errors, options["method"])
 
 
-def pooled_p_values(values, is_signed, resolution=0.0):
+def pooled_p_values(
+    values: np.ndarray, is_two_sided: bool, tie_tolerance: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """P-values of all values (B + 1,) among themselves, and how far each lies beyond all others.
 
     A p-value is the share of values that are at least as large, or twice the smaller share of both
@@ -144,15 +156,15 @@ def pooled_p_values(values, is_signed, resolution=0.0):
     0 except for the largest value and, for what has a sign, the smallest.
     """
     is_finite, ordered, n = np.isfinite(values), np.sort(values), len(values)
-    slack = max(TIE_RTOL * np.abs(values).max(where=is_finite, initial=0.0), resolution)
+    slack = max(TIE_RTOL * np.abs(values).max(where=is_finite, initial=0.0), tie_tolerance)
     p_values = (n - np.searchsorted(ordered, values - slack, side="left")) / n
     # infinite values are ties, and NaN exceeds no slack
     with np.errstate(invalid="ignore", over="ignore"):
         deviation = max(np.std(values, where=is_finite), np.finfo(np.float64).tiny)
         distance = values - ordered[-2]
-        if is_signed:
+        if is_two_sided:
             distance = np.maximum(distance, ordered[1] - values)
-    if is_signed:
+    if is_two_sided:
         below = np.searchsorted(ordered, values + slack, side="right") / n
         p_values = np.minimum(2 * np.minimum(p_values, below), 1.0)
     return p_values, np.where(distance > slack, distance, 0.0) / deviation
@@ -175,8 +187,8 @@ class PooledKernelError(ResidualStatistic):
     def __call__(self, labels):
         return self._of(self.cells.bin_hits(labels))
 
-    def of_signs(self, signs):
-        return self._of(self.cells.of_signs(signs))
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
+        return self._of(self.cells.flip_signs(signs))
 
     def _of(self, mass):
         """Values (R,) of sums of residuals (R, cells)."""

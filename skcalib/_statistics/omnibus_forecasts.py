@@ -29,9 +29,8 @@ class BiasAndSpread(Statistic):
     variances.
     """
 
-    kind = "forecasts"
-    takes_signs = True
-    resolution = 1e-9
+    supports = frozenset({"any-order", "groups"})
+    tie_tolerance = 1e-9
 
     def __init__(self, error: MatchingError) -> None:
         self.data, self.error = error.data, error
@@ -40,7 +39,7 @@ class BiasAndSpread(Statistic):
         deviation = np.sqrt(np.sum(columns**2, axis=0))
         self.columns = columns / np.where(deviation > 0, deviation, np.inf)
 
-    def sums(self, values: np.ndarray) -> np.ndarray:
+    def standardized_sums(self, values: np.ndarray) -> np.ndarray:
         """Standardised sums of z and z² − 1 for outcomes (R, n), (2, R, C)."""
         return self._scores(values) @ self.columns
 
@@ -48,9 +47,11 @@ class BiasAndSpread(Statistic):
         return normal_scores(*pit_intervals(self.error.forecast, values))
 
     def __call__(self, outcomes):
-        return np.max(self.sums(self.error.to_component_scale(outcomes)) ** 2, axis=(0, 2))
+        return np.max(
+            self.standardized_sums(self.error.to_component_scale(outcomes)) ** 2, axis=(0, 2)
+        )
 
-    def of_signs(self, signs):
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         sums = (signs * self._scores(self.error.observed[None])) @ self.columns
         return np.max(sums**2, axis=(0, 2))
 
@@ -61,8 +62,6 @@ class ForecastOmnibus(Omnibus):
     Outcomes are compared with forecasts given the mean and standard deviation, and PITs with the
     uniform distribution given three properties of the forecasts; or both given features.
     """
-
-    kind = "forecasts"
 
     def __init__(self, data: ForecastData) -> None:
         self.data, self.kernel_method = data, "exact"
@@ -85,13 +84,13 @@ class ForecastOmnibus(Omnibus):
         self.components |= {"pit": error, "bias_and_spread": BiasAndSpread(error)}
         self.weights = [0.5 if name == "skce" else 1.0 for name in self.components]
         self.n_columns = len(self.components)
-        self.least_batches = max(component.least_batches for component in self.components.values())
+        self.min_batches = max(component.min_batches for component in self.components.values())
 
     @property
     def numbers_per_draw(self) -> int:
         return max(component.numbers_per_draw for component in self.components.values())
 
-    def on(self, data: Any) -> "ForecastOmnibus":
+    def with_data(self, data: Any) -> "ForecastOmnibus":
         return ForecastOmnibus(data)
 
 

@@ -15,9 +15,9 @@ from scipy.special import chdtrc, log_ndtr
 
 from .._data import ClassData
 from .._numerics.array_api import take_labels
-from .._numerics.logits import log_odds, row_blocks
+from .._numerics.logits import iter_row_blocks, log_odds
 from .._numerics.sorting import quantile_bins
-from .base import Statistic
+from .base import BlockSums, Statistic
 
 # If the mean confidence is larger, few labels are a surprise: they are added up alone, as the
 # rounding of sums over all labels would break ties.
@@ -37,18 +37,32 @@ _MIN_TAIL = np.finfo(np.float64).tiny
 class ResidualStatistic(Statistic):
     """A statistic of class probabilities that is made of residuals.
 
-    Of two classes it does not add up, as there is a faster way.
+    With two classes there are no sums over blocks, as there is a faster way.
     """
 
-    kind = "classes"
-    takes_counts = True
-    takes_signs = True
+    supports = frozenset({"any-order", "counts", "groups"})
+
+    n_sums = 1  # numbers in the sums of one draw
 
     def __init__(self, data: ClassData, **options: Any) -> None:
         self.data, self.options = data, options
-        self.adds_up = not data.is_binary
         if data.is_binary:
             self.likely = (data.proba > 0.5).astype(np.int32)
+
+    @property
+    def sums(self) -> BlockSums | None:
+        if self.data.is_binary:
+            return None
+        return BlockSums(self.n_sums, self._init_sums, self._update_sums, self._values_from_sums)
+
+    def _init_sums(self, n_draws: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def _update_sums(self, sums: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _values_from_sums(self, sums: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
 
     def is_unlikely(self, labels: np.ndarray) -> np.ndarray:
         """Mark labels (R, n) of two classes that are not the likelier ones; for shares, their part.
@@ -63,8 +77,7 @@ class ResidualStatistic(Statistic):
 class ScoreExcess(ResidualStatistic):
     """A proper score minus its expectation: positive if the predictions are too sure."""
 
-    is_signed = True
-    n_sums = 1
+    is_two_sided = True
 
     def __init__(self, data: ClassData, score: str) -> None:
         super().__init__(data, score=score)
@@ -96,26 +109,26 @@ class ScoreExcess(ResidualStatistic):
         return excess
 
     def __call__(self, labels):
-        if self.adds_up:
+        if not self.data.is_binary:
             return super().__call__(labels)
         flips = self.is_unlikely(labels)
         value = flips @ self.change + self.base
         value[flips[:, self.certain].any(axis=1)] = np.inf
         return value
 
-    def start(self, n_draws):
+    def _init_sums(self, n_draws: int) -> np.ndarray:
         return np.zeros(n_draws)
 
-    def add(self, sums, rows, labels):
+    def _update_sums(self, sums: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> None:
         for block in iter_cache_blocks(labels, self.data):
             sums += take_labels(self._excess(rows[block]), labels[block]).sum(axis=0)
 
-    def finish(self, sums):
+    def _values_from_sums(self, sums: np.ndarray) -> np.ndarray:
         return sums
 
-    def of_signs(self, signs):
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         data, observed = self.data, np.empty(len(self.data.label))
-        for rows in row_blocks(len(data.label), len(data.classes)):
+        for rows in iter_row_blocks(len(data.label), len(data.classes)):
             observed[rows] = take_labels(self._excess(rows), data.label[rows, None])[:, 0]
         largest = np.max(np.abs(observed), where=np.isfinite(observed), initial=1.0)
         return signs @ np.minimum(observed, largest)  # a sign of ∞ means nothing
@@ -155,7 +168,7 @@ class ClasswiseScoreTest(ResidualStatistic):
         if data.is_binary:
             weight = data.weight * (1.0 - 2.0 * self.likely)
             spread = log_odds(data.proba) - self.centre[0]
-            self.iter_class_proba = np.column_stack([weight, weight * spread])
+            self.flip_columns = np.column_stack([weight, weight * spread])
         self.is_mostly_certain = certainty > _MOSTLY_CERTAIN
         self.base = surplus if data.is_binary or self.is_mostly_certain else -expected
         one_label = data.inverse_effective_size / data.n_samples
@@ -165,31 +178,29 @@ class ClasswiseScoreTest(ResidualStatistic):
 
     def _blocks(self):
         """Rows, probabilities (m, C) and weights (m, 1)."""
-        for rows in row_blocks(len(self.data.weight), self.n_columns):
+        for rows in iter_row_blocks(len(self.data.weight), self.n_columns):
             proba = self.data.proba[rows].reshape(-1, self.n_columns)
             yield rows, proba.astype(np.float64, copy=False), self.data.weight[rows, None]
 
     def __call__(self, labels):
-        return self.finish(self.sum_by_class(labels))
+        return self._values_from_sums(self.sum_by_class(labels))
 
     def sum_by_class(self, labels: np.ndarray) -> np.ndarray:
         """Sums of residuals, and of residuals times log-odds, (2, R, C) for labels (R, n)."""
         if self.data.is_binary:
-            return (self.is_unlikely(labels) @ self.iter_class_proba).T[:, :, None] + self.base[
-                :, None
-            ]
-        sums = self.start(len(labels))
-        self.add(sums, np.arange(labels.shape[1]), np.ascontiguousarray(labels.T))
+            return (self.is_unlikely(labels) @ self.flip_columns).T[:, :, None] + self.base[:, None]
+        sums = self._init_sums(len(labels))
+        self._update_sums(sums, np.arange(labels.shape[1]), np.ascontiguousarray(labels.T))
         return sums
 
-    def start(self, n_draws):
+    def _init_sums(self, n_draws: int) -> np.ndarray:
         return np.repeat(self.base[:, None], n_draws, axis=1)
 
-    def add(self, sums, rows, labels):
+    def _update_sums(self, sums: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> None:
         of_part = self._unlikely_updates if self.is_mostly_certain else self._labels
         n_draws = labels.shape[1]
         # all cells are added up for each part: it has at least as many samples as classes
-        for block in iter_cache_blocks(labels, self.data, fewest=self.n_columns):
+        for block in iter_cache_blocks(labels, self.data, min_rows=self.n_columns):
             for sum_, cell, values in of_part(rows[block], labels[block], sums):
                 sum_ += np.bincount(cell, values, sum_.size).reshape(n_draws, -1)
 
@@ -217,11 +228,11 @@ class ClasswiseScoreTest(ResidualStatistic):
             return log_odds(take_labels(proba, labels)) - self.centre[labels]
         return take_labels(log_odds(proba) - self.centre, labels)
 
-    def finish(self, sums):
+    def _values_from_sums(self, sums: np.ndarray) -> np.ndarray:
         squares = np.sum(sums**2 / self.scale[:, None], axis=0)
         return squares.max(axis=1)
 
-    def of_signs(self, signs):
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         sums = np.zeros((2, len(signs), self.n_columns))
         for rows, proba, weight in self._blocks():
             label = self.data.label[rows, None]
@@ -229,7 +240,7 @@ class ClasswiseScoreTest(ResidualStatistic):
             residual = weight * (hit - proba)
             sums[0] += signs[:, rows] @ residual
             sums[1] += signs[:, rows] @ (residual * (log_odds(proba) - self.centre))
-        return self.finish(sums)
+        return self._values_from_sums(sums)
 
 
 class BinnedResiduals:
@@ -259,7 +270,7 @@ class BinnedResiduals:
         rows = ((row[self.order] - self.likely) * self.weight for row in hits)
         return np.array([np.add.reduceat(row, self.start) for row in rows]) + self.base
 
-    def of_signs(self, signs):
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """For observed residuals multiplied by signs (R, n), as (R, cells)."""
         residuals = self.weight * (self.hit - self.proba)
         return np.add.reduceat(signs[:, self.order] * residuals, self.start, axis=1)
@@ -272,7 +283,7 @@ class BinnedResiduals:
         position[self.order] = np.arange(n)
         return position, np.repeat(np.arange(len(self.start)), np.diff(self.start, append=n))
 
-    def add(self, sums, rows, hits):
+    def add_hits(self, sums: np.ndarray, rows: np.ndarray, hits: np.ndarray) -> None:
         """Add hits (m, R) of the samples `rows`, less the likelier outcomes, to (cells, R)."""
         position, cell = self.positions
         at = position[rows]
@@ -311,19 +322,23 @@ class MultiResolutionGaps(ResidualStatistic):
         self.one_label = data.inverse_effective_size / data.n_samples
 
     def __call__(self, labels):
-        return super().__call__(labels) if self.adds_up else self._of(self.cells.bin_hits(labels))
+        return (
+            self._of(self.cells.bin_hits(labels))
+            if self.data.is_binary
+            else super().__call__(labels)
+        )
 
-    def start(self, n_draws):
+    def _init_sums(self, n_draws: int) -> np.ndarray:
         return np.zeros((self.n_sums, n_draws))
 
-    def add(self, sums, rows, labels):
-        self.cells.add(sums, rows, labels == self.top[rows, None])
+    def _update_sums(self, sums: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> None:
+        self.cells.add_hits(sums, rows, labels == self.top[rows, None])
 
-    def finish(self, sums):
+    def _values_from_sums(self, sums: np.ndarray) -> np.ndarray:
         return self._of(self.cells.residuals_from_sums(sums))
 
-    def of_signs(self, signs):
-        return self._of(self.cells.of_signs(signs))
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
+        return self._of(self.cells.flip_signs(signs))
 
     def _of(self, sums):
         """Values (R,) of gaps (R, cells)."""
@@ -351,7 +366,7 @@ class MultiResolutionGaps(ResidualStatistic):
             variance = variance.reshape(n_groups, 2).sum(axis=1)
 
 
-def iter_cache_blocks(labels: np.ndarray, data: ClassData, fewest: int = 1) -> Iterator[slice]:
+def iter_cache_blocks(labels: np.ndarray, data: ClassData, min_rows: int = 1) -> Iterator[slice]:
     """Slices of the samples of labels (m, R) whose probabilities and labels stay in the cache."""
     n_samples, n_draws = labels.shape
-    return row_blocks(n_samples, max(n_draws, data.proba.shape[1]), fewest=fewest)
+    return iter_row_blocks(n_samples, max(n_draws, data.proba.shape[1]), min_rows=min_rows)

@@ -50,11 +50,7 @@ class SquaredKernelError(Statistic):
     of such terms, taken by :mod:`skcalib._statistics.gram`.
     """
 
-    kind = "classes"
-
-    has_known_law = True
-
-    takes_signs = True
+    supports = frozenset({"any-order", "groups", "pair-terms"})
 
     def __init__(
         self,
@@ -76,7 +72,8 @@ class SquaredKernelError(Statistic):
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
-        self.depends_on_order = self.block_size is not None
+        if self.block_size is not None:
+            self.supports = self.supports - {"any-order", "groups"}
         self.square = square = data.square  # of the samples that a row stands for
         # of each block, if there are blocks
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
@@ -92,7 +89,8 @@ class SquaredKernelError(Statistic):
         self.uses_sorted_algorithm = (
             data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )
-        self.takes_counts = self.uses_sorted_algorithm and not self.depends_on_order
+        if self.uses_sorted_algorithm and self.block_size is None:
+            self.supports = self.supports | {"counts"}
         if self.uses_sorted_algorithm:
             bandwidth = max(bandwidth, MIN_KERNEL_BANDWIDTH)
             self.length = bandwidth / KERNELS[kernel].per_probability
@@ -118,7 +116,7 @@ class SquaredKernelError(Statistic):
         return largest_term(self.options["class_kernel"], len(self.data.classes))
 
     @property
-    def numbers_per_draw(self):
+    def numbers_per_draw(self) -> int:
         return math.prod(self.data.proba.shape)
 
     def __call__(self, labels):
@@ -127,7 +125,7 @@ class SquaredKernelError(Statistic):
             return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
         return self._values_from_residuals(self._residuals(labels))
 
-    def of_signs(self, signs):
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R,) if the residuals of the observed labels are multiplied by signs (R, n)."""
         residual = self._residuals(self.data.label[None])
         if self.uses_sorted_algorithm:

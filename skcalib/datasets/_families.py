@@ -271,6 +271,6 @@ def make_temperature_family(
 
 
 def _sharpen(proba: np.ndarray, beta: float) -> np.ndarray:
-    """Return p^β / (p^β + (1 − p)^β) from the odds: their powers may overflow, but are never 0/0."""
+    """Return p^β / (p^β + (1 − p)^β) from the odds: powers may overflow, but are never 0/0."""
     with np.errstate(divide="ignore", over="ignore"):
         return 1 / (1 + ((1 - proba) / proba) ** beta)

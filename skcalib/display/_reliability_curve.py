@@ -10,14 +10,14 @@ from scipy.special import expit, logit
 from .._data import ClassData
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.reliability import (
-    binned_means,
-    bins_of,
+    assign_bins,
+    bin_means,
+    effective_counts,
     increasing_rate_bounds,
     rate_bounds,
-    smoothed_counts,
-    smoothed_rates,
+    smooth_rates,
 )
-from .._numerics.smooth_expected import smoothed_mass_at
+from .._numerics.smooth_expected import interpolate_smooth_mass
 from .._numerics.sorting import LabelWeights
 from ..metrics._registry import ALL_METRICS
 from ._panels import Problem
@@ -245,16 +245,16 @@ class Binned(CurveMethod):
     ) -> None:
         super().__init__(data, error, scale)
         self.n_bars = n_bins if strategy == "uniform" and scale == "linear" else None
-        self.bins, begin, end = bins_of(self.proba, self.weight, n_bins, strategy)
+        self.bins, begin, end = assign_bins(self.proba, self.weight, n_bins, strategy)
         self.ends = begin, end
         self.share = np.bincount(self.bins, self.weight)
-        self.predicted = binned_means(self.bins, self.proba, self.weight)
+        self.predicted = bin_means(self.bins, self.proba, self.weight)
         self.count = self.share**2 / np.bincount(self.bins, self.weight**2)
         # a NaN behind each bin keeps the bands of bins apart
         self.positions = np.column_stack([begin, end, end]).ravel()
 
     def means(self, outcome):
-        return binned_means(self.bins, outcome, self.weight)
+        return bin_means(self.bins, outcome, self.weight)
 
     def curve(self, outcome):
         return self.predicted, self.means(outcome)
@@ -291,12 +291,12 @@ class Smooth(CurveMethod):
         self.is_near = distance <= _REACH * self.bandwidth
 
         near = self.positions[self.is_near]
-        self.density = smoothed_mass_at(self.proba, self.weight, self.bandwidth, near)
+        self.density = interpolate_smooth_mass(self.proba, self.weight, self.bandwidth, near)
         self.cell = np.minimum((self.proba * _CELLS).astype(np.intp), _CELLS - 1)
 
     def _rates(self, points, mass):
         rate, near = np.full(len(self.positions), np.nan), self.positions[self.is_near]
-        rate[self.is_near] = smoothed_rates(points, mass, self.density, self.bandwidth, near)
+        rate[self.is_near] = smooth_rates(points, mass, self.density, self.bandwidth, near)
         return rate
 
     def curve(self, outcome):
@@ -307,7 +307,7 @@ class Smooth(CurveMethod):
         return self._rates((np.arange(_CELLS) + 0.5) / _CELLS, mass)
 
     def bounds(self, outcome, tail):
-        count = smoothed_counts(self.proba, self.weight, self.bandwidth, self.positions)
+        count = effective_counts(self.proba, self.weight, self.bandwidth, self.positions)
         rate = self.curve(outcome)[1]
         lower, upper = rate_bounds(np.nan_to_num(rate), count, tail)
         lower[~self.is_near] = upper[~self.is_near] = np.nan

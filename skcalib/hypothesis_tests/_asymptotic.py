@@ -6,7 +6,7 @@ from sklearn.utils import check_random_state
 
 from .._statistics.gram import gram_own_terms, gram_quadratic_forms
 from .._statistics.matching_checks import FEATURE_KERNELS
-from ._base import as_p_value, monte_carlo_p_value
+from ._base import as_p_value, check_supports, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
 _COUNTS = 2**24
@@ -15,7 +15,7 @@ _COUNTS = 2**24
 def asymptotic(error, statistic, test):
     """The p-value by the limit law of the estimate, and the null distribution if one is drawn."""
     random_state = check_random_state(test.random_state)
-    if not error.has_known_law:  # its bootstrap is its own
+    if "asymptotic" in error.supports:  # by a bootstrap of its own
         null = error.resample_null(test.n_resamples, random_state)
     elif error.block_size is None:
         null = bootstrap_null(error, test.n_resamples, random_state)
@@ -39,15 +39,16 @@ NULL_METHODS = {"asymptotic": asymptotic, "distribution-free": distribution_free
 
 def check_null_method(test, statistic):
     """Laws and bounds are known for kernel statistics only, and most for equal weights only."""
-    if test.method in statistic.laws:
+    if test.method in statistic.supports:
         return
-    if not statistic.has_known_law:
-        raise ValueError(
-            f"method={test.method!r} needs statistic='skce', of all classes at once or with the "
-            f"exact method, whose law is known; found statistic={test.statistic!r} with bandwidth="
-            f"{test.bandwidth!r} and metric_params={test.metric_params!r}. Use "
-            "method='conditional', which takes any statistic."
-        )
+    check_supports(
+        statistic,
+        "pair-terms",
+        f"method={test.method!r} needs statistic='skce', of all classes at once or with the "
+        f"exact method, whose law is known; found statistic={test.statistic!r} with bandwidth="
+        f"{test.bandwidth!r} and metric_params={test.metric_params!r}. Use "
+        "method='conditional', which takes any statistic.",
+    )
     estimator = statistic.estimator
     if test.method == "distribution-free":
         check_is_bounded(statistic)

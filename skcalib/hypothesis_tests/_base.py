@@ -20,7 +20,7 @@ from .._data import (
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._numerics.sorting import codes_by_appearance
-from .._statistics.base import TIE_RTOL
+from .._statistics.base import TIE_RTOL, Statistic
 
 
 class HypothesisTest(BaseEstimator):
@@ -104,16 +104,24 @@ def check_class_input(test, X, y, sample_weight) -> ClassData:
     return check_fit_input(test, X, y, sample_weight)
 
 
+def check_supports(statistic: Statistic, need: str, remedy: str) -> None:
+    """Refuse a statistic that does not support what the test needs, with the remedy."""
+    if need not in statistic.supports:
+        raise ValueError(remedy)
+
+
 def as_p_value(probability):
     """A p-value as a float; positive also where it underflows, or where the data are impossible."""
     return max(float(probability), sys.float_info.min)
 
 
-def monte_carlo_p_value(values, alternative="greater", resolution=0.0):
+def monte_carlo_p_value(
+    values: np.ndarray, alternative: str = "greater", tie_tolerance: float = 0.0
+) -> float:
     """(1 + #{T* ≥ T}) / (1 + B) for the statistic T of the data, the first one, and B drawn ones.
 
     Against the side "less" the same with ≤, and for "two-sided" twice the smaller one of both, at
-    most 1. Values that differ by at most the `resolution` count as equal, too.
+    most 1. Values that differ by at most the `tie_tolerance` count as equal, too.
     """
     if not np.isfinite(values).all():
         raise ValueError(
@@ -122,7 +130,7 @@ def monte_carlo_p_value(values, alternative="greater", resolution=0.0):
             "resampled ones. If it fails where a class does not occur among the labels, let it "
             "take an argument `labels`, in which it gets the classes."
         )
-    slack = max(TIE_RTOL * np.abs(values).max(), resolution)
+    slack = max(TIE_RTOL * np.abs(values).max(), tie_tolerance)
     above = np.count_nonzero(values >= values[0] - slack) / len(values)
     below = np.count_nonzero(values <= values[0] + slack) / len(values)
     two_sided = min(1.0, 2 * min(above, below))
@@ -150,20 +158,20 @@ def compute_null_values(test, statistic, value, order, *, resampled=False):
     hold for any dependence if there are many events, and redrawn outcomes also if there are few.
     That of the data has signs that are all +1.
     """
-    data, least_batches = statistic.data, statistic.least_batches
+    data, min_batches = statistic.data, statistic.min_batches
     kinds = [(simulate_resampled_values if resampled else simulate_outcome_values, value)]
     if data.groups is not None:
-        kinds.insert(0, (simulate_sign_values, statistic.of_signs(np.ones((1, len(order))))))
+        kinds.insert(0, (simulate_sign_values, statistic.flip_signs(np.ones((1, len(order))))))
     elif resampled:
-        least_batches = 64
-    if data.groups is not None or resampled or not statistic.adds_up:
+        min_batches = 64
+    if data.groups is not None or resampled or not statistic.can_simulate:
         data = data.take(order)
-        if not statistic.depends_on_order:
-            statistic, order = statistic.on(data), None
+        if "any-order" in statistic.supports:
+            statistic, order = statistic.with_data(data), None
     rng = check_random_state(test.random_state)
     compared = []
     for evaluate, first in kinds:
-        batches = make_batches(test.n_resamples, statistic.numbers_per_draw, least_batches, rng)
+        batches = make_batches(test.n_resamples, statistic.numbers_per_draw, min_batches, rng)
         null_batches = evaluate_draws(test, partial(evaluate, statistic, data, order), batches)
         compared.append(np.concatenate([first, *null_batches]))
     return compared
@@ -193,8 +201,8 @@ def select_largest_p_value(judgements):
 def simulate_outcome_values(statistic, data, order, size, seed):
     """Values for outcomes drawn from the data, which are in this order of the statistic's."""
     generator = np.random.default_rng(seed)
-    if order is not None and statistic.adds_up:
-        return statistic.of_redrawn(order, size, generator)
+    if order is not None and statistic.can_simulate:
+        return statistic.simulate(order, size, generator)
     simulated = data.simulate_outcomes(generator, size)
     if order is None:
         return statistic(simulated)
@@ -205,7 +213,7 @@ def simulate_outcome_values(statistic, data, order, size, seed):
 
 def simulate_sign_values(statistic, data, order, size, seed):
     """Values for the observed residuals, those of a whole group multiplied by a random sign."""
-    return statistic.of_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
+    return statistic.flip_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
 
 
 def simulate_resampled_values(statistic, data, order, size, seed):
@@ -214,5 +222,5 @@ def simulate_resampled_values(statistic, data, order, size, seed):
     values = []
     for _ in range(size):
         resample = data.take(generator.integers(n, size=n))
-        values.append(statistic.on(resample)(resample.simulate_outcomes(generator, 1))[0])
+        values.append(statistic.with_data(resample)(resample.simulate_outcomes(generator, 1))[0])
     return np.array(values)

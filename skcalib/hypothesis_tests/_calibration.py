@@ -12,10 +12,11 @@ from ..metrics._registry import MetricNames
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
 from ..streaming._checks import check_can_be_tested
-from ..streaming._evaluate import SUPPORTED_METRICS, check_params
+from ..streaming._evaluate import SUPPORTED_METRICS, check_metric_params
 from ._asymptotic import NULL_METHODS, check_null_method
 from ._base import (
     HypothesisTest,
+    check_supports,
     check_test_input,
     clip_infinite,
     compute_null_values,
@@ -473,15 +474,15 @@ class CalibrationTest(HypothesisTest):
 
     def _make_result(self, statistic, value, values):
         """The fitted attributes, from the values (B + 1, …) of the data and of the draws."""
-        evidence, findings = statistic.combined(value, values)
+        evidence, findings = statistic.combine_components(value, values)
         result = {
             "statistic_": float(value[0] if value.ndim == 1 else evidence[0]),
             "null_distribution_": evidence[1:],
         }
-        if statistic.is_signed or statistic.n_columns > 1:  # infinite for impossible labels
+        if statistic.is_two_sided or statistic.n_columns > 1:  # infinite for impossible labels
             evidence = clip_infinite(evidence)
-        side = self.alternative if statistic.is_signed else "greater"
-        p_value = monte_carlo_p_value(evidence, side, statistic.resolution)
+        side = self.alternative if statistic.is_two_sided else "greater"
+        p_value = monte_carlo_p_value(evidence, side, statistic.tie_tolerance)
         return {"p_value_": p_value, **result, **findings}
 
     def _resolve_statistic(self, kind):
@@ -523,7 +524,7 @@ class CalibrationTest(HypothesisTest):
             check_null_method(self, statistic)
         elif data.is_forecast:
             check_depends_on_cells(self, statistic)
-        if self.alternative != "two-sided" and not statistic.is_signed:
+        if self.alternative != "two-sided" and not statistic.is_two_sided:
             raise ValueError(
                 f"alternative={self.alternative!r} needs a statistic with a sign, 'log_loss' or "
                 f"'brier_score_loss'; found statistic={self.statistic!r}, of which only large "
@@ -568,14 +569,15 @@ def predictions_from_state(test: Any, state: CalibrationState, **data_args: Any)
 
 def check_takes_counts(test: Any, statistic: Any) -> None:
     """The statistic must be a function of the number of events at each prediction."""
-    check_params(statistic.options.get("params", {}))
-    if not statistic.takes_counts:
-        raise ValueError(
-            "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
-            "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
-            f"one of {SUPPORTED_METRICS}; found {test.statistic!r} with kernel={test.kernel!r} and "
-            f"estimator={test.estimator!r}. Choose one of these, or test a part of the rows."
-        )
+    check_metric_params(statistic.options.get("params", {}))
+    check_supports(
+        statistic,
+        "counts",
+        "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
+        "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
+        f"one of {SUPPORTED_METRICS}; found {test.statistic!r} with kernel={test.kernel!r} and "
+        f"estimator={test.estimator!r}. Choose one of these, or test a part of the rows.",
+    )
 
 
 def check_depends_on_cells(test, statistic):
@@ -584,7 +586,7 @@ def check_depends_on_cells(test, statistic):
     if data.forecast._to_simulated(data.value) is data.value:
         return
     value, as_drawn = statistic(np.array([data.value, data.forecast._to_simulated(data.value)]))
-    slack = np.maximum(statistic.resolution, _STATISTIC_RTOL * np.abs(value))
+    slack = np.maximum(statistic.tie_tolerance, _STATISTIC_RTOL * np.abs(value))
     if (np.abs(value - as_drawn) > slack).any():
         raise ValueError(
             "statistic must depend on nothing but the cells between quantiles in which the "
@@ -601,10 +603,11 @@ def check_takes_groups(test, statistic):
             f"method={test.method!r} takes the samples for independent, and so needs groups=None; "
             "found groups. Use method='conditional'."
         )
-    if not statistic.takes_signs or statistic.depends_on_order:
-        raise ValueError(
-            "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
-            "estimator 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
-            f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
-            "independent given the predictions."
-        )
+    check_supports(
+        statistic,
+        "groups",
+        "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
+        "estimator 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
+        f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
+        "independent given the predictions.",
+    )

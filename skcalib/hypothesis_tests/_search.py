@@ -297,7 +297,7 @@ def find_miscalibrated_subgroups(
         search = ForecastSearch(data, candidates, recalibrate=recalibrate, random_state=rng)
     else:
         search = ClassSearch(data, candidates, recalibrate=recalibrate)
-    observed = search.of_signs(np.ones((1, len(order))))
+    observed = search.flip_signs(np.ones((1, len(order))))
     settings = SubgroupCalibrationTest(n_resamples=n_resamples, random_state=rng)
     return _result(search, compute_null_values(settings, search, observed, np.arange(len(order))))
 

@@ -76,7 +76,8 @@ class CandidateScores:
 class Search(Statistic):
     """A value (C,) for each candidate. It draws outcomes itself, in the order of its data."""
 
-    adds_up = depends_on_order = True
+    supports: frozenset[str] = frozenset()
+    can_simulate = True
 
     @property
     def numbers_per_draw(self) -> int:
@@ -94,7 +95,7 @@ class ClassSearch(Search):
         self.scores = [CandidateScores(problem, candidates) for problem in self.problems]
         self.classes = None if data.is_binary else data.classes.tolist()
 
-    def of_redrawn(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+    def simulate(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
         """Values (n_draws, C) for drawn labels; all candidates for each class."""
         label = self.data.simulate_outcomes(generator, n_draws)
         if self.classes is None:
@@ -104,7 +105,7 @@ class ClassSearch(Search):
             for k, problem in enumerate(self.problems)
         )
 
-    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R, C) for the observed residuals, multiplied by signs (R, n)."""
         return self._values_from_residuals(
             signs * problem.weighted_residuals for problem in self.problems
@@ -182,14 +183,14 @@ class ForecastSearch(Search):
             values += centred**2 / self.variance[:, None]
         return values.T
 
-    def of_redrawn(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+    def simulate(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
         """Values (n_draws, C) for drawn or permuted transforms."""
         shape = n_draws, self.data.n_samples
         if not self.recalibrate:
             return self(legendre(generator.random(shape)))
         return self(legendre(generator.permuted(np.broadcast_to(self.transform, shape), axis=1)))
 
-    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R, C) for the polynomials of the data, multiplied by signs (R, n)."""
         return self(legendre(self.transform[None]) * signs)
 

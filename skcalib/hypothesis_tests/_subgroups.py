@@ -295,8 +295,8 @@ def _make_result(subgroups, statistic, values):
         [
             standardize(
                 column,
-                is_signed=statistic_of_subgroup.is_signed,
-                resolution=statistic_of_subgroup.resolution,
+                is_two_sided=statistic_of_subgroup.is_two_sided,
+                tie_tolerance=statistic_of_subgroup.tie_tolerance,
             )
             for column, statistic_of_subgroup in zip(of_each, statistic.statistics, strict=True)
         ]
@@ -325,25 +325,25 @@ class SubgroupStatistic(Statistic):
         self.data = data
         self.statistics = statistics
         self.rows_of_subgroups = rows_of_subgroups  # slices of the samples
-        self.depends_on_order = any(statistic.depends_on_order for statistic in statistics)
+        self.supports = frozenset.intersection(*(s.supports for s in statistics)) & {"any-order"}
         self.n_columns = sum(statistic.n_columns for statistic in statistics)
-        self.least_batches = max(statistic.least_batches for statistic in statistics)
+        self.min_batches = max(statistic.min_batches for statistic in statistics)
 
     @property
     def numbers_per_draw(self) -> int:
         return sum(statistic.numbers_per_draw for statistic in self.statistics)
 
-    def on(self, data):
+    def with_data(self, data: Any) -> "SubgroupStatistic":
         """These statistics on other data, which are sorted by subgroup as well."""
         pairs = zip(self.statistics, self.rows_of_subgroups, strict=True)
-        statistics = [statistic.on(data.take(rows)) for statistic, rows in pairs]
+        statistics = [statistic.with_data(data.take(rows)) for statistic, rows in pairs]
         return SubgroupStatistic(data, statistics, self.rows_of_subgroups)
 
     def __call__(self, outcomes):
-        return self._side_by_side(lambda one, rows: one(outcomes[:, rows]))
+        return self._side_by_side(lambda statistic, rows: statistic(outcomes[:, rows]))
 
-    def of_signs(self, signs):
-        return self._side_by_side(lambda one, rows: one.of_signs(signs[:, rows]))
+    def flip_signs(self, signs: np.ndarray) -> np.ndarray:
+        return self._side_by_side(lambda statistic, rows: statistic.flip_signs(signs[:, rows]))
 
     def _side_by_side(self, evaluate):
         """Values (R, C), where the omnibus of a subgroup has several columns."""
@@ -356,12 +356,14 @@ class SubgroupStatistic(Statistic):
         for statistic in self.statistics:
             subgroup_values = values[:, first : first + statistic.n_columns]
             subgroup_values = subgroup_values if statistic.n_columns > 1 else subgroup_values[:, 0]
-            columns.append(statistic.combined(subgroup_values[:1], subgroup_values)[0])
+            columns.append(statistic.combine_components(subgroup_values[:1], subgroup_values)[0])
             first += statistic.n_columns
         return columns
 
 
-def standardize(values, *, is_signed=False, resolution=0.0):
+def standardize(
+    values: np.ndarray, *, is_two_sided: bool = False, tie_tolerance: float = 0.0
+) -> np.ndarray:
     """Values (B + 1,) of one statistic, on a scale on which different statistics can be compared.
 
     About the reciprocals of their p-values among themselves; what they add decides between equal
@@ -370,15 +372,15 @@ def standardize(values, *, is_signed=False, resolution=0.0):
     values = clip_infinite(values)
     monte_carlo_p_value(values)  # refuses what is not a number
     n = len(values)
-    rank = np.rint(n * pooled_p_values(values, is_signed, resolution)[0])
+    rank = np.rint(n * pooled_p_values(values, is_two_sided, tie_tolerance)[0])
     distance = values - np.mean(values)
-    if is_signed:
+    if is_two_sided:
         distance = np.abs(distance)
     index = n - 1 - max(1, n // 100)  # of the largest hundredth
     usual = np.sort(distance)[[max(index - 1, 0), index]].mean()
     rounding = TIE_RTOL * np.abs(values).max()  # of values that are all equal
     distance = distance / (usual if usual > rounding else 1.0)
-    is_beyond_all = rank <= (2 if is_signed else 1)
+    is_beyond_all = rank <= (2 if is_two_sided else 1)
     share = np.where(is_beyond_all, 0.0, (1 + distance / (1 + np.abs(distance))) / 2)
     return n * np.where(is_beyond_all, np.maximum(distance, 1.0), 1.0) / (rank - share)
 

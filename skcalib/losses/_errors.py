@@ -18,7 +18,7 @@ from .._numerics.array_api import (
     special_functions,
     stop_gradient,
 )
-from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
+from .._numerics.smooth_expected import MIN_SMOOTHING_BANDWIDTH, smooth_mass
 from .._statistics.kernels import KERNELS, kernel_values
 from ._checks import (
     CLASS_CONSTRAINTS,
@@ -50,7 +50,7 @@ MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
 
 
 @validate_options(
-    {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]}
+    {"bandwidth": [Interval(Real, MIN_SMOOTHING_BANDWIDTH, None, closed="left")]}
     | MULTI_CLASS
     | CLASS_CONSTRAINTS
 )
@@ -125,7 +125,7 @@ def smooth_calibration_loss(
     proba, residual = classes.problems(multi_class)
     mass = weight[:, None] * residual
     n_steps = math.ceil(_STEPS_PER_BANDWIDTH / min(bandwidth, 1.0))
-    height = xp.sqrt(smoothed_mass(proba, mass, bandwidth, n_steps) ** 2 + _ABSOLUTE_VALUE_ATOL)
+    height = xp.sqrt(smooth_mass(proba, mass, bandwidth, n_steps) ** 2 + _ABSOLUTE_VALUE_ATOL)
     inner = xp.sum(height, axis=1) - (height[:, 0] + height[:, -1]) / 2
     return xp.mean(inner) / n_steps
 

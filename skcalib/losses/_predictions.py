@@ -22,7 +22,7 @@ from .._numerics.array_api import (
     stop_gradient,
 )
 from .._numerics.crps import gauss_legendre, quantile_nodes
-from .._numerics.matching import expected_kernel, smoothed_kernel, smoothed_tanh
+from .._numerics.matching import mixture_kernel_mean, normal_kernel_mean, normal_tanh_mean
 from .._statistics.matching_features import NODES
 
 # Probabilities are clipped to at least this where their logarithm is taken.
@@ -182,7 +182,7 @@ class Distributions(NamedTuple):
         if callable(kernel):
             return self._means(lambda location: line_kernel(kernel, None, location, points))
         deviation = None if self.deviation is None else self.deviation[:, :, None]
-        return expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
+        return mixture_kernel_mean(kernel, bandwidth, self.location, deviation, self.share, points)
 
     def pair_means(self, kernel: Any, bandwidth: float | None) -> Array:
         """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
@@ -195,7 +195,7 @@ class Distributions(NamedTuple):
             if self.deviation is not None:
                 other_deviation = xp.reshape(self.deviation, (1, 1, -1))
                 deviation = hypot(self.deviation[:, :, None], other_deviation)
-            means = expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
+            means = mixture_kernel_mean(kernel, bandwidth, self.location, deviation, self.share, points)
         means = xp.reshape(means, (len(means), *distributions.location.shape))
         return xp.sum(distributions.share * means, axis=2)
 
@@ -222,7 +222,7 @@ class Distributions(NamedTuple):
             )
         if kernel == "tanh":
             variance = None if self.deviation is None else self.deviation[:, :, None] ** 2
-            steps = smoothed_tanh(thresholds, scale, self.location[:, :, None], variance)
+            steps = normal_tanh_mean(thresholds, scale, self.location[:, :, None], variance)
             mean = xp.sum(self.share[:, :, None] * steps, axis=1)
         else:
             mean = self.cdf(thresholds[None])  # type: ignore[misc]
@@ -256,7 +256,7 @@ def line_kernel(kernel: Any, bandwidth: float | None, values: Array, other: Arra
     """ℓ of numbers (a,) and (b,), (a, b)."""
     if callable(kernel):
         return call_kernel(kernel, values[:, None], other[:, None])
-    return smoothed_kernel(kernel, values[:, None] - other, None, bandwidth)
+    return normal_kernel_mean(kernel, values[:, None] - other, None, bandwidth)
 
 
 def loss_values(loss: Callable, outcome: Array) -> Array:

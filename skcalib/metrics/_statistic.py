@@ -14,7 +14,7 @@ from .._statistics.base import Statistic
 from .._statistics.omnibus import SeveralBandwidths, omnibus, several_bandwidths
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from .._statistics.residuals import ScoreExcess
-from ._registry import ALL_METRICS, Data, Metric, raise_data_in_params, resolve_metric
+from ._registry import ALL_METRICS, CheckedData, Metric, raise_data_in_params, resolve_metric
 
 # Proper scores minus what the predictions expect of them.
 _SCORES = ("log_loss", "brier_score_loss")
@@ -109,13 +109,14 @@ class MetricStatistic(Statistic):
     """Any metric, measured for one vector of outcomes at a time."""
 
     # enough batches for jobs to share, and for progress to be shown
-    least_batches = 64
-    depends_on_order = True  # unless known otherwise
+    min_batches = 64
+    supports: frozenset[str] = frozenset()  # the order may matter, unless known otherwise
 
-    def __init__(self, data: Data, metric: Metric, params: dict[str, Any]) -> None:
+    def __init__(self, data: CheckedData, metric: Metric, params: dict[str, Any]) -> None:
         self.data, self.options = data, {"metric": metric, "params": params}
         self.metric, self.params = metric, params
-        self.takes_counts = metric.supports_counts
+        if metric.supports_counts:
+            self.supports = frozenset({"counts"})
 
     @property
     def numbers_per_draw(self) -> int:
@@ -160,7 +161,7 @@ def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: judged[name] for name in _OF_OMNIBUS}
 
 
-def check_is_of_classes(name: str, data: Data) -> None:
+def check_is_of_classes(name: str, data: CheckedData) -> None:
     """Residuals are of labels, and given nothing but the predictions."""
     if data.is_forecast:
         raise ValueError(
@@ -174,7 +175,7 @@ def check_is_of_classes(name: str, data: Data) -> None:
         )
 
 
-def check_metric_fits(metric: Metric, data: Data, name: str) -> None:
+def check_metric_fits(metric: Metric, data: CheckedData, name: str) -> None:
     """The metric must be of these data; nothing that is given may be ignored or be missing."""
     check_takes_kind(metric, data.kind, name)
     if data.given is not None and "given" not in metric.parameters:

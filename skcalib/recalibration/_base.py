@@ -21,7 +21,7 @@ from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import Interval, clone_instance, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
-from .._numerics.logits import clip_proba, log_probabilities, softmax
+from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._numerics.sorting import pool_label_weights, pool_ties
 from .._numerics.temperature import best_temperature, scale_by_temperature
 from ..forecasts import Forecast, as_forecast
@@ -146,7 +146,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
             Labels; the first of several classes with the same probability.
         """
         proba = self.predict_proba(X)
-        return labels_of(self.classes_, array_namespace(proba).argmax(proba, axis=1))
+        return take_classes(self.classes_, array_namespace(proba).argmax(proba, axis=1))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of the predicted classes.
@@ -346,7 +346,7 @@ def to_matrix(proba: Array) -> Array:
     return proba
 
 
-def labels_of(classes: np.ndarray, index: Array) -> Array:
+def take_classes(classes: np.ndarray, index: Array) -> Array:
     """Return the classes of indices (n,); numeric classes stay on the device of the indices."""
     if isinstance(index, np.ndarray) or classes.dtype.kind not in "bif":
         return classes[to_numpy(index)]
@@ -425,7 +425,7 @@ def prior_of_classes(log_proba: Array, data: ClassData, prior_weight: float) -> 
     n_classes = log_proba.shape[1]
     share = share_of_prior(data, prior_weight * n_classes / 2)
     if n_classes == 2 or share == 0:
-        return share, softmax(doubles(log_proba, copy=True))
+        return share, softmax_in_place(doubles(log_proba, copy=True))
     temperature = best_temperature(
         lambda rows: doubles(log_proba[rows, ...], copy=True),
         data.label,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
-from .._numerics.logits import log_probabilities, softmax
+from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import accuracy, clone_for, is_smooth
 from ._checks import reject_method_argument, suggest_recalibrator, take_by
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, check_partition
@@ -281,7 +281,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         n_classes = len(self.classes_)
         have_all = all(len(classifier.classes_) == n_classes for classifier in self.estimators_)
         if have_all and is_smooth(self.recalibrator_):
-            return softmax(np.mean([log_probabilities(proba) for proba in mapped], axis=0))
+            return softmax_in_place(np.mean([log_probabilities(proba) for proba in mapped], axis=0))
         return np.mean(mapped, axis=0)
 
     def predict_proba(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:

@@ -16,7 +16,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba
-from .._numerics.policies import actions_of, worst_policies
+from .._numerics.policies import best_actions, worst_policies
 from ..forecasts._decisions import argmin_first, as_loss, class_expected_losses
 from ._base import Recalibrator, to_matrix
 
@@ -337,7 +337,7 @@ class AnyDecisionRecalibrator(Recalibrator):
                 )
                 values = np.append(values, untimed_values)
             policies.append(policies_of_draws[0])
-            action = actions_of(matrix, policies_of_draws[0])
+            action = best_actions(matrix, policies_of_draws[0])
             shift = np.zeros(policies_of_draws[0].shape)
             if values[0] > max(_MIN_SHIFT, (1 + _MIN_SHIFT) * values[1:].max(initial=0.0)):
                 for a in np.unique(action):
@@ -353,7 +353,7 @@ class AnyDecisionRecalibrator(Recalibrator):
     def _map(self, proba: np.ndarray) -> np.ndarray:
         matrix = to_matrix(proba)
         for policy, shift in zip(self.policies_, self.shifts_, strict=True):
-            matrix = _apply_shift(matrix, shift[actions_of(matrix, policy)])
+            matrix = _apply_shift(matrix, shift[best_actions(matrix, policy)])
         return matrix
 
 

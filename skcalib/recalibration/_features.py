@@ -14,7 +14,7 @@ from .._inputs.by import are_unnamed, encode_column, to_columns
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.drawing import draw_labels, make_batches
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
-from .._numerics.logits import log_probabilities, log_softmax, softmax
+from .._numerics.logits import log_probabilities, log_softmax, softmax_in_place
 from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator
 from ._base import Recalibrator, accuracy, check_calibration_data, to_matrix
@@ -28,7 +28,7 @@ _N_BOOSTING_FOLDS = 5
 _FIRST_TEST_FOLD = 2
 
 # Simulated label vectors of the test.
-_N_RESAMPLES = 999
+_N_SIMULATIONS = 999
 
 # With fewer samples only the plain map is fitted, as trees could hardly be tested.
 _MIN_SAMPLES_FOR_TREES = 100
@@ -304,7 +304,9 @@ class FeatureRecalibrator(Recalibrator):
         if not self.n_rounds_:
             return calibrated
         correction = sum(_correction(trees, design) for trees in self._rounds)
-        return softmax(log_probabilities(calibrated) + self.scale_ / _N_BOOSTING_FOLDS * correction)
+        return softmax_in_place(
+            log_probabilities(calibrated) + self.scale_ / _N_BOOSTING_FOLDS * correction
+        )
 
     def predict_proba(  # type: ignore[override]
         self, X: ArrayLike, *, given: Any
@@ -445,7 +447,7 @@ class _BoostingRun:
         rows, train_design = self.train, self.design[self.train]
         is_empty = np.isnan(train_design).all(axis=0)  # scikit-learn refuses such columns
         train_design[:, is_empty] = 0.0
-        proba = softmax(self.plain[rows] + self.correction[rows])
+        proba = softmax_in_place(self.plain[rows] + self.correction[rows])
         trees = []
         for k in range(proba.shape[1])[-1 if proba.shape[1] == 2 else 0 :]:
             curvature = np.maximum(proba[:, k] * (1 - proba[:, k]), _MIN_CURVATURE)
@@ -471,15 +473,15 @@ class _BoostingRun:
     def p_value(self, rng: np.random.RandomState) -> float:
         """Return the p-value of the hypothesis that test labels follow the plain map."""
         correction, weight = self.test_correction(_N_TEST_ROUNDS), self.weight[self.test]
-        rows, proba = np.arange(len(weight)), softmax(self.plain[self.test])
+        rows, proba = np.arange(len(weight)), softmax_in_place(self.plain[self.test])
         observed = correction[rows, self.examples.code[self.test]] @ weight
         n_extreme = 0
-        for size, seed in make_batches(_N_RESAMPLES, proba.size, 1, rng):
+        for size, seed in make_batches(_N_SIMULATIONS, proba.size, 1, rng):
             label = draw_labels(proba, size, np.random.default_rng(seed))
             n_extreme += np.sum(
                 correction[rows, label] @ weight >= observed - TIE_RTOL * abs(observed)
             )
-        return (1 + n_extreme) / (1 + _N_RESAMPLES)
+        return (1 + n_extreme) / (1 + _N_SIMULATIONS)
 
 
 def _correction(trees: list[Any], design: np.ndarray) -> np.ndarray:

@@ -15,7 +15,13 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, arange_like, doubles
-from .._numerics.logits import SMALLEST, clip_proba, row_blocks, smallest_probability, softmax
+from .._numerics.logits import (
+    MIN_POSITIVE_PROBA,
+    clip_proba,
+    iter_row_blocks,
+    smallest_probability,
+    softmax_in_place,
+)
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import (
@@ -72,7 +78,9 @@ class LogScaleRecalibrator(Recalibrator):
 
     def _fit(self, data: ClassData) -> None:
         is_exact = data.log_proba is not None
-        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(data.proba, SMALLEST)
+        self.smallest_probability_ = (
+            0.0 if is_exact else smallest_probability(data.proba, MIN_POSITIVE_PROBA)
+        )
         self._fit_scores(data)
 
     def _fit_scores(self, data: ClassData) -> None:
@@ -85,7 +93,7 @@ class LogScaleRecalibrator(Recalibrator):
         if self._draws_to_temperature:
             prior, target = prior_of_classes(log_proba, data, self.prior_weight)
         else:
-            target = softmax(doubles(log_proba, copy=True))
+            target = softmax_in_place(doubles(log_proba, copy=True))
             prior = share_of_prior(data, self.prior_weight)
         target *= prior
         _add_to_labels(target, data.label, 1 - prior)
@@ -115,7 +123,7 @@ class LogScaleRecalibrator(Recalibrator):
             return self._map_rows(proba)
         n_classes = len(self.classes_)
         mapped = np.empty((len(proba), n_classes))
-        for rows in row_blocks(len(proba), n_classes, fewest=n_classes):
+        for rows in iter_row_blocks(len(proba), n_classes, min_rows=n_classes):
             mapped[rows] = self._map_rows(proba[rows])
         return mapped
 
@@ -126,7 +134,7 @@ class LogScaleRecalibrator(Recalibrator):
 
     def _map_scores(self, log_proba: Array) -> Array:
         """From log-probabilities (n, K) to probabilities, each row to the last bit by itself."""
-        return softmax(linear_scores(*self._linear_map(), log_proba))
+        return softmax_in_place(linear_scores(*self._linear_map(), log_proba))
 
     def to_module(self, *, dtype: Any = None) -> Any:
         """The fitted map as a module of PyTorch, to append to a network.

@@ -11,12 +11,12 @@ from .._inputs.scikit_learn import HasMethods
 from .._inputs.warnings import check_memory, warn
 from .._numerics.array_api import product
 from .._numerics.logits import (
-    SMALLEST,
+    MIN_POSITIVE_PROBA,
     clip_proba,
+    iter_row_blocks,
     log_probabilities,
-    row_blocks,
     smallest_probability,
-    softmax,
+    softmax_in_place,
 )
 from .._numerics.scaling import separate_preconditioner, softmax_regression
 from .._numerics.scaling_designs import Affine
@@ -158,7 +158,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         check_has_classes(self.base_, data.classes)
         self._is_smooth = is_smooth(self.base_)
         proba = self.base_.predict_proba(data.matrix)
-        self.smallest_probability_ = smallest_probability(proba, SMALLEST)
+        self.smallest_probability_ = smallest_probability(proba, MIN_POSITIVE_PROBA)
         log_proba = log_probabilities(proba, self.smallest_probability_)
         relative = _relative(log_proba)
         scale = 4 * float(weight @ (relative**2).mean(axis=1)) or 1.0
@@ -191,11 +191,11 @@ class PairwiseScalingRecalibrator(Recalibrator):
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         mapped = self.base_.predict_proba(to_matrix(proba))
-        for rows in row_blocks(len(mapped), len(self.coef_)):
+        for rows in iter_row_blocks(len(mapped), len(self.coef_)):
             scores = log_probabilities(mapped[rows], self.smallest_probability_)
             scores += np.einsum("nm,mk->nk", _products(_relative(scores)), self.coef_)
             scores += self.intercept_
-            mapped[rows] = clip_proba(softmax(scores))
+            mapped[rows] = clip_proba(softmax_in_place(scores))
         return mapped
 
 

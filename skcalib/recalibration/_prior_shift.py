@@ -11,7 +11,7 @@ from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.checks import check_predict_input, check_sample_weight
 from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
-from .._numerics.newton import ROUNDING, line_search, nonnegative_step
+from .._numerics.newton import LOSS_RTOL, line_search, nonnegative_step
 from ._base import Recalibrator, to_matrix
 
 # Prevalences sum to 1 up to this.
@@ -395,7 +395,7 @@ def likeliest_shares(density: np.ndarray, weight: np.ndarray, start: np.ndarray)
         last = here.gap
         ridge = np.diag(_RIDGE / np.maximum(here.share, _SMALL_SHARE))
         step = nonnegative_step(here.share, 1 - here.slope, 1 + here.curvature + ridge)
-        promise, rounding = float((here.slope - 1) @ step), ROUNDING * (1 + abs(here.loss))
+        promise, rounding = float((here.slope - 1) @ step), LOSS_RTOL * (1 + abs(here.loss))
         there = line_search(at, here.share, step, here.loss, promise, rounding=rounding)
         here = at(here.share * here.slope) if there is None else there
     return here

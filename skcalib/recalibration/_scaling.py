@@ -10,7 +10,7 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, asarray_like, to_numpy
-from .._numerics.logits import row_blocks, softmax
+from .._numerics.logits import iter_row_blocks, softmax_in_place
 from .._numerics.scaling import Point, matrix_preconditioner, softmax_regression
 from .._numerics.scaling_designs import (
     Affine,
@@ -548,7 +548,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         return change
 
     def _map_scores(self, log_proba: Array) -> Array:
-        return softmax(linear_scores(self.coef_, self.intercept_, _center_rows(log_proba)))
+        return softmax_in_place(linear_scores(self.coef_, self.intercept_, _center_rows(log_proba)))
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return _center_rows(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
@@ -712,7 +712,7 @@ def _centre_and_spread(log_proba: Array, data: ClassData) -> tuple[np.ndarray, n
     weight = data.weight
     centre, square = weight @ log_proba, 0.0
     n, n_classes = log_proba.shape
-    for rows in row_blocks(n, n_classes, on=log_proba):
+    for rows in iter_row_blocks(n, n_classes, like=log_proba):
         square = square + weight[rows] @ (log_proba[rows, :] - centre) ** 2
     return to_numpy(centre), np.sqrt(to_numpy(square))
 

@@ -224,7 +224,7 @@ def logistic_spline(
     fits, surprise = [], np.zeros(len(penalties))
     for k, penalty in enumerate(penalties):
         moments, _ = newton(
-            basis, mass, position, np.sqrt(penalty) * root, cache=cache, enough=_NEARLY * share
+            basis, mass, position, np.sqrt(penalty) * root, cache=cache, min_promise=_NEARLY * share
         )
         position = moments.position
         fits.append(position)

@@ -10,7 +10,7 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array
-from .._numerics.logits import log_softmax, row_blocks, softmax
+from .._numerics.logits import iter_row_blocks, log_softmax, softmax_in_place
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import CommonlyScaledAndShifted, Design, ScaledAndShifted
 from ._logits import LogScaleRecalibrator
@@ -401,7 +401,7 @@ def cross_entropy(
 ) -> float:
     """Σ_i w_i (log Σ_k exp s_ik − Σ_k t_ik s_ik) of scores s = v∘x + b and targets t (n, K)."""
     loss = 0.0
-    for rows in row_blocks(*target.shape):
+    for rows in iter_row_blocks(*target.shape):
         log_share = log_softmax(scale * log_proba[rows] + shift)
         loss -= weight[rows] @ np.einsum("nk,nk->n", target[rows], log_share)
     return float(loss)
@@ -416,7 +416,7 @@ def sandwich_traces(
     number of parameters divided by n.
     """
     n_classes = len(scale)
-    proba = softmax(scale * log_proba + shift)
+    proba = softmax_in_place(scale * log_proba + shift)
     centred = log_proba - weight @ log_proba
     information = _information(proba, centred, weight)
     noise = _information(proba, centred, weight**2)

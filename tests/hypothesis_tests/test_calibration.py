@@ -96,7 +96,7 @@ def test_null_distribution_consists_of_statistics_of_labels():
 @pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
 def test_batches_equal_single_evaluations(n_classes, kernel, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 40, n_classes)
-    monkeypatch.setattr("skcalib.metrics._statistic.MetricStatistic.least_batches", 1)
+    monkeypatch.setattr("skcalib.metrics._statistic.MetricStatistic.min_batches", 1)
     metric = partial(squared_kernel_calibration_error, kernel=kernel, labels=range(n_classes))
     options = {"n_resamples": 50, "random_state": 0}
     batched = CalibrationTest("skce", kernel=kernel, **options).fit(proba, label)

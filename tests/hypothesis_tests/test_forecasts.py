@@ -383,7 +383,7 @@ def test_components_of_the_omnibus_equal_metrics_and_loops(kind, weighted):
     assert found["bias_and_spread"] == pytest.approx(expected, rel=0.03)
     signs = rng.choice([-1.0, 1.0], size=(3, 25))
     same = np.ones((1, 25))
-    values = statistic.of_signs(np.concatenate([same, -signs, signs]))
+    values = statistic.flip_signs(np.concatenate([same, -signs, signs]))
     assert values[0, 2] == pytest.approx(found["bias_and_spread"])
     np.testing.assert_allclose(values[1:4], values[4:], rtol=1e-9)
 

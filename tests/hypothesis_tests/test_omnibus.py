@@ -108,7 +108,7 @@ def test_components_equal_loops(component, twin, n_classes, weighted, levels, ce
     signs = rng.choice([-1.0, 1.0], size=(3, 50))
     residual = residual_vectors(data, data.label)
     expected = [twin(data, residual * row[:, None]) for row in signs]
-    np.testing.assert_allclose(statistic.of_signs(signs), expected, rtol=1e-10)
+    np.testing.assert_allclose(statistic.flip_signs(signs), expected, rtol=1e-10)
 
 
 def test_local_gaps_tell_the_hopeless_apart():
@@ -185,7 +185,7 @@ def test_pooled_kernel_error_is_the_exact_one_of_pooled_predictions():
     labels = draw_labels(data.proba, 5, rng)
     np.testing.assert_allclose(pooled(labels), exact(labels), rtol=1e-12)
     signs = rng.choice([-1.0, 1.0], size=(3, 300))
-    np.testing.assert_allclose(pooled.of_signs(signs), exact.of_signs(signs), rtol=1e-12)
+    np.testing.assert_allclose(pooled.flip_signs(signs), exact.flip_signs(signs), rtol=1e-12)
 
 
 def test_pooling_of_many_samples_hardly_changes_the_kernel_component():
@@ -345,7 +345,7 @@ def test_p_values_are_exactly_uniform_under_exchangeability():
     p_values, adjusted = [], []
     for k in range(20):
         order = np.roll(np.arange(20), -k)
-        together, found = test.combined(values[order][:1], values[order])
+        together, found = test.combine_components(values[order][:1], values[order])
         p_values.append(np.mean(together >= together[0]))
         adjusted.append(min(found["adjusted_p_values_"].values()))
     for level in (0.05, 0.1, 0.5):
@@ -495,7 +495,7 @@ def test_groups_by_hand(statistic, n_classes):
     test = CalibrationTest(n_resamples=200, random_state=0)
     by_signs, by_labels = compute_null_values(test, one, one(data.label[None]), np.arange(12))
     signs = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
-    possible = one.of_signs(signs[:, code])
+    possible = one.flip_signs(signs[:, code])
     assert by_labels[0] == pytest.approx(by_signs[0], abs=1e-12)
     distance = np.abs(by_signs[1:, None] - possible)
     assert distance.min(axis=1).max() < 1e-12
@@ -512,7 +512,7 @@ def test_signs_of_single_kernel_terms():
         np.fill_diagonal(terms, 0.0)
         signs = rng.choice([-1.0, 1.0], size=(4, 8))
         expected = np.einsum("ri,ij,rj->r", signs, terms, signs) / error.pair_weight
-        np.testing.assert_allclose(error.of_signs(signs), expected, atol=1e-14)
+        np.testing.assert_allclose(error.flip_signs(signs), expected, atol=1e-14)
 
 
 def test_groups_of_forecasts():

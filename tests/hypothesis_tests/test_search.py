@@ -37,7 +37,7 @@ def problem(rng, n, change=lambda proba, X: proba):
 def with_draws(search, n_resamples):
     """The values of the data and of draws, by signs where there are groups."""
     n, test = len(search.data.weight), SubgroupCalibrationTest(n_resamples=n_resamples)
-    return compute_null_values(test, search, search.of_signs(np.ones((1, n))), np.arange(n))[0]
+    return compute_null_values(test, search, search.flip_signs(np.ones((1, n))), np.arange(n))[0]
 
 
 def score_statistic(data, residual, rows):

@@ -57,7 +57,7 @@ def test_standardisation_equals_loops():
     for values in (rng.normal(size=300), np.round(rng.exponential(size=20), 1)):
         np.testing.assert_allclose(standardize(values), standardised_by_loops(values), rtol=1e-12)
     # both sides count where there is a sign: 4 is as far out as -4
-    signed = standardize(np.array([-4.0, -1, 0, 1, 4]), is_signed=True)
+    signed = standardize(np.array([-4.0, -1, 0, 1, 4]), is_two_sided=True)
     np.testing.assert_allclose(signed, signed[::-1])
     assert (np.diff(signed[2:]) > 0).all()
 
@@ -137,8 +137,8 @@ def test_draws_are_handed_to_their_subgroups():
     for values, alone in (
         (together(labels), [statistics[0](labels[:, :4]), statistics[1](labels[:, 4:])]),
         (
-            together.of_signs(signs),
-            [statistics[0].of_signs(signs[:, :4]), statistics[1].of_signs(signs[:, 4:])],
+            together.flip_signs(signs),
+            [statistics[0].flip_signs(signs[:, :4]), statistics[1].flip_signs(signs[:, 4:])],
         ),
     ):
         np.testing.assert_array_equal(values.T, alone)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import labels_of, random_problem
 
-from skcalib._numerics.policies import actions_of, best_policies
+from skcalib._numerics.policies import best_actions, best_policies
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import any_decision_calibration_error, decision_calibration_error
 
@@ -109,7 +109,7 @@ def test_the_value_is_attained_by_the_policy(n_classes, n_actions):
     mass -= mass.mean(axis=2, keepdims=True)
     values, policies = best_policies(points, mass, n_actions)
     for value, policy, one in zip(values, policies, mass, strict=True):
-        assert gap_of(actions_of(points, policy), one) == pytest.approx(value, abs=1e-12)
+        assert gap_of(best_actions(points, policy), one) == pytest.approx(value, abs=1e-12)
         np.testing.assert_allclose(best_policies(points, one[None], n_actions)[0], value)
 
 

@@ -92,7 +92,9 @@ def test_default_precision_depends_on_the_number_of_distinct_predictions(monkeyp
 
 
 def test_a_heavy_prediction_is_a_cell_of_its_own():
-    cells = interval.cells(np.array([0.1, 0.2, 0.21, 0.9]), np.array([0.1, 0.7, 0.1, 0.1]), 0.25)
+    cells = interval.cell_starts(
+        np.array([0.1, 0.2, 0.21, 0.9]), np.array([0.1, 0.7, 0.1, 0.1]), 0.25
+    )
     np.testing.assert_array_equal(cells, [0, 2, 3])
 
 

@@ -553,7 +553,7 @@ def test_limits_hold_for_pairs_that_were_left_out():
     values = cvxpy.Variable(proba.shape)
     mass = (np.eye(3)[label] - proba) / 120
     n_pairs = []
-    for constraints in function_classes._programs(smooth, proba, values):
+    for constraints in function_classes._iter_programs(smooth, proba, values):
         if constraints is None:
             break
         residual = cvxpy.sum(cvxpy.multiply(mass, values))

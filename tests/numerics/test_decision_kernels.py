@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import erf
 from scipy.stats import norm
 
-from skcalib._numerics.matching import smoothed_tanh
+from skcalib._numerics.matching import normal_tanh_mean
 
 
 def by_quadrature(mean, deviation):
@@ -27,30 +27,32 @@ def test_means_equal_quadrature(deviation):
         expected = by_quadrature(mean, deviation)
         for scale, threshold in ((1.0, 0.0), (0.01, 4.0)):
             location = np.array([threshold + mean * scale])
-            actual = smoothed_tanh(threshold, scale, location, np.array([(deviation * scale) ** 2]))
+            actual = normal_tanh_mean(
+                threshold, scale, location, np.array([(deviation * scale) ** 2])
+            )
             np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
 
 
 def test_narrow_and_wide_limits():
     location = np.array([-2.0, 0.1, 30.0])
     expected = np.tanh((location - 0.5) / 0.7)
-    np.testing.assert_array_equal(smoothed_tanh(0.5, 0.7, location), expected)
+    np.testing.assert_array_equal(normal_tanh_mean(0.5, 0.7, location), expected)
     for variance in (0.0, 1e-300, 1e-20):
-        actual = smoothed_tanh(0.5, 0.7, location, np.array(variance))
+        actual = normal_tanh_mean(0.5, 0.7, location, np.array(variance))
         np.testing.assert_allclose(actual, expected, atol=5e-16)
     sign = erf(np.array([-1.0, 0.2, 1.0]) / np.sqrt(2))  # P(Y > c) − P(Y < c)
     far = np.array([-1.0, 0.2, 1.0]) * 1e150
-    np.testing.assert_allclose(smoothed_tanh(0.0, 1.0, far, np.array(1e300)), sign, atol=1e-14)
+    np.testing.assert_allclose(normal_tanh_mean(0.0, 1.0, far, np.array(1e300)), sign, atol=1e-14)
 
 
 def test_arguments_are_broadcast_in_their_precision():
     location, variance = np.linspace(-2, 2, 5)[:, None], np.array([0.0, 0.3, 9.0])
-    expected = smoothed_tanh(0.2, 0.5, location, variance)
+    expected = normal_tanh_mean(0.2, 0.5, location, variance)
     assert expected.shape == (5, 3)
     for i, j in ((0, 0), (3, 1), (4, 2)):
-        value = smoothed_tanh(np.array(0.2), 0.5, location[i, 0], variance[j])
+        value = normal_tanh_mean(np.array(0.2), 0.5, location[i, 0], variance[j])
         np.testing.assert_allclose(expected[i, j], value, atol=1e-15)
-    single = smoothed_tanh(0.2, 0.5, location.astype(np.float32), variance.astype(np.float32))
+    single = normal_tanh_mean(0.2, 0.5, location.astype(np.float32), variance.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected, atol=3e-7)
 
@@ -59,9 +61,9 @@ def test_torch_has_the_same_values_and_right_gradients():
     torch = pytest.importorskip("torch")
     location, variance = np.array([0.1, -3.0, 1e4, 0.5]), np.array([0.0, 0.2, 1e-10, 1e6])
     tensors = [torch.tensor(array, requires_grad=True) for array in (location, variance)]
-    value = smoothed_tanh(0.2, 0.3, *tensors)
+    value = normal_tanh_mean(0.2, 0.3, *tensors)
     np.testing.assert_allclose(
-        value.detach(), smoothed_tanh(0.2, 0.3, location, variance), atol=1e-14
+        value.detach(), normal_tanh_mean(0.2, 0.3, location, variance), atol=1e-14
     )
     value.sum().backward()
     # at variance 0 the derivatives are tanh'/s and tanh''/(2 s²)
@@ -74,19 +76,19 @@ def test_torch_has_the_same_values_and_right_gradients():
         torch.tensor(values, dtype=torch.float64, requires_grad=True)
         for values in ([0.1, 0.9, -1.0], [0.01, 0.2, 4.0])
     ]
-    assert torch.autograd.gradcheck(lambda m, v: smoothed_tanh(0.2, 0.7, m, v), tensors)
+    assert torch.autograd.gradcheck(lambda m, v: normal_tanh_mean(0.2, 0.7, m, v), tensors)
 
 
 def test_jax_has_the_same_values_and_finite_gradients():
     jax = pytest.importorskip("jax")
     location, variance = np.array([0.1, -3.0, 1e4, 0.5]), np.array([0.0, 0.2, 1e-10, 1e6])
-    expected = smoothed_tanh(0.2, 0.3, location, variance)
+    expected = normal_tanh_mean(0.2, 0.3, location, variance)
 
     @jax.jit
     def total(mean, spread):
-        return smoothed_tanh(0.2, 0.3, mean, spread).sum()
+        return normal_tanh_mean(0.2, 0.3, mean, spread).sum()
 
     single = [jax.numpy.asarray(array) for array in (location, variance)]
-    np.testing.assert_allclose(smoothed_tanh(0.2, 0.3, *single), expected, atol=1e-6)
+    np.testing.assert_allclose(normal_tanh_mean(0.2, 0.3, *single), expected, atol=1e-6)
     gradients = jax.grad(total, (0, 1))(*single)
     assert all(np.isfinite(gradient).all() for gradient in gradients)

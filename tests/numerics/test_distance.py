@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
 from skcalib._numerics import distance
-from skcalib._numerics.distance import least_calibrating_transport
+from skcalib._numerics.distance import lower_distance_bounds
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 0.1, 0.25, 0.4999])
@@ -21,7 +21,7 @@ def test_bracket_of_two_points(epsilon, share):
     step = 1 / 1000
     exact = program_21(points, weight, 1001)
     for tol in (1e-2, 1e-4, 1e-6):
-        lower, upper = least_calibrating_transport(points, weight, tol)
+        lower, upper = lower_distance_bounds(points, weight, tol)
         assert lower <= upper <= lower + tol
         assert lower <= exact + 1e-9
         assert upper >= exact - step**2 / 2 - 1e-9
@@ -53,7 +53,7 @@ def program_21(points, weight, n_nodes):
 @pytest.mark.parametrize("seed", range(10))
 def test_bracket_contains_the_program(seed):
     points, law = law_of_predictions(*small_case(seed))
-    lower, upper = least_calibrating_transport(points, law.T, 1e-6)
+    lower, upper = lower_distance_bounds(points, law.T, 1e-6)
     assert lower <= upper <= lower + 1e-6
     exact = program_21(points, law.T, 1001)
     assert lower <= exact + 1e-8
@@ -117,7 +117,7 @@ def test_hard_cases_are_bracketed():
                 weight = np.where(label, 1e-14, 1) * weight
             points, law = law_of_predictions(proba, label, weight)
             for tol in (1e-1, 1e-4, 1e-6):
-                lower, upper = least_calibrating_transport(points, law.T, tol)
+                lower, upper = lower_distance_bounds(points, law.T, tol)
                 assert lower - 1e-12 <= upper <= lower + tol
 
 
@@ -128,14 +128,14 @@ def test_saturated_and_wrong_predictions_are_bracketed(tol):
     proba = 1 / (1 + np.exp(-np.abs(10 * rng.normal(size=3000))))
     label = (rng.random(3000) < 0.01).astype(int)
     points, law = law_of_predictions(proba, label, None)
-    lower, upper = least_calibrating_transport(points, law.T, tol)
+    lower, upper = lower_distance_bounds(points, law.T, tol)
     assert 0.9 < lower <= upper <= lower + tol
 
 
 def test_one_class_is_exact():
     points, weight = np.array([0.2, 0.7]), np.array([[0.0, 0.0], [0.25, 0.75]])
     expected = 0.25 * 0.8 + 0.75 * 0.3
-    bracket = least_calibrating_transport(points, weight, 1e-2)
+    bracket = lower_distance_bounds(points, weight, 1e-2)
     np.testing.assert_allclose(bracket, expected, atol=1e-15)
 
 

@@ -12,16 +12,16 @@ from scipy.optimize import brentq, minimize
 from sklearn.metrics import log_loss
 
 from skcalib._numerics.logits import (
+    MIN_POSITIVE_PROBA,
     PROPER_LOSSES,
-    SMALLEST,
     clip_proba,
+    iter_row_blocks,
     log_odds,
     log_probabilities,
-    row_blocks,
     smallest_probability,
-    softmax,
+    softmax_in_place,
 )
-from skcalib._numerics.scaling import Problem, conjugate_gradients, softmax_regression
+from skcalib._numerics.scaling import SoftmaxProblem, conjugate_gradients, softmax_regression
 from skcalib._numerics.scaling_designs import (
     Affine,
     AffineAndCommon,
@@ -59,17 +59,17 @@ def test_what_a_probability_of_0_is_taken_for(proba, expected):
     [
         ([[0.3, 0.3, 0.4], [0.9, 0.06, 0.04]], EPS),
         ([[1e-20, 0.3, 0.7], [0.9, 0.06, 0.04]], 1e-20),
-        ([[1e-200, 1e-20, 1.0], [0.9, 0.06, 0.04]], SMALLEST),
+        ([[1e-200, 1e-20, 1.0], [0.9, 0.06, 0.04]], MIN_POSITIVE_PROBA),
         ([[0.0, 0.5, 0.5], [0.9, 0.06, 0.04]], 0.02),
         ([[0.0, 1e-30, 1.0], [0.9, 0.06, 0.04]], 5e-31),
-        ([[0.0, 5e-324, 1.0], [0.9, 0.06, 0.04]], SMALLEST),
+        ([[0.0, 5e-324, 1.0], [0.9, 0.06, 0.04]], MIN_POSITIVE_PROBA),
         (np.eye(3), EPS),
         ([1e-20, 0.3], 0.15),  # of two classes, as 1 − p is exactly 1
         ([1e-15, 0.3], EPS),
     ],
 )
 def test_tiny_probabilities_of_more_classes_are_told_apart(proba, expected):
-    smallest = smallest_probability(np.array(proba), SMALLEST)
+    smallest = smallest_probability(np.array(proba), MIN_POSITIVE_PROBA)
     np.testing.assert_allclose(smallest, expected, rtol=1e-12)
     assert np.isfinite(np.log(np.float32(smallest)))
     assert np.isfinite(log_probabilities(np.array(proba), smallest)).all()
@@ -160,14 +160,14 @@ def temperature_of(log_proba, label, weight, prior=0.0):
 
 @pytest.mark.parametrize(("n", "n_classes", "every"), [(1, 3, 1), (10**5, 10, 1), (10**4, 7, 3)])
 def test_blocks_are_a_partition_of_the_rows(n, n_classes, every):
-    rows = np.concatenate([np.arange(n)[block] for block in row_blocks(n, n_classes, every)])
+    rows = np.concatenate([np.arange(n)[block] for block in iter_row_blocks(n, n_classes, every)])
     np.testing.assert_array_equal(rows, np.arange(0, n, every))
 
 
 def test_softmax_equals_scipy():
     scores = np.random.default_rng(0).normal(scale=300, size=(50, 4))
     expected = scipy.special.softmax(scores, axis=1)
-    np.testing.assert_allclose(softmax(scores.copy()), expected, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(softmax_in_place(scores.copy()), expected, rtol=1e-12, atol=1e-300)
 
 
 def test_limits_of_the_temperature():
@@ -312,8 +312,8 @@ def test_regression_equals_a_general_optimiser(design, strength, seed):
     assert objective(fitted.ravel()) <= oracle.fun + 1e-13
     assert objective(fitted.ravel()) == pytest.approx(oracle.fun, abs=1e-9)
     np.testing.assert_allclose(
-        softmax(design.scores(fitted, inputs)),
-        softmax(design.scores(oracle.x.reshape(start.shape), inputs)),
+        softmax_in_place(design.scores(fitted, inputs)),
+        softmax_in_place(design.scores(oracle.x.reshape(start.shape), inputs)),
         atol=1e-4,
     )
 
@@ -323,7 +323,7 @@ def test_gradient_at_the_solution_is_rounding(design):
     inputs, _, target, weight = softmax_problem(n=500, n_classes=5)
     start = identity(design, 5)
     fitted, _ = softmax_regression(design, inputs, target, weight, start, 1e-3)
-    residual = softmax(design.scores(fitted, inputs)) - target
+    residual = softmax_in_place(design.scores(fitted, inputs)) - target
     gradient = design.adjoint(weight[:, None] * residual, inputs) + 1e-3 * (fitted - start)
     assert np.abs(gradient).max() < 1e-13
 
@@ -334,7 +334,9 @@ def test_what_is_not_determined_stays_at_the_start():
     target = np.tile([0.2, 0.3, 0.5], (10, 1))
     start = identity(ScaledAndShifted, 3)
     fitted, _ = softmax_regression(ScaledAndShifted, inputs, target, np.full(10, 0.1), start)
-    np.testing.assert_allclose(softmax(ScaledAndShifted.scores(fitted, inputs)), target, atol=1e-12)
+    np.testing.assert_allclose(
+        softmax_in_place(ScaledAndShifted.scores(fitted, inputs)), target, atol=1e-12
+    )
     same, change = softmax_regression(
         ScaledAndShifted, inputs, np.exp(inputs), np.full(10, 0.1), start
     )
@@ -423,11 +425,11 @@ def test_common_design_is_adjoint():
 def test_a_point_has_the_derivatives_of_its_loss(design):
     inputs, _, target, weight = softmax_problem(n=40, n_classes=3, seed=1)
     start = identity(design, 3)
-    regression = Problem(design, inputs, target, weight, start, np.full(start.shape, 0.1))
+    regression = SoftmaxProblem(design, inputs, target, weight, start, np.full(start.shape, 0.1))
     rng = np.random.default_rng(0)
     here = start + 0.3 * rng.normal(size=start.shape)
     direction, size = rng.normal(size=start.shape), 1e-4
-    before, at, after = (regression.at(here + t * direction) for t in (-size, 0, size))
+    before, at, after = (regression.evaluate(here + t * direction) for t in (-size, 0, size))
     expected = naive_loss(design, here, inputs, target, weight) + 0.05 * ((here - start) ** 2).sum()
     assert at.loss == pytest.approx(expected, abs=1e-13)
     slope = (after.loss - before.loss) / (2 * size)
@@ -442,8 +444,8 @@ def test_a_fit_holds_the_probabilities_of_one_point():
     target, weight = np.eye(10)[label], np.full(20_000, 1 / 20_000)
     start = identity(ScaledAndShifted, 10)
     tracemalloc.start()
-    problem = Problem(ScaledAndShifted, inputs, target, weight, start, np.zeros((2, 10)))
-    here = problem.at(start)
+    problem = SoftmaxProblem(ScaledAndShifted, inputs, target, weight, start, np.zeros((2, 10)))
+    here = problem.evaluate(start)
     step = -0.01 * here.gradient  # short, so that longer ones are tried, and compared with it
     there = here.line_search(step, -np.vdot(here.gradient, step))
     _, peak = tracemalloc.get_traced_memory()
@@ -454,9 +456,9 @@ def test_a_fit_holds_the_probabilities_of_one_point():
 
 def test_a_search_that_finds_no_lower_loss_ends():
     inputs, _, target, weight = softmax_problem()
-    point = Problem(Affine, inputs, target, weight, identity(Affine, 3), np.zeros((4, 3))).at(
-        identity(Affine, 3)
-    )
+    point = SoftmaxProblem(
+        Affine, inputs, target, weight, identity(Affine, 3), np.zeros((4, 3))
+    ).evaluate(identity(Affine, 3))
     assert point.line_search(point.gradient, promise=1.0) is None  # uphill
     assert point.line_search(np.full_like(point.gradient, np.nan), promise=1.0) is None
 

@@ -35,7 +35,7 @@ def test_smoothed_kernels_equal_quadrature(name, shift, variance, bandwidth):
         limit=500,
     )
     arguments = np.array([shift]), np.array([deviation]), bandwidth
-    actual = matching.smoothed_kernel(name, *arguments)[0]
+    actual = matching.normal_kernel_mean(name, *arguments)[0]
     np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-13)
 
 
@@ -44,15 +44,15 @@ def test_smoothed_kernels_without_variance_are_the_kernels(name):
     shift = np.array([-2.0, 0.0, 1.0])
     expected = KERNELS[name](shift, 0.5)
     for deviation in (0.0, 1e-300, 1e-30):
-        actual = matching.smoothed_kernel(name, shift, np.full(3, deviation), 0.5)
+        actual = matching.normal_kernel_mean(name, shift, np.full(3, deviation), 0.5)
         np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_the_smoothed_laplacian_is_right_far_out_and_for_tiny_bandwidths():
     # E e^{−|D|/ν} ≈ e^{s²/2ν² − m/ν} where D > 0 nearly surely, and 2ν φ(m/s)/s for small ν
-    far = matching.smoothed_kernel("laplacian", np.array([40.0]), np.ones(1), 0.5)
+    far = matching.normal_kernel_mean("laplacian", np.array([40.0]), np.ones(1), 0.5)
     np.testing.assert_allclose(far, np.exp(2 - 80), rtol=1e-12)
-    near = matching.smoothed_kernel("laplacian", np.array([0.5]), np.ones(1), 1e-6)
+    near = matching.normal_kernel_mean("laplacian", np.array([0.5]), np.ones(1), 1e-6)
     np.testing.assert_allclose(near, 2e-6 * norm.pdf(0.5), rtol=1e-10)
 
 
@@ -117,9 +117,9 @@ def test_narrow_intervals_keep_their_digits(name):
 def test_products_of_waves_sum_to_the_rbf_kernel(bandwidth):
     points = np.random.default_rng(0).normal(size=200)
     for is_rough, tolerance in ((False, 2e-10), (True, 2e-6)):
-        grid = matching.wave_grid(np.ptp(points), bandwidth, bandwidth, is_rough=is_rough)
+        grid = matching.fourier_grid(np.ptp(points), bandwidth, bandwidth, is_rough=is_rough)
         wave = matching.fourier_features_1d(points, *grid)
-        weight = matching.wave_weights(*grid, np.array([bandwidth]))[0]
+        weight = matching.fourier_weights(*grid, np.array([bandwidth]))[0]
         expected = KERNELS["rbf"](points[:, None] - points, bandwidth)
         np.testing.assert_allclose((wave.T * weight) @ wave, expected, atol=tolerance)
 
@@ -146,17 +146,19 @@ def test_means_of_waves_equal_quadrature_and_sums(monkeypatch):
     )
     for entries in (1, 2**19):
         monkeypatch.setattr(matching, "_MAX_WAVE_ENTRIES", entries)
-        actual = matching.mixture_waves(location, variance, weight, 0.7, 5)
+        actual = matching.mixture_fourier_features(location, variance, weight, 0.7, 5)
         np.testing.assert_allclose(actual, expected, atol=1e-12)
 
 
 def test_shifted_waves_are_those_of_all_members():
     rng = np.random.default_rng(0)
     shift, residuals, weight = rng.normal(size=6), rng.normal(size=4), rng.dirichlet(np.ones(4))
-    residual_waves = matching.mixture_waves(residuals[None], np.zeros((1, 4)), weight[None], 0.7, 5)
+    residual_waves = matching.mixture_fourier_features(
+        residuals[None], np.zeros((1, 4)), weight[None], 0.7, 5
+    )
     members = shift[:, None] + residuals
     weights = np.broadcast_to(weight, members.shape)
-    expected = matching.mixture_waves(members, np.zeros_like(members), weights, 0.7, 5)
+    expected = matching.mixture_fourier_features(members, np.zeros_like(members), weights, 0.7, 5)
     np.testing.assert_allclose(
         matching.shift_fourier_features(shift, residual_waves, 0.7, 5), expected, atol=1e-13
     )
@@ -167,7 +169,9 @@ def test_waves_of_intervals_are_means():
     node, share = np.polynomial.legendre.leggauss(30)
     points = low + (node[:, None] + 1) / 2 * (high - low)
     expected = np.tensordot(share / 2, matching.fourier_features_1d(points, 3.0, 4), axes=1)
-    np.testing.assert_allclose(matching.interval_waves(low, high, 3.0, 4), expected, atol=1e-13)
+    np.testing.assert_allclose(
+        matching.interval_fourier_features(low, high, 3.0, 4), expected, atol=1e-13
+    )
 
 
 def test_pair_sums_of_distances_equal_loops():

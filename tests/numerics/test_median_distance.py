@@ -127,7 +127,7 @@ subsets = pytest.mark.parametrize("draw", [crowds, lattice, spread])
 )
 def test_a_subset_is_close_and_depends_on_no_order(draw, n, most, monkeypatch):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(module, "MOST_POINTS", most)
+    monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", most)
     points = draw(rng, n)
     weight = rng.choice([1.0, 2.0], size=n)
     value = median_distance(points, weight, "cityblock")
@@ -140,7 +140,7 @@ def test_a_subset_is_close_and_depends_on_no_order(draw, n, most, monkeypatch):
     assert median_distance(np.abs(perturbed), weight, "cityblock") == pytest.approx(
         value, rel=1e-12
     )
-    monkeypatch.setattr(module, "MOST_POINTS", n)
+    monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", n)
     assert value == pytest.approx(median_distance(points, weight, "cityblock"), rel=0.03)
 
 
@@ -150,9 +150,9 @@ def test_a_small_subset_is_off_by_a_few_percent(draw, monkeypatch):
     values = []
     for seed in range(10):
         points = draw(np.random.default_rng(seed), 1000)
-        monkeypatch.setattr(module, "MOST_POINTS", 200)
+        monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", 200)
         subset = median_distance(points, np.ones(1000), "cityblock")
-        monkeypatch.setattr(module, "MOST_POINTS", 1000)
+        monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", 1000)
         values.append(subset / median_distance(points, np.ones(1000), "cityblock") - 1)
     assert 0 < np.sqrt(np.mean(np.square(values))) < 0.05
 
@@ -160,7 +160,7 @@ def test_a_small_subset_is_off_by_a_few_percent(draw, monkeypatch):
 def test_copies_in_a_subset_are_weights(monkeypatch):
     rng = np.random.default_rng(0)
     points = rng.dirichlet(np.ones(3), size=300)
-    monkeypatch.setattr(module, "MOST_POINTS", 100)
+    monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", 100)
     once = module._subset(points, np.ones(300))
     twice = module._subset(np.repeat(points, 2, axis=0), np.ones(600))
     np.testing.assert_array_equal(np.sort(twice[0], axis=0), np.sort(once[0], axis=0))
@@ -174,12 +174,12 @@ def test_permutations_of_one_vector_still_make_a_subset(monkeypatch):
 
     points = np.array(list(permutations([0.1, 0.2, 0.3, 0.4])))
     whole = median_distance(points, np.ones(24), "cityblock")
-    monkeypatch.setattr(module, "MOST_POINTS", 12)
+    monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", 12)
     assert median_distance(points, np.ones(24), "cityblock") == pytest.approx(whole, rel=0.5)
 
 
 def test_a_subset_holds_no_more_points_than_are_looked_at(monkeypatch):
-    monkeypatch.setattr(module, "MOST_POINTS", 50)
+    monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", 50)
     points = np.random.default_rng(0).dirichlet(np.ones(3), size=80)
     subset, mass, _ = module._subset(points, np.ones(80))
     assert len(subset) == len(mass) == 50
@@ -197,7 +197,7 @@ def test_cells_are_hashed_in_blocks(monkeypatch):
 
 @pytest.mark.parametrize("most", [2, 100])
 def test_samples_of_one_cell_become_their_weighted_mean(most, monkeypatch):
-    monkeypatch.setattr(module, "MOST_POINTS", most)
+    monkeypatch.setattr(module, "MAX_MEDIAN_POINTS", most)
     rng = np.random.default_rng(0)
     code = rng.integers(6, size=40)
     cells = rng.integers(2**24, size=(6, 3)) * 2.0**-24

@@ -11,10 +11,10 @@ from skcalib._numerics.pit import (
     gap_square_integral,
     largest_gap,
     normal_scores,
-    own_squares,
     pit_cdf,
     pit_curve,
     pit_laws,
+    pit_square_integrals,
 )
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -76,7 +76,7 @@ def test_equals_quadrature(seed, folded):
         np.testing.assert_allclose(pit_cdf(laws, p), laws_of(p), atol=1e-12)
         assert value_at(curve, p) == pytest.approx(weight @ laws_of(p), abs=1e-12)
     squares = [integrate(lambda p, i=i: (laws_of(p)[i] - p) ** 2, ends) for i in range(len(lower))]
-    np.testing.assert_allclose(own_squares(laws), squares, atol=1e-12)
+    np.testing.assert_allclose(pit_square_integrals(laws), squares, atol=1e-12)
     square = integrate(lambda p: (weight @ laws_of(p) - p) ** 2, ends)
     assert gap_square_integral(curve) == pytest.approx(square, abs=1e-12)
     # the gap is linear between these ends and its own zeros
@@ -167,7 +167,7 @@ def test_the_closed_form_of_steps():
     laws = pit_laws(u, u)
     total = np.cumsum(weight) ** 2 @ np.diff(np.append(u, 1.0)) - weight @ (1 - u**2) + 1 / 3
     assert gap_square_integral(pit_curve(laws, weight)) == pytest.approx(total, abs=1e-15)
-    np.testing.assert_allclose(own_squares(laws), (u**3 + (1 - u) ** 3) / 3, atol=1e-15)
+    np.testing.assert_allclose(pit_square_integrals(laws), (u**3 + (1 - u) ** 3) / 3, atol=1e-15)
 
 
 def test_ties_and_the_ends_of_the_unit_interval():

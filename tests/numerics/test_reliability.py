@@ -5,13 +5,13 @@ import pytest
 from scipy.stats import beta, norm
 
 from skcalib._numerics.reliability import (
-    bins_of,
+    assign_bins,
+    effective_counts,
     increasing_rate_bounds,
     rate_bounds,
-    smoothed_counts,
-    smoothed_rates,
+    smooth_rates,
 )
-from skcalib._numerics.smooth_expected import smoothed_absolute_mass, smoothed_mass_at
+from skcalib._numerics.smooth_expected import interpolate_smooth_mass, smooth_absolute_mass
 from skcalib._numerics.sorting import pool_label_weights
 
 
@@ -28,12 +28,12 @@ def test_smooth_rates_are_kernel_means(bandwidth):
     weight = generator.random(50)
     grid = np.clip(points[:9], 0.1, 0.9)
     kernel = reflected_kernel(grid, points, bandwidth) * weight
-    density = smoothed_mass_at(points, weight, bandwidth, grid)
+    density = interpolate_smooth_mass(points, weight, bandwidth, grid)
     np.testing.assert_allclose(density, kernel.sum(axis=1) / bandwidth, rtol=1e-3)
-    rate = smoothed_rates(points, weight * (outcome - points), density, bandwidth, grid)
+    rate = smooth_rates(points, weight * (outcome - points), density, bandwidth, grid)
     expected = grid + kernel @ (outcome - points) / kernel.sum(axis=1)
     np.testing.assert_allclose(rate, np.clip(expected, 0, 1), atol=1e-3)
-    count = smoothed_counts(points, weight, bandwidth, grid)
+    count = effective_counts(points, weight, bandwidth, grid)
     expected = kernel.sum(axis=1) ** 2 / (kernel**2).sum(axis=1)
     np.testing.assert_allclose(count, expected, rtol=0.01)
 
@@ -42,17 +42,17 @@ def test_smoothed_residuals_integrate_to_the_error():
     generator = np.random.default_rng(0)
     points, mass = generator.random(30), generator.normal(size=30) / 30
     grid = np.linspace(0, 1, 100_001)
-    smoothed = np.abs(smoothed_mass_at(points, mass, 0.05, grid))
-    expected = smoothed_absolute_mass(points, mass, 0.05)
+    smoothed = np.abs(interpolate_smooth_mass(points, mass, 0.05, grid))
+    expected = smooth_absolute_mass(points, mass, 0.05)
     assert np.trapezoid(smoothed, grid) == pytest.approx(expected, rel=1e-3)
 
 
 def test_bins_end_where_they_should():
     points, weight = np.array([0.0, 0.05, 0.5, 1.0]), np.ones(4)
-    bins, begin, end = bins_of(points, weight, 4, "uniform")
+    bins, begin, end = assign_bins(points, weight, 4, "uniform")
     assert bins.tolist() == [0, 0, 1, 2]
     np.testing.assert_array_equal([begin, end], [[0, 0.5, 0.75], [0.25, 0.75, 1]])
-    bins, begin, end = bins_of(points, weight, 2, "quantile")
+    bins, begin, end = assign_bins(points, weight, 2, "quantile")
     assert bins.tolist() == [0, 0, 1, 1]
     np.testing.assert_array_equal([begin, end], [[0, 0.5], [0.05, 1]])
 

@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 
 from skcalib._numerics.smooth_expected import (
     cosine_coefficients,
-    smoothed_absolute_mass,
-    smoothed_absolute_mass_fixed_point,
+    smooth_absolute_mass,
+    smooth_absolute_mass_fixed_point,
 )
 
 
@@ -42,8 +42,8 @@ def test_arguments_are_left_alone():
     rng = np.random.default_rng(0)
     points, mass = rng.random(20), weighted_residuals(rng, 20)
     before = points.copy(), mass.copy()
-    smoothed_absolute_mass(points, mass, 0.1)
-    smoothed_absolute_mass_fixed_point(points, mass)
+    smooth_absolute_mass(points, mass, 0.1)
+    smooth_absolute_mass_fixed_point(points, mass)
     np.testing.assert_array_equal(points, before[0])
     np.testing.assert_array_equal(mass, before[1])
 
@@ -54,7 +54,7 @@ def test_arguments_are_left_alone():
 def test_two_masses_on_every_grid(bandwidth):
     distance = 1.3 * bandwidth
     points = np.array([0.4 - distance / 2, 0.4 + distance / 2])
-    actual = smoothed_absolute_mass(points, np.array([-0.5, 0.5]), bandwidth)
+    actual = smooth_absolute_mass(points, np.array([-0.5, 0.5]), bandwidth)
     assert actual == pytest.approx(separated(distance, bandwidth), abs=1e-7)
 
 
@@ -62,7 +62,7 @@ def test_two_masses_on_every_grid(bandwidth):
 def test_fixed_point_of_two_masses_on_every_grid(distance):
     points = np.array([0.5 - distance / 2, 0.5 + distance / 2])
     expected = brentq(lambda s: separated(distance, s) - s, 1e-6, 1, xtol=1e-15)
-    actual = smoothed_absolute_mass_fixed_point(points, np.array([-0.5, 0.5]))
+    actual = smooth_absolute_mass_fixed_point(points, np.array([-0.5, 0.5]))
     assert actual == pytest.approx(expected, abs=1e-8)
 
 
@@ -71,7 +71,7 @@ def test_fixed_point_of_two_masses_on_every_grid(distance):
 def test_fixed_point_is_within_a_millionth_at_any_scale(distance):
     points = np.array([0.5 - distance / 2, 0.5 + distance / 2])
     expected = brentq(lambda s: separated(points[1] - points[0], s) - s, 1e-10, 1, xtol=1e-15)
-    actual = smoothed_absolute_mass_fixed_point(points, np.array([-0.5, 0.5]))
+    actual = smooth_absolute_mass_fixed_point(points, np.array([-0.5, 0.5]))
     assert expected - 1e-8 <= actual < max(expected + 1e-8, 1e-6)
 
 
@@ -80,18 +80,18 @@ def test_masses_far_apart_add_up():
     points = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
     for size in (1e-4, 1e-7, 1e-12):
         mass = size * np.array([1, -2, 3, -4, 5])
-        actual = smoothed_absolute_mass_fixed_point(points, mass)
+        actual = smooth_absolute_mass_fixed_point(points, mass)
         assert actual == pytest.approx(15 * size, rel=1e-12)
 
 
 def test_masses_that_cancel():
-    assert smoothed_absolute_mass_fixed_point(np.full(4, 0.5), np.array([0.25, -0.25] * 2)) == 0
-    assert smoothed_absolute_mass_fixed_point(np.array([0.0, 1.0]), np.zeros(2)) == 0
+    assert smooth_absolute_mass_fixed_point(np.full(4, 0.5), np.array([0.25, -0.25] * 2)) == 0
+    assert smooth_absolute_mass_fixed_point(np.array([0.0, 1.0]), np.zeros(2)) == 0
 
 
 def test_zeros_on_the_grid_of_the_integral_are_harmless():
     # r_σ is odd about ½, which belongs to every such grid, and vanishes there up to rounding
     points, mass = np.array([0.25, 0.75]), np.array([-0.5, 0.5])
     for bandwidth in np.linspace(0.02, 0.04, 50):
-        actual = smoothed_absolute_mass(points, mass, bandwidth)
+        actual = smooth_absolute_mass(points, mass, bandwidth)
         assert actual == pytest.approx(separated(0.5, bandwidth), abs=1e-10)

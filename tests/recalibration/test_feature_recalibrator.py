@@ -42,7 +42,7 @@ def few_rounds(monkeypatch):
 def reduce_time(patch, most_rounds=2):
     patch.setattr(_features, "_MAX_ROUNDS", most_rounds)
     patch.setattr(_features, "_N_TEST_ROUNDS", 1)
-    patch.setattr(_features, "_N_RESAMPLES", 99)
+    patch.setattr(_features, "_N_SIMULATIONS", 99)
     patch.setattr(_features, "_TREES", _features._TREES | {"max_iter": 3, "learning_rate": 0.3})
 
 
@@ -142,7 +142,7 @@ def growth(y, proba, X, n_train, plain=None):
 
 def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
     """The statistic is a sum of independent terms, whose variances are known."""
-    monkeypatch.setattr(_features, "_N_RESAMPLES", 9999)
+    monkeypatch.setattr(_features, "_N_SIMULATIONS", 9999)
     rng = np.random.default_rng(0)
     y, proba = random_problem(rng, 500, 3, calibrated=True)
     look = growth(y, proba, proba.round(1), 250)

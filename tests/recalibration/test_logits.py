@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
-from skcalib._numerics.logits import SMALLEST
+from skcalib._numerics.logits import MIN_POSITIVE_PROBA
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import (
     AutoRecalibrator,
@@ -186,7 +186,7 @@ def test_tiny_probabilities_of_more_classes_are_worth_their_logits(kind):
     logits = 6 * logits
     recalibrator = clone(CASES[kind]).set_params(input_type="probabilities")
     of_proba = recalibrator.fit(softmax(logits, axis=1), label)
-    assert SMALLEST < of_proba.smallest_probability_ < 1e-20
+    assert MIN_POSITIVE_PROBA < of_proba.smallest_probability_ < 1e-20
     of_logits = clone(recalibrator).set_params(input_type="logits").fit(logits, label)
     expected = of_logits.predict_proba(logits)
     np.testing.assert_allclose(of_proba.predict_proba(softmax(logits, axis=1)), expected, atol=1e-8)

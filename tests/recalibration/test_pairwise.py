@@ -136,7 +136,9 @@ def test_the_preconditioner_is_the_inverse_hessian_of_rows_that_differ_in_inputs
     start, penalty = np.zeros((3, 3)), np.full((3, 3), 0.3)
     penalty[2] = np.inf
     weight, offset = np.full(n, 1 / n), np.log(proba)
-    point = scaling.Problem(Affine, inputs, proba, weight, start, penalty, offset).at(start)
+    point = scaling.SoftmaxProblem(Affine, inputs, proba, weight, start, penalty, offset).evaluate(
+        start
+    )
     right = np.random.default_rng(0).normal(size=(3, 3))
     step = scaling.separate_preconditioner(point)(right)
     assert (step[2] == 0).all()
@@ -149,7 +151,9 @@ def test_the_preconditioner_of_matrices_is_the_inverse_hessian_too():
     proba, weight = np.tile([0.4, 0.6], (9, 1)), np.full(9, 1 / 9)
     penalty = np.vstack([np.full((3, 2), 0.01), np.zeros((1, 2))])
     start = np.zeros((4, 2))
-    point = scaling.Problem(AffineAndCommon, inputs, proba, weight, start, penalty).at(start)
+    point = scaling.SoftmaxProblem(AffineAndCommon, inputs, proba, weight, start, penalty).evaluate(
+        start
+    )
     right = np.vstack([np.random.default_rng(1).normal(size=(3, 2)), [[0.3, 0.3]]])
     step = scaling.matrix_preconditioner(point)(right)
     np.testing.assert_allclose(point.curvature(step), right, rtol=1e-9)

@@ -663,8 +663,8 @@ def test_the_preconditioner_of_many_inputs_knows_the_offset(monkeypatch):
 
     def solution() -> np.ndarray:
         label = np.eye(4)[rng.integers(4, size=300)]
-        problem = scaling.Problem(Affine, inputs, label, weight, start, start + 1e-3, offset)
-        return problem.at(start).preconditioner()(np.eye(5, 4))
+        problem = scaling.SoftmaxProblem(Affine, inputs, label, weight, start, start + 1e-3, offset)
+        return problem.evaluate(start).preconditioner()(np.eye(5, 4))
 
     expected = solution()
     monkeypatch.setattr(scaling, "_MAX_EXACT_ENTRIES", 0)  # probabilities are in single precision
@@ -675,6 +675,8 @@ def test_no_number_is_too_small_for_fast_products(monkeypatch):
     monkeypatch.setattr(scaling, "_MAX_EXACT_ENTRIES", 0)  # probabilities are in single precision
     start, weight = np.zeros((5, 4)), np.full(3, 1 / 3)
     scores = np.tile([0.0, -95.0, -80.0, -60.0], (3, 1))
-    problem = scaling.Problem(Affine, np.ones((3, 4)), np.eye(4)[:3], weight, start, start, scores)
-    problem.at(start)
+    problem = scaling.SoftmaxProblem(
+        Affine, np.ones((3, 4)), np.eye(4)[:3], weight, start, start, scores
+    )
+    problem.evaluate(start)
     np.testing.assert_allclose(problem.proba[0], [1, 0, 0, np.exp(-60)], rtol=1e-6, atol=0)

@@ -55,7 +55,7 @@ def test_sums_by_class_equal_loops(n_classes, kernel, estimator, with_class_kern
     labels = draw_labels(data.proba, 3, rng)
     expected = [by_loops(data, row, error) for row in labels]
     np.testing.assert_allclose(error(labels), expected, atol=2e-6)
-    ones = error.of_signs(np.ones((1, 40)))
+    ones = error.flip_signs(np.ones((1, 40)))
     np.testing.assert_allclose(ones, error(data.label[None]), atol=1e-7)
 
 
@@ -77,7 +77,7 @@ def test_signs_multiply_residuals():
     residual = (label[:, None] == np.arange(3)) - data.matrix
     signs = rng.choice([-1.0, 1.0], size=(4, 30))
     expected = [np.sum(((features * row[:, None]).T @ residual) ** 2) for row in signs]
-    np.testing.assert_allclose(error.of_signs(signs), expected, rtol=1e-5)
+    np.testing.assert_allclose(error.flip_signs(signs), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))

@@ -313,7 +313,7 @@ def test_the_standard_deviation_of_one_pair():
 )  # fmt: skip
 def test_bounds_on_terms_are_sharp(case, bound):
     assert error_of("ensemble", case).largest_term == bound
-    assert error_of("ensemble", case).resolution == 0
+    assert error_of("ensemble", case).tie_tolerance == 0
     if bound is None:
         return
     # forecasts far below and far above, and outcomes on the other side

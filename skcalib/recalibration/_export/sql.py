@@ -17,7 +17,7 @@ _MAX_LOG_ODDS = float(log_odds(np.array(1.0)))
 PREFIX = "skcalib_"
 
 # The exponential of a larger number overflows; some databases raise an error then.
-_MAX_EXPONENT = 700.0
+_MAX_EXP_ARGUMENT = 700.0
 
 
 def parenthesize(expression: str) -> str:
@@ -142,8 +142,8 @@ def softmax_expressions(
             if j != k:
                 slope, shift = coef[j] - coef[k], intercept[j] - intercept[k]
                 exponent = parenthesize(linear(shift, slope, logs))
-                if np.abs(slope).sum() * largest + abs(shift) > _MAX_EXPONENT:
-                    exponent = clip(exponent, -_MAX_EXPONENT, _MAX_EXPONENT)
+                if np.abs(slope).sum() * largest + abs(shift) > _MAX_EXP_ARGUMENT:
+                    exponent = clip(exponent, -_MAX_EXP_ARGUMENT, _MAX_EXP_ARGUMENT)
                 terms.append(f"exp({exponent})")
         share = parenthesize(f"{float_literal(1)} / ({' + '.join(terms)})")
         shares.append(clip(share, MIN_PROBA, MAX_PROBA))
@@ -155,6 +155,6 @@ def score_softmax(scores: list[str]) -> list[str]:
     shares = []
     for score in scores:
         gaps = (f"({other} - {score})" for other in scores if other != score)
-        terms = [f"exp({clip(gap, -_MAX_EXPONENT, _MAX_EXPONENT)})" for gap in gaps]
+        terms = [f"exp({clip(gap, -_MAX_EXP_ARGUMENT, _MAX_EXP_ARGUMENT)})" for gap in gaps]
         shares.append(f"{float_literal(1)} / ({' + '.join([float_literal(1), *terms])})")
     return shares
