@@ -32,8 +32,10 @@ _DEBIAS_REQUIREMENT = SampleRequirement(
 )
 
 
-def _bins(data, n_bins, strategy, min_bin_size):
-    """Index of the bin of each sample, (n,), and the number of bins."""
+def _assign_bins(
+    data: ClassData, n_bins: int, strategy: str, min_bin_size: int
+) -> tuple[np.ndarray, int]:
+    """Return the index of the bin of each sample, (n,), and the number of bins."""
     proba, weight = data.doubles, data.weight
     if strategy == "median-variance":
         return median_variance_bins(proba.reshape(len(proba), -1), weight, min_bin_size)
@@ -44,8 +46,8 @@ def _bins(data, n_bins, strategy, min_bin_size):
     return product_bins(proba, n_bins)
 
 
-def _class_residuals(data, bins, n_bins):
-    """The sums of w (1[y = k] − p_k) in each bin, (B,), for one class after another."""
+def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Iterator[np.ndarray]:
+    """Yield the sums of w (1[y = k] − p_k) in each bin, (B,), for one class after another."""
     if data.is_binary:
         mass = np.bincount(bins, data.weighted_residuals, n_bins)
         yield from (mass, -mass)
@@ -55,11 +57,13 @@ def _class_residuals(data, bins, n_bins):
         yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
 
 
-def _bin_residuals(data, bins, share, distance):
-    """Share of each bin times its gap, (B,)."""
+def _bin_residuals(
+    data: ClassData, bins: np.ndarray, share: np.ndarray, distance: str
+) -> np.ndarray:
+    """Return the share of each bin times its gap, (B,)."""
     factor, power = _DISTANCES[distance]
     share = np.where(share > 0, share, 1.0)
-    residuals = _class_residuals(data, bins, len(share))
+    residuals = _iter_class_residuals(data, bins, len(share))
     return factor * sum(np.abs(mass) ** power for mass in residuals) / share ** (power - 1)
 
 
@@ -74,7 +78,7 @@ def _bin_error(
     add_bin_width: bool,
 ) -> float:
     proba, weight = data.proba, data.weight
-    bins, n_bins = _bins(data, n_bins, strategy, min_bin_size)
+    bins, n_bins = _assign_bins(data, n_bins, strategy, min_bin_size)
     share = np.bincount(bins, weight, n_bins)
     residual = _bin_residuals(data, bins, share, distance)
     if norm == "l1" and not add_bin_width:
@@ -90,14 +94,14 @@ def _bin_error(
     if debias:
         variance = mean_variances(bins, data.label, weight, n_bins, data.square)[filled]
         if np.isnan(variance).all():
-            return np.nan  # the noise is known in no bin
+            return np.nan  # no bin has two samples
         square = np.where(np.isnan(variance), 0.0, square - variance)
-    return float(np.sqrt(max(share[filled] @ square, 0.0)))
+    return float(np.sqrt(max(float(share[filled] @ square), 0.0)))
 
 
 def _expected_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
-    checked_options = (options[name] for name in ("norm", "distance", "debias", "add_bin_width"))
-    check_binned_options(*checked_options)
+    names = ("norm", "distance", "debias", "add_bin_width")
+    check_bin_options(*(options[name] for name in names))
     if options["multi_class"] == "canonical" and not data.is_binary:
         check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
     error = average_over_reductions(_bin_error, data, needs=_DEBIAS_REQUIREMENT, **options)
@@ -356,8 +360,8 @@ def expected_calibration_error(
     )
 
 
-def check_binned_options(norm, distance, debias, add_bin_width):
-    """Refuse `debias` but for squared gaps, and `add_bin_width` but for mean absolute gaps."""
+def check_bin_options(norm: str, distance: str, debias: bool, add_bin_width: bool) -> None:
+    """Refuse `debias` except for squared gaps, `add_bin_width` except for mean absolute gaps."""
     if debias and norm != "l2":
         raise ValueError(
             "debias=True needs norm='l2': only the bias of squared gaps is known; found "
@@ -377,7 +381,7 @@ def check_binned_options(norm, distance, debias, add_bin_width):
         )
 
 
-def check_simplex_options(strategy, debias, add_bin_width):
+def check_simplex_options(strategy: str, debias: bool, add_bin_width: bool) -> None:
     """Refuse options for all classes at once that need ordered predictions or two classes."""
     if strategy == "quantile":
         raise ValueError(
@@ -395,7 +399,7 @@ def check_simplex_options(strategy, debias, add_bin_width):
         )
 
 
-def check_debiased(error):
+def check_debiased(error: float | np.ndarray) -> None:
     """Refuse a debiased error that is NaN: no bin had two samples."""
     if np.ndim(error) == 0 and np.isnan(error):
         raise ValueError(
@@ -413,7 +417,7 @@ def _level_set_error(data: ClassData) -> float:
 
 
 def pool_class_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarray]]:
-    """The distinct predictions of more than two classes (m, K), and Σ w_i (e_y − p) at each.
+    """Return the distinct predictions of K > 2 classes (m, K), and Σ w_i (e_y − p) at each.
 
     The sums come for one class after another, (m,).
     """

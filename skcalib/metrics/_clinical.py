@@ -48,7 +48,7 @@ def _calibration_slope(data: ClassData) -> float:
 
 
 def logistic_line(data: ClassData) -> tuple[float, float]:
-    """Intercept and slope of the likeliest logistic regression on the log-odds.
+    """Return intercept and slope of the likeliest logistic regression on the log-odds.
 
     What the data do not determine is NaN: the intercept if the slope is infinite, as a threshold
     separates the labels, and the slope if all predictions or all labels are equal. If all
@@ -72,8 +72,7 @@ def logistic_line(data: ClassData) -> tuple[float, float]:
     if not fit.converged:
         warn(
             f"The logistic regression did not converge in {_MAX_CLINICAL_STEPS} steps of Newton's "
-            "method; "
-            "the last step is kept.",
+            "method; the last step is kept.",
             ConvergenceWarning,
         )
     level, rise = fit.coefficients.tolist()
@@ -374,7 +373,7 @@ def calibration_slope(
 
 
 def distances_from_curve(data: ClassData, quantiles: Sequence[float | None]) -> list[float]:
-    """The mean (for None) and quantiles of the distances between predictions and curve."""
+    """Return the mean (for None) and quantiles of the distances of predictions from the curve."""
     proba, weight = data.proba, data.weight
     observed = np.clip(loess(proba, data.label, weight), 0.0, 1.0)
     gap = np.abs(observed - proba)
@@ -388,8 +387,8 @@ def _curve_distance(data: ClassData, quantile: float | None) -> float:
     return distances_from_curve(data, [quantile])[0]
 
 
-def _weighted_quantile(values, weight, level):
-    """The quantile (n,) of a sample, which is NumPy's default if all weights are equal."""
+def _weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:
+    """Return a quantile of values (n,), which is NumPy's default if all weights are equal."""
     order = np.lexsort((weight, values))
     weight = weight[order]
     centre = np.cumsum(weight) - weight / 2

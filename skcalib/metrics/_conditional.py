@@ -18,10 +18,10 @@ from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.array_api import Array, arange_like, asarray_like, doubles
 from .._numerics.ridge import (
     cross_validated_norm,
-    noise_of,
     noise_of_pairs,
     noise_of_scores,
     noise_variance,
+    residual_variances,
     ridge_form,
     ridge_norm,
     ridge_norm_of_features,
@@ -31,6 +31,7 @@ from .._statistics.conditional_forecasts import check_kind, error_of_forecasts
 from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (
     MIN_KERNEL_BANDWIDTH,
+    Kernel,
     check_finite_kernel,
     check_semidefinite,
     resolve_bandwidth,
@@ -48,7 +49,7 @@ _SECONDS_PER_CUBE = 1.5e-11
 
 
 class _Regression(NamedTuple):
-    """The ridge regression of the residuals, and what of it is returned."""
+    """The ridge regression of the residuals, and the options of the value that it returns."""
 
     points: Array  # probabilities (n, K)
     label: Array  # (n,)
@@ -58,16 +59,16 @@ class _Regression(NamedTuple):
     standardize: bool
 
     def proba(self, rows: slice) -> Array:
-        """p in double precision, (b, K)."""
+        """Return p in double precision, (b, K)."""
         return doubles(self.points[rows, :])
 
     def residuals(self, rows: slice) -> Array:
-        """e_y − p, (b, K)."""
+        """Return e_y − p, (b, K)."""
         classes = arange_like(self.points, self.points.shape[1])
         return doubles(self.label[rows, None] == classes) - self.proba(rows)
 
     def from_gram(self, gram: Array) -> float:
-        """From the Gram matrix (n, n), which is overwritten."""
+        """Return the value from the Gram matrix (n, n), which is overwritten."""
         residual, penalty = self.residuals(slice(None)), self.regularization
         if penalty == "cv":
             return cross_validated_norm(residual, self.weight, gram=gram)
@@ -76,10 +77,10 @@ class _Regression(NamedTuple):
         xp, form = array_namespace(gram), ridge_form(gram, self.weight, float(penalty))
         value = float(xp.sum(residual * (form @ residual)))
         pairs = partial(noise_of_pairs, lambda rows: form[rows, :])
-        return self._less_noise(value, xp.linalg.diagonal(form), pairs)
+        return self._subtract_noise(value, xp.linalg.diagonal(form), pairs)
 
     def from_features(self, features: Callable[[slice], Array]) -> float:
-        """From features (b, d) of any rows."""
+        """Return the value from features (b, d) of any rows."""
         penalty, rows = self.regularization, slice(0, self.weight.shape[0])
         if penalty != "cv" and not self.debias:
             return ridge_norm_of_features(features, self.residuals, self.weight, float(penalty))
@@ -96,12 +97,16 @@ class _Regression(NamedTuple):
             ridge_scores(features(rows), self.weight, float(penalty)),
         )
         value = float(xp.sum((scores.T @ self.residuals(rows)) ** 2))
-        return self._less_noise(value, xp.sum(scores**2, axis=1), partial(noise_of_scores, scores))
+        return self._subtract_noise(
+            value, xp.sum(scores**2, axis=1), partial(noise_of_scores, scores)
+        )
 
-    def _less_noise(self, value, diagonal, pairs):
-        """Less the expectation under calibration, in standard deviations if that is asked for."""
+    def _subtract_noise(
+        self, value: float, diagonal: Array, pairs: Callable[[Array], Array]
+    ) -> float:
+        """Return the value minus its mean under calibration, in standard deviations if asked."""
         proba = self.proba(slice(None))
-        value -= float(array_namespace(proba).sum(diagonal * noise_of(proba)))
+        value -= float(array_namespace(proba).sum(diagonal * residual_variances(proba)))
         if not self.standardize:
             return value
         deviation = noise_variance(diagonal, pairs(proba), proba) ** 0.5
@@ -111,7 +116,14 @@ class _Regression(NamedTuple):
 
 
 def _conditional_error(
-    data: ClassData, kernel, bandwidth, regularization, method, n_components, rng, **debias
+    data: ClassData,
+    kernel: str | Kernel,
+    bandwidth: float | str,
+    regularization: float | str | None,
+    method: str,
+    n_components: int,
+    rng: np.random.RandomState,
+    **noise_options: bool,
 ) -> float:
     if callable(kernel) or method == "nystroem":  # a user's function, or a search for pivots
         data = data.to_numpy()
@@ -119,7 +131,7 @@ def _conditional_error(
     points = data.matrix if data.is_binary else data.proba
     if regularization is None:
         regularization = weight.shape[0] ** -0.25
-    regression = _Regression(points, label, weight, regularization, **debias)
+    regression = _Regression(points, label, weight, regularization, **noise_options)
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return regression.from_features(regression.proba)
     if method == "fourier":
@@ -132,7 +144,7 @@ def _conditional_error(
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
         frequencies = asarray_like(weight, frequencies)
 
-        def features(rows):
+        def features(rows: slice) -> Array:
             block_proba = regression.proba(rows)
             waves = fourier_features(block_proba, frequencies)
             return (
@@ -143,7 +155,7 @@ def _conditional_error(
 
         return regression.from_features(features)
     if method == "exact":
-        check_matrix(points, 3 if debias["debias"] or regularization == "cv" else 1)
+        check_matrix(points, 3 if noise_options["debias"] or regularization == "cv" else 1)
     elif method == "nystroem":
         check_features(points, n_components)
     function = conditional_kernel(data, kernel, bandwidth)
@@ -174,8 +186,8 @@ def _conditional_kernel_calibration_error(
     return average_over_reductions(_conditional_error, data, rng=rng, **class_options)
 
 
-def _nystroem(kernel, points, regression, most):
-    """The value from pivots of the Gram matrix, as many as its accuracy needs.
+def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_components: int) -> float:
+    """Return the value from pivots of the Gram matrix, as many as its accuracy needs.
 
     Leaving out a part of the Gram matrix with trace e changes the value by at most 3 e Σ w‖r‖²/λ²,
     and its expectation by as much, with the expectation of ‖r‖².
@@ -183,12 +195,12 @@ def _nystroem(kernel, points, regression, most):
     rows, plain = slice(None), regression._replace(debias=False)
     squares = np.sum(regression.residuals(rows) ** 2, axis=1)
     if regression.debias:
-        squares += noise_of(regression.proba(rows))
-    factor = 3 * float(regression.weight @ squares) / regression.regularization**2
+        squares += residual_variances(regression.proba(rows))
+    factor = 3 * float(regression.weight @ squares) / float(regression.regularization) ** 2
     diagonal, tolerance = gram_diagonal(kernel, points), 1e-3
     while True:
         features, error = pivoted_cholesky(
-            kernel, points, diagonal, regression.weight, most, tolerance
+            kernel, points, diagonal, regression.weight, max_components, tolerance
         )
         check_finite_kernel(features)
         value = plain.from_features(features.__getitem__)
@@ -476,8 +488,8 @@ def conditional_kernel_calibration_error(
     )
 
 
-def check_fourier_kernel(kernel, method):
-    """Refuse "fourier" but for the Gaussian kernel and the linear one, which needs no features."""
+def check_fourier_kernel(kernel: str | Kernel, method: str) -> None:
+    """Refuse "fourier" except for the Gaussian kernel, and the linear one without features."""
     if method == "fourier" and (callable(kernel) or kernel not in ("linear-rbf", "linear", "rbf")):
         raise ValueError(
             "method='fourier' needs kernel='linear-rbf', 'rbf' or 'linear'; found "
@@ -485,8 +497,8 @@ def check_fourier_kernel(kernel, method):
         )
 
 
-def check_noise_options(data, options):
-    """Refuse corrections whose law is not known."""
+def check_noise_options(data: ClassData | ForecastData, options: dict[str, Any]) -> None:
+    """Refuse corrections whose distribution is not known."""
     if options["regularization"] == "cv":
         if options["debias"]:
             raise ValueError(
@@ -504,8 +516,9 @@ def check_noise_options(data, options):
             "standardize=True needs debias=True, whose mean is 0 for calibrated predictions; found "
             "debias=False. Pass both."
         )
-    one_by_one = options["multi_class"] in ("top-label", "classwise") and not data.is_binary
-    if options["standardize"] and one_by_one and options["average"] is not None:
+    is_reduced = options["multi_class"] in ("top-label", "classwise")
+    is_averaged = is_reduced and isinstance(data, ClassData) and not data.is_binary
+    if options["standardize"] and is_averaged and options["average"] is not None:
         raise ValueError(
             "standardize=True needs average=None for the values of several classes, as their "
             f"average has another standard deviation; found {options['average']!r}. Pass "
@@ -513,8 +526,8 @@ def check_noise_options(data, options):
         )
 
 
-def check_matrix(points, n_matrices):
-    """Refuse, or announce, matrices of all pairs (n, n) that are too large to solve with."""
+def check_matrix(points: Array, n_matrices: int) -> None:
+    """Refuse matrices of all pairs (n, n) beyond the memory; warn if solving takes long."""
     n, task = points.shape[0], "method='exact'"
     remedy = "Pass method='fourier' or 'nystroem', or a random subsample of the rows."
     if isinstance(points, np.ndarray):
@@ -522,7 +535,7 @@ def check_matrix(points, n_matrices):
     warn_if_slow(_SECONDS_PER_CUBE * n_matrices**2 * n**3, task, remedy)
 
 
-def check_features(points, n_components):
+def check_features(points: np.ndarray, n_components: int) -> None:
     """Refuse features of all samples that do not fit into memory."""
     check_memory(
         8.0 * len(points) * min(n_components, len(points)),

@@ -450,7 +450,7 @@ def decision_calibration(
 
 
 def decision_table(measure: DecisionGaps) -> DecisionCalibration:
-    """The table of gaps that are conditioned on the action."""
+    """Return the table of gaps that are conditioned on the action."""
     n_actions, weight, action = measure.n_actions, measure.data.weight, measure.action
     rows = np.arange(len(action))
     expected, realised = measure.expected, measure.realised()[0]
@@ -484,7 +484,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
 
 
 def standard_error(weight: np.ndarray, values: np.ndarray) -> float:
-    """Standard error of a weighted mean; the weights sum to 1."""
+    """Return the standard error of a weighted mean; the weights sum to 1."""
     complement = 1 - weight @ weight
     if complement <= np.finfo(np.float64).eps:
         return np.nan

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,10 +12,10 @@ from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
-from .._numerics.distance import least_calibrating_transport, transport_bounds
+from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ._reductions import average_over_reductions, map_reduction, reduce_classes
 from ._registry import register_metric
-from ._upper_distance import make_certificate, interval_change
+from ._upper_distance import interval_change, make_certificate
 
 _TOL_CONSTRAINTS: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
 
@@ -78,7 +79,7 @@ class DistanceCertificate:
 
 
 def _lower_distance(data: ClassData, tol: float) -> float:
-    lower, upper = least_calibrating_transport(*data.pool_label_weights()[:2], tol)
+    lower, upper = lower_distance_bounds(*data.pool_label_weights()[:2], tol)
     _warn_wide_bracket(lower, upper, tol)
     return lower
 
@@ -107,7 +108,7 @@ def _binary_bounds(data: ClassData, tol: float) -> np.ndarray:
     return np.array([min(lower, upper), upper])
 
 
-def _calibration_distance_bounds(data: ClassData, tol: float = 1e-4, **reduction) -> tuple:
+def _calibration_distance_bounds(data: ClassData, tol: float = 1e-4, **reduction: Any) -> tuple:
     bounds = average_over_reductions(_binary_bounds, data, tol=tol, **reduction)
     return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
 

@@ -28,26 +28,36 @@ from ..forecasts import (
 from ..forecasts._quantile import select_levels
 from ._registry import register_metric
 
-# Numbers in one block of rows (8 MB).
+# Members of the forecasts in one block of rows (8 MB).
 _MAX_MEMBER_ENTRIES = 2**20
 
 _AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
 
 
-def _check_score_input(y_true, y_forecast, sample_weight, average) -> ForecastData:
-    """The data; with average=None of all samples, also those of weight 0."""
+def _check_score_input(
+    y_true: Any, y_forecast: Any, sample_weight: Any, average: str | None
+) -> ForecastData:
+    """Return the data; with average=None of all samples, also those of weight 0."""
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
     if average is None and sample_weight is not None:
         return check_forecasts(y_true, y_forecast)
     return data
 
 
-def _average_losses(data, loss, average):
-    """The mean of the losses (n,), or all of them."""
+def _average_losses(
+    data: ForecastData, loss: np.ndarray, average: str | None
+) -> float | np.ndarray:
+    """Return the mean of the losses (n,), or all of them."""
     return loss if average is None else float(data.weight @ loss)
 
 
-def _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average):
+def _continuous_ranked_probability_loss(
+    data: ForecastData,
+    estimator: str,
+    thresholds: tuple[float, float] | None,
+    levels: ArrayLike | None,
+    average: str | None,
+) -> float | np.ndarray:
     if levels is not None:
         data = replace(data, forecast=select_levels(data.forecast, levels))
     if thresholds is None:
@@ -59,13 +69,13 @@ def _continuous_ranked_probability_loss(data, estimator, thresholds, levels, ave
     return _average_losses(data, loss, average)
 
 
-def _interval_loss(data, level, average):
+def _interval_loss(data: ForecastData, level: float, average: str | None) -> float | np.ndarray:
     low, high = data.forecast.interval(level)
     miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
     return _average_losses(data, (high - low) + 2 / (1 - level) * miss, average)
 
 
-def _negative_log_likelihood(data, average):
+def _negative_log_likelihood(data: ForecastData, average: str | None) -> float | np.ndarray:
     loss = check_density(-data.forecast.logpdf(data.value))
     return _average_losses(data, loss, average)
 
@@ -186,7 +196,7 @@ def continuous_ranked_probability_loss(
     return _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average)
 
 
-def check_threshold_pair(thresholds):
+def check_threshold_pair(thresholds: Any) -> tuple[float, float]:
     """Return the two thresholds; refuse all but two numbers, the smaller one first."""
     is_pair = len(thresholds) == 2 and all(is_number(value) for value in thresholds)
     if not is_pair or not thresholds[0] < thresholds[1]:
@@ -197,8 +207,8 @@ def check_threshold_pair(thresholds):
     return float(thresholds[0]), float(thresholds[1])
 
 
-def check_estimator(forecast, value, estimator):
-    """Let the forecast refuse an estimator that it does not know."""
+def check_estimator(forecast: Forecast, value: np.ndarray, estimator: str) -> None:
+    """Refuse an estimator that the forecast does not have."""
     if estimator != "ecdf":
         forecast[:1].crps(value[:1], estimator=estimator)
 
@@ -207,11 +217,11 @@ def check_estimator(forecast, value, estimator):
 def threshold_weighted_crps(
     forecast: Forecast, y: np.ndarray, low: float, high: float, fair: bool = False
 ) -> np.ndarray:
-    """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
+    """Return ∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
     if not forecast.is_continuous and forecast.components(n_nodes=1).location.shape[1] > 1:
         return _threshold_crps_of_members(forecast, y, low, high, fair)  # it has members, not nodes
     kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
-    levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # where some have one, too
+    levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # some have a kink at ½
     return crps_ppf_between(y, forecast.ppf, levels, low, high)
 
 
@@ -226,8 +236,8 @@ def _(
 def _(
     forecast: GaussianMixtureForecast, y: np.ndarray, low: float, high: float, fair: bool = False
 ) -> np.ndarray:
-    of = forecast.loc, forecast.scale, forecast.weights
-    return crps_mixture_between(y, *of, low, high)
+    components = forecast.loc, forecast.scale, forecast.weights
+    return crps_mixture_between(y, *components, low, high)
 
 
 @threshold_weighted_crps.register
@@ -240,8 +250,10 @@ def _(
 
 @threshold_weighted_crps.register(EnsembleForecast)
 @threshold_weighted_crps.register(ResidualForecast)
-def _threshold_crps_of_members(forecast, y, low, high, fair=False):
-    """The loss of members and outcomes that are moved to the nearest value in [low, high]."""
+def _threshold_crps_of_members(
+    forecast: Forecast, y: np.ndarray, low: float, high: float, fair: bool = False
+) -> np.ndarray:
+    """Return the CRPS of members and outcomes that are clipped to [low, high]."""
     blocks = []
     size = forecast[:1].components().location.shape[1]
     rows = max(1, _MAX_MEMBER_ENTRIES // size)
@@ -333,7 +345,12 @@ def interval_loss(
 
 
 @register_metric(
-    _negative_log_likelihood, _AVERAGE_CONSTRAINTS, cost="n", takes=("forecasts",), is_mean=True, may_be_negative=True
+    _negative_log_likelihood,
+    _AVERAGE_CONSTRAINTS,
+    cost="n",
+    takes=("forecasts",),
+    is_mean=True,
+    may_be_negative=True,
 )
 def negative_log_likelihood(
     y_true: ArrayLike,
@@ -394,7 +411,7 @@ def negative_log_likelihood(
     return _negative_log_likelihood(data, average)
 
 
-def check_density(loss):
+def check_density(loss: np.ndarray) -> np.ndarray:
     """Refuse infinite densities: one such outcome would outweigh all others."""
     if (loss == -np.inf).any():
         row = int(np.argmax(loss == -np.inf))

@@ -16,7 +16,7 @@ from .._numerics.interval import (
     mean_partition_sum,
     optimal_partition,
     partition_errors,
-    sampled_partition_sum,
+    sample_partition_sum,
 )
 from ._reductions import average_over_reductions
 from ._registry import register_metric
@@ -54,31 +54,35 @@ def _surrogate(data: ClassData, precision: float | None) -> float:
     return best
 
 
-def _random_surrogate(data: ClassData, precision: float | None, n_draws: int, rng) -> float:
-    """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
+def _random_surrogate(
+    data: ClassData, precision: float | None, n_draws: int, rng: np.random.RandomState
+) -> float:
+    """Return the estimator of Theorem 6.12: the surrogate with means over random shifts."""
     points, mass = data.pool_residuals()
     best = _limit_of_narrow_intervals(mass, precision)
     for k in range(largest_exponent(precision) + 1):
-        error = sampled_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
+        error = sample_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
         best = min(best, error + 2.0**-k)
     return best
 
 
 def _limit_of_narrow_intervals(mass: np.ndarray, precision: float | None) -> float:
-    """The error if every prediction is an interval; a precision above 0 excludes this limit."""
+    """Return the error if every prediction is an interval, unless a precision excludes that."""
     return np.inf if precision else float(np.abs(mass).sum())
 
 
 def largest_exponent(precision: float | None) -> int:
-    """The largest k of the widths 2^−k: k* of Theorem 6.12, with ε/4 < 2^−k* ≤ ε/2, or 24."""
+    """Return the largest k of the widths 2^−k: k* of Theorem 6.12, ε/4 < 2^−k* ≤ ε/2, or 24."""
     return min(math.ceil(1 - math.log2(max(precision or 0, PARTITION_RTOL))), _MAX_EXPONENT)
 
 
-def _random_grid(data: ClassData, width: float | None, n_draws: int | None, rng) -> float:
+def _random_grid(
+    data: ClassData, width: float | None, n_draws: int | None, rng: np.random.RandomState
+) -> float:
     points, mass = data.pool_residuals()
     if n_draws is None:
         return mean_partition_sum(points, mass, cast(float, width))
-    return sampled_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
+    return sample_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
 
 
 def _interval_calibration_error(
@@ -268,7 +272,9 @@ def interval_calibration_error(
     )
 
 
-def check_interval_options(method, precision, width, n_draws):
+def check_interval_options(
+    method: str, precision: float | None, width: float | None, n_draws: int | None
+) -> None:
     """Refuse options of another method."""
     if method == "random-grid" and width is None:
         raise ValueError(

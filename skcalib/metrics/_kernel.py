@@ -10,13 +10,14 @@ import numpy as np
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState, StrOptions
+from .._statistics.base import Statistic
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
     N_COMPONENTS,
     check_fourier,
     make_kernel_error,
 )
-from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, kernel_function
+from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
 from .._statistics.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,
@@ -38,26 +39,26 @@ CONDITIONAL_CONSTRAINTS: dict = (
 )
 
 
-def _linear(s, t):
+def _linear(s: np.ndarray, t: np.ndarray) -> np.ndarray:
     return s @ t.T
 
 
-def _linear_plus(s, t, other):
-    return s @ t.T + other(s, t)
+def _linear_plus(s: np.ndarray, t: np.ndarray, kernel: Kernel) -> np.ndarray:
+    return s @ t.T + kernel(s, t)
 
 
-def conditional_kernel(data, kernel, bandwidth):
-    """The kernel as a function of rows of probabilities, the combined one included."""
+def conditional_kernel(data: ClassData, kernel: str | Kernel, bandwidth: float | str) -> Kernel:
+    """Return the kernel as a function of rows of probabilities, also "linear-rbf"."""
     if kernel == "linear":
         return _linear
     if kernel == "linear-rbf":
-        return partial(_linear_plus, other=kernel_function(data, "rbf", bandwidth))
+        return partial(_linear_plus, kernel=kernel_function(data, "rbf", bandwidth))
     return kernel_function(data, kernel, bandwidth)
 
 
-def _squared_error(data, **options):
+def _squared_error(data: ClassData, **options: Any) -> float:
     estimator = options["estimator"]
-    if data.n_samples < _least_samples(estimator, options["block_size"]):
+    if data.n_samples < _min_samples(estimator, options["block_size"]):
         return np.nan  # there are no pairs
     if estimator == "unbiased" and has_negligible_pairs(data):
         return np.nan
@@ -65,34 +66,36 @@ def _squared_error(data, **options):
     return float(error(error.data.label[None, :])[0])
 
 
-def _kernel_statistic(data, *, multi_class, average, **options):
-    """The error of batches of labels, of all classes at once; None for other reductions."""
+def _kernel_statistic(
+    data: ClassData, *, multi_class: str, average: str | None, **options: Any
+) -> Statistic | None:
+    """Return the error of batches of labels of all classes at once; None for other reductions."""
     return make_kernel_error(data, **options) if multi_class == "canonical" else None
 
 
-def _least_samples(estimator, block_size):
-    """The least number of samples for which the estimator has a pair."""
+def _min_samples(estimator: str, block_size: int | None) -> int:
+    """Return the smallest number of samples for which the estimator has a pair."""
     if estimator == "biased":
         return 1
     return block_size if estimator == "block" and block_size is not None else 2
 
 
-def _squared_kernel_calibration_error(data, **options):
+def _squared_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
     estimator, block_size = options["estimator"], options["block_size"]
     check_enough_for_estimator(data, estimator, block_size)
     check_fourier(options["method"], options["kernel"], estimator)
-    least = _least_samples(estimator, block_size)
-    needs = SampleRequirement(f"at least {least} samples", "use estimator='biased'")
+    n_required = _min_samples(estimator, block_size)
+    needs = SampleRequirement(f"at least {n_required} samples", "use estimator='biased'")
     return average_over_reductions(_squared_error, data, needs=needs, **options)
 
 
-def _kernel_error(data, **options):
+def _kernel_error(data: ClassData, **options: Any) -> float:
     square = _squared_error(data, estimator="biased", block_size=None, **options)
     return float(np.sqrt(max(square, 0.0)))
 
 
-def _largest_square(options):
-    """The largest value with a named kernel, which is at most 1; infinite if none is known."""
+def _max_square(options: dict[str, Any]) -> float:
+    """Return the largest value with a named kernel, which is at most 1; otherwise infinity."""
     is_known = isinstance(options["kernel"], str) and options["class_kernel"] is None
     return 2.0 if is_known else math.inf
 
@@ -104,7 +107,7 @@ _ERROR_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KE
     _squared_kernel_calibration_error,
     _ERROR_CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
     cost="n²",
-    largest=_largest_square,
+    largest=_max_square,
     statistic=_kernel_statistic,
     supports_counts=True,
 )
@@ -332,7 +335,7 @@ _kernel_calibration_error = reduce_classes(_kernel_error)
     _kernel_calibration_error,
     _ERROR_CONSTRAINTS,
     cost="n²",
-    largest=lambda options: math.sqrt(_largest_square(options)),
+    largest=lambda options: math.sqrt(_max_square(options)),
     supports_counts=True,
 )
 def kernel_calibration_error(
@@ -443,7 +446,7 @@ def kernel_calibration_error(
     )
 
 
-def _joint_error(data: ClassData, kernel, bandwidth) -> float:
+def _joint_error(data: ClassData, kernel: str | Kernel, bandwidth: float | str) -> float:
     if len(data.weight) < 2:
         return np.nan  # there are no pairs
     if kernel in ("linear", "linear-rbf"):
@@ -565,7 +568,7 @@ def joint_kernel_calibration_error(
     )
 
 
-def check_two_samples(data):
+def check_two_samples(data: ClassData) -> None:
     """Refuse a single sample: the joint error averages over pairs."""
     if len(data.weight) < 2:
         raise ValueError(

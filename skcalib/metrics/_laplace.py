@@ -15,7 +15,7 @@ from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
 from ._reductions import average_over_reductions
 from ._registry import register_metric
 
-# Pairs of samples that are drawn at once; an array of them takes 8 MB.
+# Pairs of samples in one block of draws; an array of them takes 8 MB.
 _MAX_BLOCK_PAIRS = 2**20
 
 
@@ -24,8 +24,10 @@ def _exact_square(data: ClassData, bandwidth: float) -> float:
     return float(laplace_pair_sum(points, mass, bandwidth) + mass @ mass)
 
 
-def _subsample_square(data: ClassData, bandwidth, n_draws, rng) -> float:
-    """Mean of r_i r_j exp(−|p_i − p_j|/h) over pairs drawn by weight, equation 29 of the paper."""
+def _subsample_square(
+    data: ClassData, bandwidth: float, n_draws: int, rng: np.random.RandomState
+) -> float:
+    """Return the mean of r_i r_j exp(−|p_i − p_j|/h) over pairs drawn by weight, equation 29."""
     # sorted, so that the order of the samples does not matter
     order = np.lexsort((data.label, data.proba))
     proba = data.proba[order]
@@ -41,8 +43,10 @@ def _subsample_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     return total / n_draws
 
 
-def _fourier_square(data: ClassData, bandwidth, n_draws, rng) -> float:
-    """Mean of |Σ_i c_i exp(−iω p_i)|² over Cauchy frequencies ω, Algorithm 1 of the paper."""
+def _fourier_square(
+    data: ClassData, bandwidth: float, n_draws: int, rng: np.random.RandomState
+) -> float:
+    """Return the mean of |Σ_i c_i exp(−iω p_i)|² over Cauchy frequencies ω, Algorithm 1."""
     points, mass = data.pool_residuals()
     total = 0.0
     for frequency in rng.standard_cauchy(size=n_draws) / bandwidth:
@@ -51,8 +55,10 @@ def _fourier_square(data: ClassData, bandwidth, n_draws, rng) -> float:
     return float(total / n_draws)
 
 
-def _binning_square(data: ClassData, bandwidth, n_draws, rng) -> float:
-    """Mean of Σ_bins (Σ_{i ∈ bin} c_i)² over bins of random width and shift, Algorithm 2."""
+def _binning_square(
+    data: ClassData, bandwidth: float, n_draws: int, rng: np.random.RandomState
+) -> float:
+    """Return the mean of Σ_bins (Σ_{i ∈ bin} c_i)² over random bins, Algorithm 2."""
     points, mass = data.pool_residuals()
     total = 0.0
     for width, shift in zip(
@@ -71,7 +77,14 @@ _ESTIMATORS = {
 }
 
 
-def _binary_laplace_error(data: ClassData, bandwidth, method, n_draws, squared, rng) -> float:
+def _binary_laplace_error(
+    data: ClassData,
+    bandwidth: float,
+    method: str,
+    n_draws: int | None,
+    squared: bool,
+    rng: np.random.RandomState,
+) -> float:
     if method == "exact":
         square = _exact_square(data, bandwidth)
     else:
@@ -237,7 +250,7 @@ def laplace_kernel_calibration_error(
     )
 
 
-def check_draws(method, n_draws):
+def check_draws(method: str, n_draws: int | None) -> None:
     """Refuse a number of draws for the exact value, which draws nothing."""
     if method == "exact" and n_draws is not None:
         raise ValueError(

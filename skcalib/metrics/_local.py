@@ -92,8 +92,10 @@ class Locations(NamedTuple):
     kernel: Kernel
 
 
-def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
-    """Weights (B, n) of the samples around each query point; NaN where no sample is near."""
+def _local_weights(
+    kernel: Kernel, query: np.ndarray, points: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return weights (B, n) of the samples around each query point; NaN where no sample is near."""
     local = np.asarray(kernel(query, points), dtype=np.float64) * weight
     total = local.sum(axis=1, keepdims=True)
     return np.divide(local, total, out=np.full(local.shape, np.nan), where=total > 0)
@@ -102,9 +104,9 @@ def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
 def _local_calibration(
     data: ForecastData, locations: Locations, null_laws: list[PitLaw]
 ) -> np.ndarray:
-    """Error, squared error, bias, spread, effective sample size and p-value, (6, m)."""
+    """Return error, squared error, bias, spread, effective sample size and p-value, (6, m)."""
     law, levels = pit_laws(*data.forecast.pit_bounds(data.value)), resolve_levels(data.forecast)
-    order = np.lexsort((law.start, law.stop))  # so that each block finds them sorted
+    order = np.lexsort((law.start, law.stop))  # each block needs them sorted
     law, weight = PitLaw(*(x[order] for x in law)), data.weight[order]
     query, points, kernel = locations.query, locations.points[order], locations.kernel
     null = [Gaps(PitLaw(*(x[order] for x in pit_law)), levels) for pit_law in null_laws]
@@ -250,19 +252,26 @@ def compute_local_calibration(
     n_resamples: int,
     random_state: RandomState,
 ) -> LocalCalibration:
-    """`local_calibration` of checked data that hold the features."""
+    """Return `local_calibration` of checked data that hold the features."""
     locations = _make_locations(data, query, kernel, bandwidth)
     seed = check_random_state(random_state).randint(2**31 - 1)
     null_laws = []  # the laws of the PITs of outcomes drawn from the forecasts
     for outcome in data.simulate_outcomes(np.random.default_rng(seed), n_resamples):
-        other = data.with_outcome(outcome)
-        null_laws.append(pit_laws(*other.forecast.pit_bounds(other.value)))
+        simulated = data.with_outcome(outcome)
+        null_laws.append(pit_laws(*simulated.forecast.pit_bounds(simulated.value)))
     error, squared, bias, spread, size, p_value = _local_calibration(data, locations, null_laws)
     p_values = p_value if n_resamples else None
     return LocalCalibration(locations.raw, error, squared, bias, spread, size, p_values)
 
 
-def _local_calibration_error(data, query, kernel, bandwidth, debias, average):
+def _local_calibration_error(
+    data: ForecastData,
+    query: Any,
+    kernel: str | Kernel,
+    bandwidth: float | str,
+    debias: bool,
+    average: str | None,
+) -> float | np.ndarray:
     locations = _make_locations(data, query, kernel, bandwidth)
     root, debiased, *_ = _local_calibration(data, locations, [])
     square = debiased if debias else root**2
@@ -400,8 +409,8 @@ def local_calibration_error(
     return _local_calibration_error(data, points, kernel, bandwidth, debias, average)
 
 
-def _average_error(square, share, average):
-    """The mean over the points where the error is known."""
+def _average_error(square: np.ndarray, share: np.ndarray, average: str) -> float:
+    """Return the mean over the points where the error is known."""
     is_known = ~np.isnan(square)
     if not is_known.any():
         return float("nan")
@@ -411,22 +420,24 @@ def _average_error(square, share, average):
     return float(np.sqrt(max(share @ square, 0.0)))
 
 
-def _all_features(query, given, sample_weight):
-    """By default the features of all samples, also of those of weight 0, which the data lack."""
+def _all_features(query: Any, given: Any, sample_weight: Any) -> Any:
+    """Return the query; by default the features of all samples, also of those of weight 0."""
     if query is not None or given is None or sample_weight is None:
         return query
     return check_given(given, len(sample_weight))
 
 
-def _make_locations(data, query, kernel, bandwidth):
-    """The points and the samples as the kernel sees them."""
+def _make_locations(
+    data: ForecastData, query: Any, kernel: str | Kernel, bandwidth: float | str
+) -> Locations:
+    """Return the points and the samples in the units of the kernel."""
     if data.given is None:
         raise ValueError(
             "given must hold the features in which samples are similar; found None. Pass a column "
             "for each feature."
         )
-    points = _features(data.given, "given")
-    raw = points if query is None else _features(as_array(query, "query"), "query")
+    points = _check_features(data.given, "given")
+    raw = points if query is None else _check_features(as_array(query, "query"), "query")
     if raw.shape[1] != points.shape[1]:
         raise ValueError(
             f"query must have the {points.shape[1]} feature(s) of given; found {raw.shape[1]}. "
@@ -444,18 +455,19 @@ def _make_locations(data, query, kernel, bandwidth):
         rate = 1 / (varies.sum() + 4) if bandwidth == "auto" else 0.0
         median = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)
         bandwidth = median * data.inverse_effective_size**rate
-    return Locations(raw, scaled, points, partial(kernel_values, family=family, bandwidth=bandwidth))
+    values = partial(kernel_values, family=family, bandwidth=float(bandwidth))
+    return Locations(raw, scaled, points, values)
 
 
-def _features(values, name):
-    """Finite numbers (m, d); truth values count as 0 and 1."""
+def _check_features(values: np.ndarray, name: str) -> np.ndarray:
+    """Return finite numbers (m, d); truth values count as 0 and 1."""
     values = values.astype(np.int8) if values.dtype.kind == "b" else values
     values = values[:, None] if values.ndim == 1 else values
     return check_numbers(values, name, ndim=2, rows="one row for each point", most=MAX_NUMBER)
 
 
-def _check_kernel_weights(kernel, query, points):
-    """The values of a user's kernel, which are weights."""
+def _check_kernel_weights(kernel: Kernel, query: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the values of a user's kernel; refuse what is no weight."""
     values = np.asarray(kernel(query, points))
     expected = (len(query), len(points))
     if values.shape != expected or values.dtype.kind not in "biuf":

@@ -26,28 +26,29 @@ from .._numerics.crps import isotonic_brier_score, mean_half_distance, threshold
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
+from ..forecasts import Forecast
 from ._forecast_scores import threshold_weighted_crps
 from ._reductions import average_over_reductions
 
 # Integrals over cells of thresholds may miss by this share of the score.
 _CELL_RTOL = 1e-4
 
-# The tolerance for each draw, where a mean over many draws is wanted.
+# The same for each draw, if only the mean over many draws counts.
 DRAW_RTOL = 5e-3
 
 # A forecast is narrow if its quantiles at the levels Φ(−5) and Φ(5) are within 1/16 of the range of
 # outcomes. The quantiles of narrow forecasts are edges of cells, at most 2048 of all forecasts.
 _REACH, _NARROW, _MAX_RISES = 5.0, 1 / 16, 2048
 
-# Up to this many values of discrete forecasts are looked at for steps.
+# The steps of discrete forecasts are edges of cells if they have no more values than this.
 _MAX_STEP_VALUES = 2**20
 
-# Numbers of cells that are tried, one after another.
+# Numbers of cells, doubled until the tolerance is reached.
 _CRPS_CELLS = tuple(2**k for k in range(7, 15))
 
 
 def crps_components(data: ForecastData, tolerance: float = _CELL_RTOL) -> np.ndarray:
-    """Miscalibration, discrimination, uncertainty and score, (4,).
+    """Return miscalibration, discrimination, uncertainty and score, (4,).
 
     Uncertainty and score are exact. The score of the recalibrated forecasts is an integral over
     cells, from which the error that the same cells make for the forecasts themselves is taken off.
@@ -65,7 +66,7 @@ def crps_components(data: ForecastData, tolerance: float = _CELL_RTOL) -> np.nda
     for n_cells in _CRPS_CELLS:
         warn_if_slow(seconds, f"{n_cells} cells for score='crps'", "Pass a random subsample.")
         error, before, start = -inside, recalibrated, perf_counter()
-        steps = _steps(forecast, widest, n_cells)
+        steps = _find_steps(forecast, widest, n_cells)
         recalibrated = 0.0
         for t, width in zip(*threshold_cells(points, mass, steps, n_cells), strict=True):
             proba, event = forecast.sf(t), value > t
@@ -80,12 +81,12 @@ def crps_components(data: ForecastData, tolerance: float = _CELL_RTOL) -> np.nda
     return np.array([score - recalibrated, uncertainty - recalibrated, uncertainty, score])
 
 
-def _steps(forecast, widest, n_cells):
-    """Where discrete forecasts of few values jump, and where narrow ones rise, if they are few."""
+def _find_steps(forecast: Forecast, widest: float, n_cells: int) -> np.ndarray:
+    """Return where discrete forecasts of few values jump, and where few narrow forecasts rise."""
     if not forecast.is_continuous:
         n_values = forecast[:1].components().location.size * len(forecast)
-        few = n_values <= _MAX_STEP_VALUES
-        return forecast.components().location.ravel() if few else np.empty(0)
+        are_few = n_values <= _MAX_STEP_VALUES
+        return forecast.components().location.ravel() if are_few else np.empty(0)
     n_levels = min(n_cells, _MAX_RISES) // len(forecast)
     if n_levels < 2:
         return np.empty(0)
@@ -93,7 +94,7 @@ def _steps(forecast, widest, n_cells):
     return rise[rise[:, -1] - rise[:, 0] < widest].ravel()
 
 
-def check_thresholds_known(data):
+def check_thresholds_known(data: ForecastData) -> None:
     """Refuse quantiles at some levels, which say nothing about other thresholds."""
     levels = getattr(data.forecast, "levels", None)
     if levels is not None:
@@ -164,10 +165,10 @@ class ScoreDecomposition:
 
 
 def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
-    """Miscalibration, discrimination, uncertainty and score, (4,)."""
+    """Return miscalibration, discrimination, uncertainty and score, (4,)."""
     proba, label, weight = data.proba, data.label, data.weight
 
-    def mean_loss(forecast):
+    def mean_loss(forecast: np.ndarray) -> float:
         return weight @ PROPER_LOSSES[score](forecast, label)
 
     original = mean_loss(proba)
@@ -177,8 +178,14 @@ def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
     return np.array([*gain, constant, original])
 
 
-def _with_null_mean(data, n_resamples: int, seed: int, decompose_data: Callable, **draw_options):
-    """The parts of the data, and the mean miscalibration of redrawn outcomes, (4,) or (5,)."""
+def _append_null_mean(
+    data: Any,
+    n_resamples: int,
+    seed: int,
+    decompose_data: Callable[..., np.ndarray],
+    **draw_options: Any,
+) -> np.ndarray:
+    """Return the components of the data, and the mean miscalibration of simulated outcomes."""
     if n_resamples == 0:
         return decompose_data(data)
     outcomes = data.simulate_outcomes(np.random.default_rng(seed), n_resamples)
@@ -341,9 +348,9 @@ def score_decomposition(
 def check_scored(
     y_true: Any, y_proba: Any, score: str, sample_weight: Any, pos_label: Any, labels: Any
 ) -> ClassData | ForecastData:
-    """Checked data of the kind that the score is for."""
+    """Return checked data of the kind that the score is for."""
     if score != "crps":
-        check_probabilities_given(y_proba, score)
+        check_no_forecast(y_proba, score)
         return check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     check_no_labels(labels, pos_label)
     names = ("y_true", "y_proba")
@@ -360,13 +367,13 @@ def decompose(
     multi_class: str = "confidence",
     average: str | None = "auto",
 ) -> ScoreDecomposition:
-    """`score_decomposition` of checked data."""
+    """Return `score_decomposition` of checked data."""
     seed = check_random_state(random_state).randint(2**31 - 1)
     if score == "crps":
-        values = _with_null_mean(data, n_resamples, seed, crps_components, tolerance=DRAW_RTOL)
+        values = _append_null_mean(data, n_resamples, seed, crps_components, tolerance=DRAW_RTOL)
         return ScoreDecomposition(*values.tolist())
     values = average_over_reductions(  # ([K,] 4 or 5)
-        _with_null_mean,
+        _append_null_mean,
         data,
         multi_class,
         average,
@@ -377,7 +384,7 @@ def decompose(
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
 
 
-def check_probabilities_given(y_proba, score):
+def check_no_forecast(y_proba: Any, score: str) -> None:
     """Refuse forecasts for scores of probabilities."""
     if is_forecast(y_proba):
         raise ValueError(

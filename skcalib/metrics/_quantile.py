@@ -1,5 +1,6 @@
 """Quantile calibration: whether outcomes fall below quantiles as often as forecast. Sharpness."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +15,25 @@ from .._numerics.pit import (
     gap_integral,
     gap_square_integral,
     largest_gap,
-    own_squares,
     pit_cdf,
     pit_curve,
     pit_laws,
+    pit_square_integrals,
 )
 from .._numerics.sorting import first_of_ties
-from ..forecasts import as_forecast
+from ..forecasts import Forecast, as_forecast
 from ..forecasts._base import check_common_levels
 from ._registry import register_metric
 
-# Levels that are the same differ by less than this through rounding.
-_LEVEL_ATOL = 1e-9
+# Levels are equal if they differ by less than this.
+_GRID_LEVEL_ATOL = 1e-9
+
+# The levels at which widths are reported.
+_REPORTED_LEVELS = (0.5, 0.8, 0.95)
+
+# The norms of the gaps: at all levels, and at the levels of a grid.
+_CURVE_NORMS: dict = {"l1": gap_integral, "l2": gap_square_integral, "max": largest_gap}
+_GRID_NORMS: dict = {"l1": np.mean, "l2": lambda gap: np.mean(gap**2), "max": np.max}
 
 
 class Gaps:
@@ -34,19 +42,19 @@ class Gaps:
     def __init__(self, law: PitLaw, levels: np.ndarray | None) -> None:
         self.levels = levels
         if levels is None:
-            self.own = own_squares(law)  # (n,)
-            # neighbours with the same law are one, as there are many among ranks
+            self.own_squares = pit_square_integrals(law)  # (n,)
+            # neighbours with the same law are merged: ranks have many
             is_first = first_of_ties(law.start) | first_of_ties(law.stop) | first_of_ties(law.inner)
             self.first = np.flatnonzero(is_first)
             self.law = PitLaw(*(x[self.first] for x in law))
             self.width = 2 * len(self.first) + 2
         else:
             self.gaps = np.column_stack([pit_cdf(law, level) - level for level in levels])  # (n, K)
-            self.own = np.mean(self.gaps**2, axis=1)
+            self.own_squares = np.mean(self.gaps**2, axis=1)
             self.width = len(levels)
 
     def squares(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The mean square gap for each row of weights (B, n), and its debiased value, (B,)."""
+        """Return the mean square gap for each row of weights (B, n), and its debiased value."""
         if self.levels is None:
             if len(self.first) < weight.shape[1]:
                 pooled = np.add.reduceat(weight, self.first, axis=1)
@@ -56,11 +64,11 @@ class Gaps:
         else:
             square = np.mean((weight @ self.gaps) ** 2, axis=1)
         share = np.square(weight)
-        return square, divide_by_dof(square - share @ self.own, 1 - share.sum(axis=1))
+        return square, divide_by_dof(square - share @ self.own_squares, 1 - share.sum(axis=1))
 
 
 def divide_by_dof(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """Divided by 1 − Σ w²; NaN if one sample has all of the weight."""
+    """Return the numerator over 1 − Σ w²; NaN if one sample has all of the weight."""
     out = np.full(numerator.shape, np.nan)
     return np.divide(numerator, denominator, out=out, where=denominator > 1e-12)
 
@@ -75,19 +83,14 @@ def _quantile_calibration_error(
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
     if grid is None:
-        value = _SIZE_OF_CURVE[norm](pit_curve(law, weight))
+        value = _CURVE_NORMS[norm](pit_curve(law, weight))
     else:
         gap = np.array([weight @ (pit_cdf(law, level) - level) for level in grid])
-        value = _SIZE_ON_GRID[norm](np.abs(gap))
+        value = _GRID_NORMS[norm](np.abs(gap))
     if debias:
-        own_terms = own_squares(law) if grid is None else Gaps(law, grid).own
+        own_terms = pit_square_integrals(law) if grid is None else Gaps(law, grid).own_squares
         value = (value - weight**2 @ own_terms) / (1 - data.inverse_effective_size)
     return float(value if norm != "l2" or squared else np.sqrt(max(value, 0.0)))
-
-
-# The size of the gaps, by norm: of all levels, and of some.
-_SIZE_OF_CURVE: dict = {"l1": gap_integral, "l2": gap_square_integral, "max": largest_gap}
-_SIZE_ON_GRID: dict = {"l1": np.mean, "l2": lambda gap: np.mean(gap**2), "max": np.max}
 
 
 @register_metric(
@@ -229,7 +232,7 @@ def quantile_calibration_error(
     return _quantile_calibration_error(data, norm, kind, levels, debias, squared)
 
 
-def check_gap_options(norm, debias, squared):
+def check_gap_options(norm: str, debias: bool, squared: bool) -> None:
     """Refuse `debias` and `squared` but for squared gaps."""
     name = "debias" if debias else "squared"
     if norm != "l2" and (debias or squared):
@@ -239,7 +242,7 @@ def check_gap_options(norm, debias, squared):
         )
 
 
-def check_debiasable(data):
+def check_debiasable(data: ForecastData) -> None:
     """Refuse to debias a single sample, which tells nothing of its noise."""
     if data.n_samples == 1:
         raise ValueError(
@@ -248,8 +251,10 @@ def check_debiasable(data):
         )
 
 
-def resolve_levels(forecast, kind="quantile", levels=None):
-    """The levels as an array (m,), or None for all; those of the grid if there is one."""
+def resolve_levels(
+    forecast: Forecast, kind: str = "quantile", levels: ArrayLike | None = None
+) -> np.ndarray | None:
+    """Return the levels (m,), or None for all; those of the grid if the forecast has one."""
     if levels is not None:
         levels = check_common_levels(levels)
         if len(levels) == 0:
@@ -266,7 +271,7 @@ def resolve_levels(forecast, kind="quantile", levels=None):
     if levels is None:
         return resolved
     nearest = resolved[np.abs(levels[:, None] - resolved).argmin(axis=1)]
-    unknown = np.abs(levels - nearest) > _LEVEL_ATOL
+    unknown = np.abs(levels - nearest) > _GRID_LEVEL_ATOL
     if unknown.any():
         raise ValueError(
             f"levels must be among those that the forecast has, {format_values(resolved)} for "
@@ -276,14 +281,10 @@ def resolve_levels(forecast, kind="quantile", levels=None):
     return nearest
 
 
-def _interval_levels(grid):
-    """The levels of the central intervals between two levels of the grid, increasing."""
-    lower, upper = np.nonzero(np.abs(grid[:, None] + grid - 1) < _LEVEL_ATOL)
+def _interval_levels(grid: np.ndarray) -> np.ndarray:
+    """Return the levels of central intervals between two levels of the grid, increasing."""
+    lower, upper = np.nonzero(np.abs(grid[:, None] + grid - 1) < _GRID_LEVEL_ATOL)
     return np.sort((grid[upper] - grid[lower])[upper > lower])
-
-
-# The levels at which widths are reported.
-_REPORTED_LEVELS = (0.5, 0.8, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,12 +382,12 @@ def sharpness(
         np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight)
         for p in interval_levels
     ]
-    std, entropy = (_mean_or_nan(of, weight) for of in (forecast.std, forecast.entropy))
+    std, entropy = (_mean_or_nan(method, weight) for method in (forecast.std, forecast.entropy))
     return Sharpness(interval_levels, np.array(width), std, entropy)
 
 
-def _mean_or_nan(method, weight):
-    """The mean over the rows; NaN if the forecast refuses, as it cannot know."""
+def _mean_or_nan(method: Callable[[], np.ndarray], weight: np.ndarray | None) -> float:
+    """Return the mean over the rows; NaN if the forecast does not determine it."""
     try:
         return float(np.average(method(), weights=weight))
     except ValueError:

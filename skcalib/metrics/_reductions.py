@@ -11,7 +11,7 @@ from .._data import ClassData
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn
 
-# A class's share of the samples or of the weight, and its binary problem; None if it has none.
+# The share of a class, and its binary problem: None if the class is never predicted.
 ClassProblem = tuple[float, ClassData | None]
 
 

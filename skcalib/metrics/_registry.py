@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
@@ -23,7 +23,7 @@ from .._inputs.scikit_learn import (
 )
 from .._statistics.base import Statistic
 
-Data = ClassData | ForecastData
+CheckedData = ClassData | ForecastData
 PublicFunction = TypeVar("PublicFunction", bound=Callable)
 
 # The arguments of metrics that are data, not options.
@@ -32,25 +32,25 @@ _DATA = {"y_true", "y_proba", "y_forecast", "sample_weight", "labels", "pos_labe
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, and what scorers, tests, intervals and the report need to know of it."""
+    """A metric, with what scorers, tests, intervals and the report need to know of it."""
 
     function: Callable  # for users
-    compute: Callable[..., Any]  # the private function beside it: of checked data and options
+    compute: Callable[..., Any]  # the private function beside it, of checked data and options
     cost: str  # growth with the number of samples n
     takes: tuple[str, ...] = ("classes",)  # kinds of predictions; listed among those of the first
-    is_mean: bool = False  # whether it is a mean over the samples
+    is_mean: bool = False  # True if it is a mean over the samples
     may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
-    # the largest value that it can have, or a function of all options; infinite if none is known
+    # the upper bound on its values, or a function of all options; infinite if none is known
     largest: float | Callable[[dict[str, Any]], float] = math.inf
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
-    # evaluates batches of outcomes, if there is such a way for these data and options
+    # makes an object that evaluates batches of outcomes; None if these options have none
     statistic: Callable[..., Statistic | None] | None = None
     in_report: bool = False
-    # whether it sees no more than sums of weights, and squared weights, by prediction and label
+    # True if it depends on sums of weights and squared weights by prediction and label alone
     supports_counts: bool = False
-    # how much it changes at most if predictions are moved by 1 on average, if that is known
+    # the most that it changes if predictions are moved by 1 on average; None if unknown
     lipschitz_constant: float | None = None
-    is_selectable: bool = True  # whether tests and intervals take its name
+    is_selectable: bool = True  # True if tests and intervals take its name
     fixed: dict[str, Any] = field(default_factory=dict)  # options of a partial function
 
     @property
@@ -59,7 +59,7 @@ class Metric:
 
     @property
     def symbol(self) -> str:
-        """The name in papers, such as "(ECE)", of the docstring's first line; empty if none."""
+        """Return the name in papers, such as "(ECE)", from the docstring; empty if none."""
         match = re.search(r"\((\w+)\)", (self.function.__doc__ or "").partition("\n")[0])
         return match[0] if match else ""
 
@@ -69,34 +69,34 @@ class Metric:
 
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """The arguments of the function for users."""
+        """Return the arguments of the function for users."""
         return _free_parameters(self.function)
 
     @property
     def requires_given(self) -> bool:
-        """Whether the data must hold what the metric is conditioned on."""
+        """True if the data must hold what the metric is conditioned on."""
         given = self.parameters.get("given")
         return given is not None and given.default is given.empty
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """The options and their defaults, which are those of the function for users."""
+        """Return the options and their defaults, which are those of the function for users."""
         return get_option_defaults(self.function) | self.fixed
 
     def sums_over_levels(self, options: Mapping[str, Any]) -> bool:
-        """Whether it is a loss over all levels that a forecast has, few or many."""
+        """True if it is a loss over all levels that a forecast has, few or many."""
         return self.is_mean and "levels" in self.parameters and options.get("levels") is None
 
-    def measure(self, data: Data, **options: Any) -> Any:
-        """The metric of checked data; options that are left out have their defaults."""
+    def measure(self, data: CheckedData, **options: Any) -> Any:
+        """Return the metric of checked data; options that are left out have their defaults."""
         return self.compute(data, **(self.options | options))
 
-    def measure_each(self, data: Data, outcomes: np.ndarray, **options: Any) -> list[Any]:
-        """The metric of the data with each vector of outcomes (R, n) in place of theirs."""
+    def measure_each(self, data: CheckedData, outcomes: np.ndarray, **options: Any) -> list[Any]:
+        """Return the metric of the data with each vector of outcomes (R, n) in place of theirs."""
         return [self.measure(data.with_outcome(row), **options) for row in outcomes]
 
     def validate_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """All options of `measure`: a user's `metric_params`, and the defaults of the others.
+        """Return all options of `measure`: a user's `metric_params`, and defaults of the others.
 
         They must satisfy the constraints of the function for users.
         """
@@ -108,7 +108,7 @@ class Metric:
         return options
 
     def check_names(self, params: Mapping[str, Any]) -> None:
-        """Refuse data among a user's options, and what the metric does not take."""
+        """Refuse data among a user's options, and arguments that the metric does not take."""
         takes_any = any(
             parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values()
         )
@@ -133,20 +133,20 @@ class CallableMetric(Metric):
 
     takes: tuple[str, ...] = ("classes", "forecasts")
     may_be_negative: bool = True
-    as_matrix: bool = True  # whether two classes have two columns
-    weighted: bool = False  # whether weights are passed
+    as_matrix: bool = True  # True if two classes have two columns
+    weighted: bool = False  # True if weights are passed
 
     @property
     def name(self) -> str:
         return getattr(unwrap_partial(self.function)[0], "__name__", "the metric")
 
-    def measure(self, data: Data, **options: Any) -> Any:
+    def measure(self, data: CheckedData, **options: Any) -> Any:
         options = self._user_arguments(data) | options
         if isinstance(data, ForecastData):
             return self.function(data.value, data.forecast, **options)
         return self.function(data.classes[data.label], self._user_proba(data), **options)
 
-    def measure_each(self, data: Data, outcomes: np.ndarray, **options: Any) -> list[Any]:
+    def measure_each(self, data: CheckedData, outcomes: np.ndarray, **options: Any) -> list[Any]:
         if isinstance(data, ForecastData):
             return super().measure_each(data, outcomes, **options)
         options = self._user_arguments(data) | options
@@ -158,7 +158,7 @@ class CallableMetric(Metric):
         return dict(params)
 
     def _user_proba(self, data: ClassData) -> np.ndarray:
-        """The probabilities as the function takes them; it may not change them."""
+        """Return the probabilities as the function takes them; it may not change them."""
         proba = data.simplex if self.as_matrix else data.doubles
         order = self._order(data)
         if order is not None:
@@ -167,8 +167,8 @@ class CallableMetric(Metric):
         proba.flags.writeable = False  # it may be the caller's
         return proba
 
-    def _user_arguments(self, data: Data) -> dict[str, Any]:
-        """Further arguments, of those that the function has."""
+    def _user_arguments(self, data: CheckedData) -> dict[str, Any]:
+        """Return `given`, `labels` and the others that the function takes."""
         arguments: dict[str, Any] = {} if data.given is None else {"given": data.given}
         if isinstance(data, ClassData):
             order = self._order(data)
@@ -179,7 +179,7 @@ class CallableMetric(Metric):
         return arguments | ({"sample_weight": data.weight} if self.weighted else {})
 
     def _order(self, data: ClassData) -> np.ndarray | None:
-        """The classes as the functions of scikit-learn take them: sorted, the last one positive."""
+        """Return the order of classes for scikit-learn's functions, which is sorted; else None."""
         is_theirs = getattr(unwrap_partial(self.function)[0], "__module__", "").startswith(
             "sklearn."
         )
@@ -208,7 +208,7 @@ class MetricNames(StrOptions):
 
 
 def check_name(argument: str, name: str, available: Iterable[str], remedy: str) -> None:
-    """Refuse a name that is not known; the remedy is for one that is like none of them."""
+    """Refuse a name that is not available; the remedy is for one that resembles none of them."""
     if not isinstance(name, str) or name not in available:
         similar = get_close_matches(str(name), available, n=1)
         raise InvalidParameterError(
@@ -218,7 +218,7 @@ def check_name(argument: str, name: str, available: Iterable[str], remedy: str) 
 
 
 def format_metric_names(names: Iterable[str]) -> str:
-    """Names of metrics, or of their scorers, as errors list them: with what papers call them."""
+    """Return a list of metrics, or of scorers, for messages: with their names in papers."""
     symbols = {name: entry.symbol for name, entry in ALL_METRICS.items()}
     listed = (f"{name!r} {symbols.get(name.removeprefix('neg_'), '')}" for name in sorted(names))
     return ", ".join(map(str.rstrip, listed))
@@ -252,10 +252,10 @@ def resolve_metric(
     as_matrix: bool = True,
     weighted: bool = False,
 ) -> tuple[Metric, dict[str, Any]]:
-    """The entry of a metric, given by name or as a function, and all its options, once judged.
+    """Return the entry of a metric, which is named or a function, and all its options, checked.
 
-    A foreign function is called, with two columns of probabilities for two classes and with weights
-    if that is said. So is one of ours if arguments that are data are fixed by
+    A user's function becomes a `CallableMetric`, with two columns for two classes if `as_matrix`
+    and with weights if `weighted`. So does one of ours if arguments that are data are fixed by
     :func:`functools.partial`, or if a positive class is named.
     """
     params = params or {}
@@ -272,23 +272,23 @@ def resolve_metric(
         elif callable(metric) and is_mean_loss(partial(metric, **params)):
             shared = {"is_mean": True, "may_be_negative": False}
         function: Any = entry.function if isinstance(metric, str) and entry else metric
-        foreign: Any = CallableMetric(
+        callable_metric: Any = CallableMetric(
             function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
         )
-        return foreign, foreign.validate_options(params)
+        return callable_metric, callable_metric.validate_options(params)
     return entry, entry.validate_options(params)
 
 
 def is_mean_loss(metric: Callable) -> bool:
-    """Whether this is a loss of scikit-learn, and no sum of losses."""
+    """True for a loss of scikit-learn that is a mean, not a sum."""
     function, fixed = unwrap_partial(metric)
     return function in (log_loss, brier_score_loss) and fixed.get("normalize", True)
 
 
-def find_entry(metric) -> Metric | None:
-    """The entry of a metric given by name, as the function, or with some arguments fixed.
+def find_entry(metric: str | Callable) -> Metric | None:
+    """Return the entry of a metric: of its name, its function, or that with arguments fixed.
 
-    None for a function that is not ours.
+    It is None for a function that is not ours.
     """
     if isinstance(metric, str):
         return ALL_METRICS[metric]
@@ -298,7 +298,7 @@ def find_entry(metric) -> Metric | None:
 
 
 def unwrap_partial(metric: Callable) -> tuple[Callable, dict[str, Any]]:
-    """The function itself, and the arguments that :func:`functools.partial` has fixed."""
+    """Return the function itself, and the arguments that :func:`functools.partial` has fixed."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, partial):
         fixed = metric.keywords | fixed
@@ -307,11 +307,11 @@ def unwrap_partial(metric: Callable) -> tuple[Callable, dict[str, Any]]:
 
 
 def is_data(name: str, value: Any) -> bool:
-    """Whether an argument is data. The name of what is conditioned on is an option."""
+    """True if an argument is data. The name of what is conditioned on is an option."""
     return name in _DATA and not (name == "given" and isinstance(value, str))
 
 
-def raise_data_in_params(name):
+def raise_data_in_params(name: str) -> NoReturn:
     """Refuse data among the options of a metric."""
     raise ValueError(
         f"metric_params must not hold data, which come from elsewhere; found {name!r}. Pass it to "
@@ -320,7 +320,7 @@ def raise_data_in_params(name):
 
 
 def get_option_defaults(metric: Callable) -> dict[str, Any]:
-    """The arguments of a metric that are no data, and their defaults."""
+    """Return the arguments of a metric that are no data, and their defaults."""
     return {
         name: parameter.default
         for name, parameter in _free_parameters(metric).items()
@@ -328,11 +328,11 @@ def get_option_defaults(metric: Callable) -> dict[str, Any]:
     }
 
 
-def _free_parameters(metric):
-    """The parameters of a function, without those that a partial function has fixed."""
+def _free_parameters(metric: Callable) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a function, without those that a partial function has fixed."""
     function, fixed = unwrap_partial(metric)
     try:
         parameters = inspect.signature(function).parameters
-    except ValueError:  # some functions written in C do not tell
+    except ValueError:  # some functions written in C have no signature
         return {}
     return {name: parameter for name, parameter in parameters.items() if name not in fixed}

@@ -8,18 +8,20 @@ from .._inputs.warnings import warn
 from ..forecasts import get_forecast
 from ._registry import ALL_METRICS, Metric, check_name, find_entry, resolve_metric
 
-# The methods that may hold a forecast, as scikit-learn wants to be told them.
+# The methods of an estimator that may return a forecast, by scikit-learn's rules for scorers.
 _FORECAST_METHODS = ("predict_forecast", "predict_proba", "predict")
 
 
 class _ClassAwareScorer(Scorer):
-    """scikit-learn's scorer, which also tells the metric the classes of the estimator."""
+    """A scorer of scikit-learn that also passes the classes of the estimator to the metric."""
 
     @property
     def _metric(self) -> Metric:
         return resolve_metric(self._score_func)[0]
 
-    def _score(self, method_caller, estimator, X, y_true, **kwargs):
+    def _score(
+        self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any
+    ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
         if (
             "labels" in self._metric.parameters
@@ -33,7 +35,9 @@ class _ClassAwareScorer(Scorer):
 class _ForecastScorer(_ClassAwareScorer):
     """A scorer of forecasts, or of a classifier's probabilities if the metric takes these, too."""
 
-    def _score(self, method_caller, estimator, X, y_true, **kwargs):
+    def _score(
+        self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any
+    ) -> float:
         entry = find_entry(self._score_func)
         if entry is not None and "classes" in entry.takes and hasattr(estimator, "classes_"):
             return super()._score(method_caller, estimator, X, y_true, **kwargs)

@@ -8,9 +8,9 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval, Label
 from .._numerics.smooth_expected import (
-    SMALLEST_BANDWIDTH,
-    smoothed_absolute_mass,
-    smoothed_absolute_mass_fixed_point,
+    MIN_SMOOTHING_BANDWIDTH,
+    smooth_absolute_mass,
+    smooth_absolute_mass_fixed_point,
 )
 from ._reductions import reduce_classes
 from ._registry import register_metric
@@ -19,8 +19,8 @@ from ._registry import register_metric
 def _smooth_expected_error(data: ClassData, bandwidth: float | None) -> float:
     proba, mass = data.proba, data.weighted_residuals
     if bandwidth is None:
-        return smoothed_absolute_mass_fixed_point(proba, mass)
-    return smoothed_absolute_mass(proba, mass, float(bandwidth))
+        return smooth_absolute_mass_fixed_point(proba, mass)
+    return smooth_absolute_mass(proba, mass, float(bandwidth))
 
 
 _smooth_expected_calibration_error = reduce_classes(_smooth_expected_error)
@@ -28,7 +28,7 @@ _smooth_expected_calibration_error = reduce_classes(_smooth_expected_error)
 
 @register_metric(
     _smooth_expected_calibration_error,
-    {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
+    {"bandwidth": [Interval(Real, MIN_SMOOTHING_BANDWIDTH, None, closed="left"), None]},
     cost="n",
     largest=1.0,
     rate=1 / 3,

@@ -71,7 +71,7 @@ class UpperDistanceCertificate:
 
 
 def interval_change(data: ClassData) -> float:
-    """The least change that is found by cells which are intervals; the best of any if exact."""
+    """Return the smallest change with cells that are intervals; of all cells if that is exact."""
     levels, _, guess = _levels(data)
     return levels.change(nearest_intervals(levels, guess))
 
@@ -82,7 +82,7 @@ def _upper_distance(data: ClassData, order: float) -> float:
 
 
 def make_certificate(data: ClassData, order: float = 1.0) -> UpperDistanceCertificate:
-    """The bracket on the upper distance, and what proves its upper end."""
+    """Return the bracket on the upper distance, and the predictions that prove its upper end."""
     levels, level, cells, transport = _nearest(data, order)
     lower = upper = levels.change(cells, order) ** (1 / order)
     if transport is not None:  # of any order: a mean is no larger than a root mean power
@@ -93,9 +93,9 @@ def make_certificate(data: ClassData, order: float = 1.0) -> UpperDistanceCertif
 def _nearest(
     data: ClassData, order: float
 ) -> tuple[Levels, np.ndarray, np.ndarray, CertifiedTransport | None]:
-    """The levels, which of them each sample has, and their cells of least change.
+    """Return the levels, the level of each sample, and the cells of least change.
 
-    Also the transport from which the cells were found; None if all partitions were compared.
+    The last result is the transport from which the cells were built; None if all were compared.
     """
     levels, level, guess = _levels(data)
     if is_exact(levels):
@@ -105,7 +105,7 @@ def _nearest(
 
 
 def _levels(data: ClassData) -> tuple[Levels, np.ndarray, np.ndarray]:
-    """The levels, which of them each sample has, and cells (m,) that are intervals."""
+    """Return the levels, the level of each sample, and cells (m,) that are intervals."""
     points, given, weight = data.proba, data.given, data.weight
     if given is None:
         points, level = np.unique(points, return_inverse=True)
@@ -138,7 +138,9 @@ def _warn_lone_inputs(n_rows: np.ndarray) -> None:
 _upper_distance_to_calibration = reduce_classes(_upper_distance)
 
 
-@register_metric(_upper_distance_to_calibration, _ORDER_CONSTRAINTS, cost="n log n", supports_counts=True)
+@register_metric(
+    _upper_distance_to_calibration, _ORDER_CONSTRAINTS, cost="n log n", supports_counts=True
+)
 def upper_distance_to_calibration(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -1,13 +1,20 @@
 """The general form of the calibration errors: a supremum over a class of weight functions."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
-from .._data import check_predictions
+from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
-from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolve_for_sample
+from ..function_classes import (
+    Bounded,
+    FunctionClass,
+    Lipschitz,
+    _iter_programs,
+    _resolve_for_sample,
+)
 from ._binned import pool_class_residuals
 from ._reductions import reduce_classes
 from ._registry import register_metric
@@ -18,7 +25,7 @@ SMOOTH = Lipschitz() & Bounded()
 HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
-def _weighted_error(data, function_class):
+def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
     import cvxpy
 
     check_function_class(function_class)
@@ -31,7 +38,7 @@ def _weighted_error(data, function_class):
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)
     residual = cvxpy.sum(cvxpy.multiply(mass / scale, values))
-    programs = _programs(function_class, points, values)
+    programs = _iter_programs(function_class, points, values)
     constraints = next(programs)
     while True:
         constraints = check_constraints(constraints, function_class)
@@ -42,8 +49,8 @@ def _weighted_error(data, function_class):
     return float(np.vdot(mass, values.value))
 
 
-def _solve(problem, function_class):
-    """Solve the problem, or say why that is impossible."""
+def _solve(problem: Any, function_class: FunctionClass) -> None:
+    """Solve the convex program; the error for a user says why that is impossible."""
     import cvxpy
 
     # with a linear objective, a program that CVXPY calls quadratic is linear
@@ -210,7 +217,7 @@ def weighted_calibration_error(
     )
 
 
-def check_constraints(constraints, function_class):
+def check_constraints(constraints: Any, function_class: FunctionClass) -> list:
     """Refuse constraints of a user's class that are no list."""
     if not isinstance(constraints, list | tuple):
         raise TypeError(
@@ -220,7 +227,7 @@ def check_constraints(constraints, function_class):
     return list(constraints)
 
 
-def check_function_class(function_class):
+def check_function_class(function_class: Any) -> None:
     """Refuse the type in place of an instance: only that has parameters."""
     if isinstance(function_class, type):
         name = function_class.__name__
