@@ -20,10 +20,11 @@ import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
 from skcalib.datasets import make_forecasts
-from skcalib.display import LocalCalibrationDisplay, PITHistogramDisplay
+from skcalib.display import PITHistogramDisplay
 from skcalib.forecasts import GaussianForecast
 from skcalib.metrics import (
     continuous_ranked_probability_loss,
+    local_calibration,
     local_calibration_error,
     quantile_calibration_error,
 )
@@ -60,23 +61,36 @@ plt.show()
 # %%
 # The maps
 # --------
-# Before, yields are higher than forecast in the middle and lower in the corners. Afterwards most of
-# the map is grey: what remains may be chance.
+# In each cell of a grid, ``local_calibration`` compares outcomes and forecasts of the fields near
+# its centre. Before, yields are higher than forecast in the middle (red) and lower in the corners
+# (blue). Afterwards most of the map is grey: what remains may be chance.
 
-_, axes = plt.subplots(1, 2, figsize=(6.4, 4.6), layout="constrained", sharey=True)
-for ax, (name, stage) in zip(axes, stages.items(), strict=True):
-    LocalCalibrationDisplay.from_predictions(
-        y[test],
-        stage,
-        given=positions[test],
-        n_cells=15,
-        ax=ax,
-        name=name,
+
+def draw_map(ax, y, forecast, positions, name, *, n_cells=15, bandwidth=0.1):
+    """Draw the mean PIT minus 1/2 in each cell; cells whose bias may be chance stay grey."""
+    center = (np.arange(n_cells) + 0.5) / n_cells
+    query = np.column_stack([c.ravel() for c in np.meshgrid(center, center)])
+    result = local_calibration(
+        y,
+        forecast,
+        given=positions,
+        query=query,
+        bandwidth=bandwidth,
+        n_resamples=99,
         random_state=0,
-        vmin=-0.35,
-        vmax=0.35,
     )
-    ax.set(xlabel="west to east", ylabel="south to north", aspect="equal")
+    bias = np.ma.masked_where(result.p_value > 0.05, result.bias).reshape(n_cells, n_cells)
+    ax.set_facecolor("0.85")
+    edges = np.linspace(0, 1, n_cells + 1)
+    mesh = ax.pcolormesh(edges, edges, bias, cmap="RdBu_r", vmin=-0.35, vmax=0.35)
+    ax.set(xlabel="west to east", ylabel="south to north", aspect="equal", title=name)
+    return mesh
+
+
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.6), layout="constrained", sharey=True)
+for ax, (name, stage) in zip(axes, stages.items(), strict=True):
+    mesh = draw_map(ax, y[test], stage, positions[test], name)
+figure.colorbar(mesh, ax=axes, label="bias: mean PIT − ½", location="bottom", shrink=0.6)
 plt.show()
 
 # %%

@@ -234,15 +234,6 @@ def _simplex(width):
     return display.SimplexDisplay.from_predictions(label, proba, ax=ax, **options).figure_
 
 
-def _local(width):
-    y, forecast, positions = datasets.make_forecasts(
-        200, problem="spatial", return_positions=True, random_state=0
-    )
-    options = {"given": positions, "n_cells": 5, "n_resamples": 9, "random_state": 0}
-    ax = _axes(width, _height(width))
-    return display.LocalCalibrationDisplay.from_predictions(y, forecast, ax=ax, **options).figure_
-
-
 # What draws a figure of a given width, in inches.
 FIGURES = {
     "comparison": _comparison(),
@@ -250,7 +241,6 @@ FIGURES = {
     "decisions": _decisions("actions"),
     "decisions_loss": _decisions("loss"),
     "decisions_net_benefit": _decisions("net-benefit"),
-    "local_calibration": _local,
     "null_distribution": _null_distribution("log_loss", 0.7),
     "null_distribution_omnibus": _null_distribution("omnibus", 1.1),
     "pit_histogram": _forecasts("PITHistogramDisplay"),

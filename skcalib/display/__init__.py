@@ -2,7 +2,6 @@
 
 from ._comparison import ComparisonDisplay
 from ._decisions import DecisionDisplay
-from ._local_calibration import LocalCalibrationDisplay
 from ._pit import PITHistogramDisplay, QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
 from ._score_decomposition import ScoreDecompositionDisplay
@@ -13,7 +12,6 @@ from ._witness import WitnessDisplay
 __all__ = [
     "ComparisonDisplay",
     "DecisionDisplay",
-    "LocalCalibrationDisplay",
     "NullDistributionDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",

@@ -4,12 +4,11 @@ They take predictions first and targets second, as the losses of those packages 
 gradients come from the framework. :mod:`skcalib.torch` has them as modules.
 """
 
+from ._baselines import kde_calibration_loss, soft_binned_calibration_loss
 from ._errors import (
     conditional_kernel_calibration_loss,
-    kde_calibration_loss,
     maximum_mean_calibration_loss,
     smooth_calibration_loss,
-    soft_binned_calibration_loss,
 )
 from ._matching import distribution_matching_loss
 from ._predictions import SampledForecast

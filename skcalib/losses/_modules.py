@@ -18,13 +18,12 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from .._numerics.array_api import promote_to_float
+from ._baselines import kde_calibration_loss, soft_binned_calibration_loss
 from ._checks import check_batch
 from ._errors import (
     conditional_kernel_calibration_loss,
-    kde_calibration_loss,
     maximum_mean_calibration_loss,
     smooth_calibration_loss,
-    soft_binned_calibration_loss,
 )
 from ._tensors import (
     Batch,

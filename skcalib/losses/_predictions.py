@@ -195,7 +195,9 @@ class Distributions(NamedTuple):
             if self.deviation is not None:
                 other_deviation = xp.reshape(self.deviation, (1, 1, -1))
                 deviation = hypot(self.deviation[:, :, None], other_deviation)
-            means = mixture_kernel_mean(kernel, bandwidth, self.location, deviation, self.share, points)
+            means = mixture_kernel_mean(
+                kernel, bandwidth, self.location, deviation, self.share, points
+            )
         means = xp.reshape(means, (len(means), *distributions.location.shape))
         return xp.sum(distributions.share * means, axis=2)
 

@@ -55,11 +55,6 @@ CASES = {
     ),
     "pit": (display.PITHistogramDisplay, FORECASTS, SEED | {"n_resamples": 9}),
     "quantiles": (display.QuantileReliabilityDisplay, FORECASTS, SEED | {"n_resamples": 9}),
-    "local calibration": (
-        display.LocalCalibrationDisplay,
-        FORECASTS,
-        SEED | {"n_cells": 4, "n_resamples": 9, "given": features[100:]},
-    ),
 }
 
 

@@ -5,7 +5,7 @@ import pytest
 from loss_cases import CASES, LABEL, LOGITS, MEAN, STD, WEIGHT, value
 from loss_packages import FRAMEWORKS, converted
 
-from skcalib.losses._errors import _likely_width
+from skcalib.losses._baselines import _likely_width
 
 if not FRAMEWORKS:
     pytest.skip("needs torch or JAX", allow_module_level=True)
