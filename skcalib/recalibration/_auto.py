@@ -43,7 +43,7 @@ _IDENTITY_TRACE = 1e-6
 _ORDER_PRESERVING = [
     (name, entry.recalibrator)
     for name, entry in RECALIBRATORS.items()
-    if entry.recalibrator._keeps_order and name != "identity"
+    if entry.recalibrator._is_order_preserving and name != "identity"
 ]
 
 
@@ -451,19 +451,14 @@ def uniform_weight(weight: np.ndarray) -> float:
 
 
 def _losses_of_fold(
-    candidate: Any,
-    examples: FitData,
-    test: np.ndarray,
-    scoring: str,
-    uniform: float,
-    with_base: bool,
+    model: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, with_base: bool
 ) -> list[np.ndarray]:
     """Return the losses (m,) of a fold under a candidate and, with `with_base`, under its base."""
     with warnings.catch_warnings():  # such a fit loses, or warns again when it is selected
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fit_clone(candidate, ~test)
+        fitted = examples.fit_clone(model, ~test)
     recalibrators = [fitted, fitted.base_] if with_base else [fitted]
-    return [examples.losses(model, test, scoring, uniform) for model in recalibrators]
+    return [examples.losses(recalibrator, test, scoring, uniform) for recalibrator in recalibrators]
 
 
 def assign_folds(data: Any, n_folds: int) -> np.ndarray:

@@ -32,10 +32,10 @@ _threads = cache(ThreadpoolController)
 _MIN_CLASSES_FOR_THREADS = 256
 
 # Default number of prior samples of a temperature, also of one that other maps shrink to.
-WEIGHT_OF_TEMPERATURE = 8.0
+TEMPERATURE_PRIOR_WEIGHT = 8.0
 
 # Default number of prior samples of maps with parameters for each class, for two classes.
-WEIGHT_OF_CLASSES = 16.0
+CLASS_PRIOR_WEIGHT = 16.0
 
 # Constraints of recalibrators with a prior, which shrinks them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
@@ -53,16 +53,16 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     _is_nested = False
 
     # True if the map never changes the order of the classes within a row.
-    _keeps_order = False
+    _is_order_preserving = False
 
     # The recalibrator that is fitted first to the same samples, as `base_`.
     _base_recalibrator: Any = None
 
     # True if tensors stay on their device, at `fit` and afterwards.
-    _fits_in_place = _maps_in_place = False
+    _fits_on_device = _maps_on_device = False
 
     @property
-    def _takes_logits(self) -> bool:
+    def _expects_logits(self) -> bool:
         """True if X holds logits."""
         return False
 
@@ -394,10 +394,10 @@ def is_smooth(recalibrator: Any) -> bool:
 
 def is_order_preserving(recalibrator: Any) -> bool:
     """True for maps of this package that never change the order of the classes within a row."""
-    return isinstance(recalibrator, Recalibrator) and recalibrator._keeps_order
+    return isinstance(recalibrator, Recalibrator) and recalibrator._is_order_preserving
 
 
-def share_of_prior(data: ClassData | ForecastData, prior_weight: float) -> float:
+def prior_share(data: ClassData | ForecastData, prior_weight: float) -> float:
     """Return the fraction of the total weight that prior samples carry.
 
     The outcomes of prior samples are distributed as predicted. A fit aims at the observed outcomes
@@ -415,7 +415,7 @@ def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
     return log_probabilities(proba, smallest)
 
 
-def prior_of_classes(log_proba: Array, data: ClassData, prior_weight: float) -> tuple[float, Array]:
+def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple[float, Array]:
     """Return the share of the prior in the labels, and the probabilities of its labels (n, K).
 
     With K classes there are K/2 times as many prior samples, so that each class gets equally many.
@@ -423,14 +423,14 @@ def prior_of_classes(log_proba: Array, data: ClassData, prior_weight: float) -> 
     classes a temperature is almost the map to be fitted, so their labels follow the predictions.
     """
     n_classes = log_proba.shape[1]
-    share = share_of_prior(data, prior_weight * n_classes / 2)
+    share = prior_share(data, prior_weight * n_classes / 2)
     if n_classes == 2 or share == 0:
         return share, softmax_in_place(doubles(log_proba, copy=True))
     temperature = best_temperature(
         lambda rows: doubles(log_proba[rows, ...], copy=True),
         data.label,
         data.weight,
-        share_of_prior(data, WEIGHT_OF_TEMPERATURE),
+        prior_share(data, TEMPERATURE_PRIOR_WEIGHT),
     )
     expected = scale_by_temperature(log_proba, temperature)
     return share, clip_proba(expected, out=expected)
@@ -444,19 +444,19 @@ class PooledOutcomes(NamedTuple):
     share: float
 
 
-def outcomes_of_classes(
+def iter_pooled_outcomes(
     data: ClassData, prior_weight: float, smallest: float
 ) -> Iterator[PooledOutcomes]:
     """Yield the pooled labels of two classes, or of each class, mixed with prior samples.
 
-    The labels of prior samples follow the predictions, or `prior_of_classes`. Both masses are
+    The labels of prior samples follow the predictions, or `class_prior`. Both masses are
     positive if there is a prior, and keep every digit.
     """
     if data.is_binary:
-        share, problems = share_of_prior(data, prior_weight), iter([(1.0, data)])
+        share, problems = prior_share(data, prior_weight), iter([(1.0, data)])
     else:
         log_proba = log_matrix(data.proba, smallest)
-        share, expected = prior_of_classes(log_proba, data, prior_weight)
+        share, expected = class_prior(log_proba, data, prior_weight)
         problems = data.iter_one_vs_rest()
     for k, (_, problem) in enumerate(problems):
         proba = clip_proba(problem.proba, smallest)

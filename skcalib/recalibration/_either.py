@@ -201,7 +201,7 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
     array([-0.65, -0.16])
     """
 
-    _keeps_order = True
+    _is_order_preserving = True
 
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels

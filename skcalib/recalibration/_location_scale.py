@@ -21,7 +21,7 @@ from ._base import (
     PRIOR_CONSTRAINTS,
     ForecastRecalibrator,
     check_enough_outcomes,
-    share_of_prior,
+    prior_share,
     warn_unless_inside,
 )
 
@@ -151,12 +151,12 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
         score = _make_scaled_score(
             _log_score(forecast, std) if is_log else _crps(forecast), unit, is_log
         )
-        prior = share_of_prior(data, self.prior_weight)
+        prior = prior_share(data, self.prior_weight)
         value, mean, std = data.value / unit, mean / unit, std / unit
         problem = LocationScaleProblem(value, mean, std, data.weight, score, is_log, prior)
         fitted, is_inside = fit_location_scale(problem, scale_only=True)
         if not self.scale_only:
-            prior = share_of_prior(data, 4 * self.prior_weight)  # there are four parameters
+            prior = prior_share(data, 4 * self.prior_weight)  # there are four parameters
             problem = replace(problem, prior=prior, prior_factor=float(fitted[3]))
             fitted, is_inside = fit_location_scale(problem, scale_only=False)
         fitted = fitted * [unit, 1, unit, 1]

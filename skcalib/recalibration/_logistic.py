@@ -13,11 +13,11 @@ from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clip_proba, log_odds, log_probabilities, smallest_probability
 from ._base import (
     PRIOR_CONSTRAINTS,
-    WEIGHT_OF_CLASSES,
+    CLASS_PRIOR_WEIGHT,
     PooledOutcomes,
     Recalibrator,
     one_vs_rest,
-    outcomes_of_classes,
+    iter_pooled_outcomes,
     warn_unless_converged,
 )
 
@@ -39,14 +39,14 @@ class LogisticRecalibrator(Recalibrator):
     _degree = 1
 
     def __init__(
-        self, *, prior_weight: float = WEIGHT_OF_CLASSES, labels: ArrayLike | None = None
+        self, *, prior_weight: float = CLASS_PRIOR_WEIGHT, labels: ArrayLike | None = None
     ) -> None:
         self.prior_weight = prior_weight
         self.labels = labels
 
     def _fit(self, data: ClassData) -> None:
         smallest = self.smallest_probability_ = smallest_probability(data.proba)
-        problems = outcomes_of_classes(data, self.prior_weight, smallest)
+        problems = iter_pooled_outcomes(data, self.prior_weight, smallest)
         self.maps_ = list(map(self._fit_outcomes, problems))
         if self._degree:
             table = np.array(self.maps_)
@@ -368,7 +368,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         self,
         parameters: str = "abm",
         *,
-        prior_weight: float = WEIGHT_OF_CLASSES,
+        prior_weight: float = CLASS_PRIOR_WEIGHT,
         labels: ArrayLike | None = None,
     ) -> None:
         super().__init__(prior_weight=prior_weight, labels=labels)

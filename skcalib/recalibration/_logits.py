@@ -26,11 +26,11 @@ from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import (
     PRIOR_CONSTRAINTS,
-    WEIGHT_OF_TEMPERATURE,
+    TEMPERATURE_PRIOR_WEIGHT,
     Recalibrator,
     log_matrix,
-    prior_of_classes,
-    share_of_prior,
+    class_prior,
+    prior_share,
     warn_unless_converged,
 )
 
@@ -56,7 +56,7 @@ class LogScaleRecalibrator(Recalibrator):
 
     prior_weight: Any
     _is_smooth = True
-    _fits_in_place = _maps_in_place = True
+    _fits_on_device = _maps_on_device = True
 
     # Whether prior samples lend each class the best temperature, rather than what is predicted.
     _draws_to_temperature = False
@@ -64,7 +64,7 @@ class LogScaleRecalibrator(Recalibrator):
     def __init__(
         self,
         *,
-        prior_weight: float | None = WEIGHT_OF_TEMPERATURE,
+        prior_weight: float | None = TEMPERATURE_PRIOR_WEIGHT,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
@@ -73,7 +73,7 @@ class LogScaleRecalibrator(Recalibrator):
         self.labels = labels
 
     @property
-    def _takes_logits(self) -> bool:
+    def _expects_logits(self) -> bool:
         return self.input_type == "logits"
 
     def _fit(self, data: ClassData) -> None:
@@ -91,10 +91,10 @@ class LogScaleRecalibrator(Recalibrator):
         data = replace(data, proba=log_proba, log_proba=None)  # frees the sorted ones
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         if self._draws_to_temperature:
-            prior, target = prior_of_classes(log_proba, data, self.prior_weight)
+            prior, target = class_prior(log_proba, data, self.prior_weight)
         else:
             target = softmax_in_place(doubles(log_proba, copy=True))
-            prior = share_of_prior(data, self.prior_weight)
+            prior = prior_share(data, self.prior_weight)
         target *= prior
         _add_to_labels(target, data.label, 1 - prior)
         change = self._regress(log_proba, target, data)

@@ -26,7 +26,7 @@ from .._numerics.temperature import (
     mix_tempered,
     scale_by_temperature,
 )
-from ._base import PRIOR_CONSTRAINTS, WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, share_of_prior
+from ._base import PRIOR_CONSTRAINTS, CLASS_PRIOR_WEIGHT, TEMPERATURE_PRIOR_WEIGHT, prior_share
 from ._logits import LogScaleRecalibrator, linear_scores
 
 
@@ -116,12 +116,12 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
     }
 
-    _keeps_order = True
+    _is_order_preserving = True
 
     def _fit_scores(self, data: ClassData) -> None:
         log_proba = partial(self._log_proba, data)
         for prior_weight in (0.0, 1.0) if self.prior_weight is None else (self.prior_weight,):
-            prior = share_of_prior(data, prior_weight)
+            prior = prior_share(data, prior_weight)
             self.temperature_ = best_temperature(log_proba, data.label, data.weight, prior)
             if self.temperature_ > 0:
                 break
@@ -230,14 +230,14 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     array([0.6, 0. , 0.4])
     """
 
-    _keeps_order = True
-    _fits_in_place = False
+    _is_order_preserving = True
+    _fits_on_device = False
 
     def _fit_scores(self, predictions: ClassData) -> None:
         predictions = predictions.sorted()
         log_proba = partial(self._log_proba, predictions)
         data = predictions.label, predictions.weight
-        prior = share_of_prior(predictions, self.prior_weight)
+        prior = prior_share(predictions, self.prior_weight)
         start = best_temperature(log_proba, *data, prior)
         if start in (0, np.inf):
             start = 1.0
@@ -355,7 +355,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     def __init__(
         self,
         *,
-        prior_weight: float = WEIGHT_OF_CLASSES,
+        prior_weight: float = CLASS_PRIOR_WEIGHT,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
@@ -511,7 +511,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         diagonal_penalty: float = 10.0,
         off_diagonal_penalty: float = 10.0,
         intercept_penalty: float = 10.0,
-        prior_weight: float = WEIGHT_OF_TEMPERATURE,
+        prior_weight: float = TEMPERATURE_PRIOR_WEIGHT,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
@@ -672,7 +672,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         *,
         off_diagonal_penalty: float = 100.0,
         intercept_penalty: float = 1.0,
-        prior_weight: float = WEIGHT_OF_CLASSES,
+        prior_weight: float = CLASS_PRIOR_WEIGHT,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:

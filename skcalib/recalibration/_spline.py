@@ -11,7 +11,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import log_odds
-from ._base import WEIGHT_OF_CLASSES, PooledOutcomes, warn_unless_converged
+from ._base import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
 from ._logistic import LogisticRecalibrator
 
 
@@ -135,7 +135,7 @@ class SplineRecalibrator(LogisticRecalibrator):
         n_knots: int = 10,
         *,
         smoothing: float | None = None,
-        prior_weight: float = WEIGHT_OF_CLASSES,
+        prior_weight: float = CLASS_PRIOR_WEIGHT,
         labels: ArrayLike | None = None,
     ) -> None:
         super().__init__(prior_weight=prior_weight, labels=labels)

@@ -109,7 +109,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     array([0.25, 0.75])
     """
 
-    _fits_in_place = False
+    _fits_on_device = False
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         "level": [Interval(Real, 0, 1, closed="right")],
     }
 
-    _fits_in_place = False
+    _fits_on_device = False
 
     def __init__(
         self,

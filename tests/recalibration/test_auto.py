@@ -550,7 +550,7 @@ def test_recalibrators_say_whether_they_keep_the_order():
             continue
         fitted = recalibrator.set_params(labels=range(4)).fit(proba, label).predict_proba(proba)
         kept = (fitted.argmax(axis=1) == proba.argmax(axis=1)).all()
-        assert kept == recalibrator._keeps_order, name
+        assert kept == recalibrator._is_order_preserving, name
 
 
 def test_a_base_that_is_a_candidate_is_fitted_with_what_stands_on_it(monkeypatch):

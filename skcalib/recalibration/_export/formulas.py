@@ -126,11 +126,7 @@ def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
 
 
 @_write.register
-def _(recalibrator: LinearMap, names: list[str]) -> list[str]:
-    return _write_linear(recalibrator, names)
-
-
-def _write_linear(recalibrator: Any, names: list[str]) -> list[str]:
+def _write_linear(recalibrator: LinearMap, names: list[str]) -> list[str]:
     check_is_of_probabilities(recalibrator)
     smallest = recalibrator.smallest_probability_
     factors, shift = recalibrator._linear_map()
