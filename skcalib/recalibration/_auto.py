@@ -454,7 +454,7 @@ def _losses_of_fold(
     model: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, with_base: bool
 ) -> list[np.ndarray]:
     """Return the losses (m,) of a fold under a candidate and, with `with_base`, under its base."""
-    with warnings.catch_warnings():  # such a fit loses, or warns again when it is selected
+    with warnings.catch_warnings():  # a selected fit without an optimum warns once more
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = examples.fit_clone(model, ~test)
     recalibrators = [fitted, fitted.base_] if with_base else [fitted]
