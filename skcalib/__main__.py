@@ -13,7 +13,7 @@ def main() -> int:
         if sys.stdout is None:
             print("skcalib: error: standard output is closed; redirect it", file=sys.stderr)
             return 2
-        from ._cli.command_line import main as run
+        from ._cli.command_line import run_command as run
 
         return run()
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from ..recalibration import export_sql
 from ..recalibration._export import quote_name
 from ..report._sections import notify_progress
 from . import tables
-from .tables import Column, Rule, Table, canonical
+from .tables import Column, Rule, Table, to_canonical
 
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
 # dividing by the sum would not bring back what was rounded away.
@@ -27,8 +27,8 @@ _MAX_SUM_ERROR = 0.05
 _LEVEL_PATTERN = re.compile(r"(?<![0-9])0?\.[0-9]+$")
 
 
-def read_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
-    """The columns of the file, also as arguments of the report."""
+def load_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
+    """Return the columns of the file, also as arguments of the report."""
     weight = [] if options.weight is None else [(options.weight, tables.WEIGHT)]
     by = [(name, tables.ANYTHING) for name in options.by or ()]
     groups = [] if options.groups is None else [(options.groups, tables.GROUP)]
@@ -38,9 +38,9 @@ def read_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
         names = [name for name, _ in columns]
         if len(set(names)) < len(names):
             raise ValueError(f"Each column must be named once; found {format_values(names)}.")
-        return tables.read_table(options.file, columns + groups, options)
+        return tables.load_table(options.file, columns + groups, options)
 
-    read_predictions = _read_forecasts if options.proba is None else _read_probabilities
+    read_predictions = _load_forecasts if options.proba is None else _load_probabilities
     table, data_args = read_predictions(options, read)
     if weight:
         data_args["sample_weight"] = table.columns[weight[0]]
@@ -51,10 +51,10 @@ def read_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
     return table, data_args
 
 
-def _read_probabilities(
+def _load_probabilities(
     options: argparse.Namespace, read: Callable[[Rule, list[Column]], Table]
 ) -> tuple[Table, dict[str, Any]]:
-    """Labels, probabilities and classes."""
+    """Return labels, probabilities and classes."""
     names = options.proba
     if len(names) > 1 and options.pos_label is not None:
         raise ValueError(
@@ -65,16 +65,16 @@ def _read_probabilities(
     table = read(tables.LABEL, columns)
     labels = table.columns[options.label, tables.LABEL]
     if len(names) == 1:
-        classes = two_classes(labels, options.pos_label)
+        classes = find_two_classes(labels, options.pos_label)
     else:
-        classes = classes_of_columns(labels, names)
-    return table, {"y_true": labels, "y_proba": probabilities(table, columns), "labels": classes}
+        classes = find_column_classes(labels, names)
+    return table, {"y_true": labels, "y_proba": to_probabilities(table, columns), "labels": classes}
 
 
-def _read_forecasts(
+def _load_forecasts(
     options: argparse.Namespace, read: Callable[[Rule, list[Column]], Table]
 ) -> tuple[Table, dict[str, Any]]:
-    """Outcomes and forecasts."""
+    """Return outcomes and forecasts."""
     forecast: Forecast
     if options.mean is not None:
         columns = [(options.mean, tables.NUMBER), (options.std, tables.POSITIVE)]
@@ -84,7 +84,7 @@ def _read_forecasts(
         names, levels = _sort_by_level(options.quantiles, options.levels)
         columns = [(name, tables.NUMBER) for name in names]
         table = read(tables.NUMBER, columns)
-        forecast = QuantileForecast(quantiles(table, columns), levels)
+        forecast = QuantileForecast(to_quantiles(table, columns), levels)
     elif len(options.members) < 2:
         raise ValueError(
             f"--members must name at least two columns; found {format_values(options.members)}. "
@@ -100,7 +100,7 @@ def _read_forecasts(
 def _sort_by_level(
     columns: Sequence[str], levels: Sequence[float] | None
 ) -> tuple[Sequence[str], Sequence[float]]:
-    """The columns of quantiles and their levels, sorted by level.
+    """Return the columns of quantiles and their levels, sorted by level.
 
     The levels are those given, or the decimal fractions at the ends of the names: 0.05 of "q0.05".
     """
@@ -128,8 +128,8 @@ def _sort_by_level(
     return columns, levels
 
 
-def probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
-    """One column as (n,), several as (n, K).
+def to_probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
+    """Return one column as (n,), several as (n, K).
 
     The sum of a row may miss 1 by what rounding to the digits of the file makes; it is then divided
     by its sum.
@@ -154,7 +154,7 @@ def probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
 
 
 def _half_last_digits(proba: np.ndarray) -> np.ndarray:
-    """Half a unit in the last digit of each probability, (n, K).
+    """Return half a unit in the last digit of each probability, (n, K).
 
     Files may be written with a fixed number of decimals or of significant digits. The place of the
     last digit follows from the largest number of either in the file; of the two places, the coarser
@@ -168,8 +168,8 @@ def _half_last_digits(proba: np.ndarray) -> np.ndarray:
     return 0.5 * 10.0 ** np.maximum(-decimals, magnitude - significant)
 
 
-def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
-    """The class that a single column of probabilities is not of, and the one that it is of."""
+def find_two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
+    """Return both classes; the single column of probabilities is of the second one."""
     observed = sorted(set(labels))
     with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
         observed = sorted(observed, key=float)
@@ -184,22 +184,22 @@ def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
                 f"{format_values(observed)}. {remedy}"
             )
         return classes
-    pos_label = canonical(pos_label)
-    others = [label for label in observed if label != pos_label] or [f"not {pos_label}"]
-    if len(observed) > 2 or len(others) > 1:
+    pos_label = to_canonical(pos_label)
+    other_labels = [label for label in observed if label != pos_label] or [f"not {pos_label}"]
+    if len(observed) > 2 or len(other_labels) > 1:
         raise ValueError(
             f"--pos-label {pos_label!r} must be one of two labels; found {format_values(observed)}."
         )
-    return [*others, pos_label]
+    return [*other_labels, pos_label]
 
 
-def classes_of_columns(labels: Iterable[str], columns: Sequence[str]) -> list[str]:
-    """The names of the columns without a common prefix, such that every label is among them.
+def find_column_classes(labels: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """Return the names of the columns without a common prefix, such that every label is among them.
 
     A prefix ends in a separator or before a number: "proba_cat", "proba_dog"; "p0", "p1".
     """
     ends = [end for end in range(len(columns[0]), -1, -1) if _is_prefix(columns, end)]
-    candidates = [[canonical(name[end:]) for name in columns] for end in ends]
+    candidates = [[to_canonical(name[end:]) for name in columns] for end in ends]
     for classes in candidates:
         if set(labels) <= set(classes):
             return classes
@@ -220,8 +220,8 @@ def _is_prefix(columns: Sequence[str], end: int) -> bool:
     return is_common and (is_before_numbers or not last.isalnum())
 
 
-def quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
-    """Quantiles in the order of their levels, (n, m), which must not cross."""
+def to_quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
+    """Return quantiles in the order of their levels, (n, m), which must not cross."""
     values = table.matrix(columns)
     falls = np.argwhere(np.diff(values, axis=1) < 0)
     if len(falls):
@@ -237,9 +237,9 @@ def quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
 def fit_and_apply(
     recalibrator: Any, data_args: dict[str, Any], options: argparse.Namespace
 ) -> tuple[Table, dict[str, str]]:
-    """The table to recalibrate; the texts of files: that, the map of two classes, and its SQL."""
+    """Return the recalibrated table, and the texts of files: table, map of two classes, and SQL."""
     columns = [(name, tables.PROBABILITY) for name in options.proba]
-    table = tables.read_table(options.apply, columns, options)
+    table = tables.load_table(options.apply, columns, options)
     names = [f"recalibrated_{name}" for name in options.proba]
     tables.check_header([*table.texts.columns, *names], options.apply, names)
     notify_progress("recalibrating")
@@ -256,7 +256,7 @@ def fit_and_apply(
         delimiter = ";" if options.decimal == "," else ","
         return texts.to_csv(index=False, sep=delimiter, lineterminator="\n")
 
-    files = {options.output: to_csv(table.texts, probabilities(table, columns))}
+    files = {options.output: to_csv(table.texts, to_probabilities(table, columns))}
     if options.map is not None:
         points = np.linspace(0, 1, 1001)
         texts = type(table.texts)({options.proba[-1]: map(format_number, points.tolist())})

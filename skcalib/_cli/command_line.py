@@ -18,9 +18,9 @@ from ..recalibration import AutoRecalibrator
 from ..recalibration._registry import RECALIBRATORS
 from ..report import calibration_report
 from ..report._html import check_target, write_atomically
-from ..report._sections import LISTENER
+from ..report._sections import PROGRESS_LISTENER
 from . import demo
-from .columns import fit_and_apply, read_columns
+from .columns import fit_and_apply, load_columns
 from .tables import Table
 
 # Exit status of a program that a closed pipe ended, as in ``| head -1``: 128 + SIGPIPE.
@@ -30,14 +30,16 @@ _CLOSED_PIPE = 141
 _COMPANIONS = {"mean": "std", "std": "mean", "levels": "quantiles", "pos_label": "proba"}
 
 # Takes back the line of a terminal that shows what is being done.
-_ERASE = "\r\x1b[K"
+_ERASE_LINE = "\r\x1b[K"
 
 _NO_FIGURES = ", without figures, as matplotlib is missing (pip install matplotlib)"
 
-METHODS = {name.lower().replace(" ", "-"): one.recalibrator for name, one in RECALIBRATORS.items()}
-METHODS["auto"] = AutoRecalibrator()
+RECALIBRATORS_BY_METHOD = {
+    name.lower().replace(" ", "-"): entry.recalibrator for name, entry in RECALIBRATORS.items()
+}
+RECALIBRATORS_BY_METHOD["auto"] = AutoRecalibrator()
 
-_FILES = {
+_FILE_OPTIONS = {
     "apply": "the table whose probabilities are recalibrated",
     "output": "that table with columns of recalibrated probabilities, as CSV",
     "map": "also write the map of 1001 probabilities to this file, as CSV (for two classes)",
@@ -46,14 +48,14 @@ _FILES = {
 }
 
 # Options that name one column, or several, and their help.
-_COLUMN = {
+_COLUMN_OPTIONS = {
     "label": "column of true labels, or of outcomes",
     "mean": "means of normal forecasts, with --std",
     "std": "standard deviations of normal forecasts, with --mean",
     "weight": "column of weights of the rows",
     "groups": "column that names rows which are not independent, such as those of one patient",
 }
-_COLUMNS = {
+_COLUMN_LIST_OPTIONS = {
     "proba": "one column of probabilities of the positive class, or one for each class, named like "
     "the class, possibly after a common prefix (proba_cat proba_dog, or p0 p1)",
     "quantiles": "quantiles, in columns whose names end in their levels (q0.05 q0.5 q0.95), with "
@@ -63,11 +65,11 @@ _COLUMNS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     try:
         try:
-            options = _parser().parse_args(arguments)
+            options = _make_parser().parse_args(arguments)
             options.command(options)
         finally:
             sys.stdout.flush()  # or Python would report a closed pipe with a traceback
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     called = Path(sys.argv[0]).name
     program = "python -m skcalib" if called == "__main__.py" else "skcalib"
     parser = argparse.ArgumentParser(
@@ -94,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     demo_parser = commands.add_parser("demo", help="recalibrate classifiers on scikit-learn's data")
     text = "the figure"
     demo_parser.add_argument("--output", default="skcalib_demo.png", metavar="PNG", help=text)
-    demo_parser.set_defaults(command=_demo_command)
+    demo_parser.set_defaults(command=_run_demo)
 
     table = argparse.ArgumentParser(add_help=False)
     text = "separated values with a header (CSV), Parquet or Arrow; - is the standard input"
@@ -123,10 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     text = "learn a map of probabilities from a table, and apply it to another"
     recalibrate = commands.add_parser("recalibrate", help=text, parents=[table])
     data = report.add_mutually_exclusive_group(required=True)
-    for name, text in _COLUMN.items():
+    for name, text in _COLUMN_OPTIONS.items():
         group = data if name == "mean" else report
         group.add_argument(f"--{name}", metavar="COLUMN", help=text, required=name == "label")
-    for name, text in _COLUMNS.items():
+    for name, text in _COLUMN_LIST_OPTIONS.items():
         group = report if name == "by" else data
         group.add_argument(f"--{name}", nargs="+", metavar="COLUMN", help=text)
     text = "levels of --quantiles"
@@ -139,27 +141,29 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--html", metavar="OUT", help=text)
     report.add_argument("--json", action="store_true", help="print JSON in place of the text")
     report.add_argument("--seed", type=int, default=0, help="seed of the test (default: 0)")
-    report.set_defaults(command=_report, keeps_rows=False)
+    report.set_defaults(command=_run_report, keeps_rows=False)
 
-    recalibrate.add_argument("--label", metavar="COLUMN", help=_COLUMN["label"], required=True)
-    recalibrate.add_argument("--weight", metavar="COLUMN", help=_COLUMN["weight"])
-    text = _COLUMNS["proba"]
+    recalibrate.add_argument(
+        "--label", metavar="COLUMN", help=_COLUMN_OPTIONS["label"], required=True
+    )
+    recalibrate.add_argument("--weight", metavar="COLUMN", help=_COLUMN_OPTIONS["weight"])
+    text = _COLUMN_LIST_OPTIONS["proba"]
     recalibrate.add_argument("--proba", nargs="+", metavar="COLUMN", help=text, required=True)
     text = "how the map is learned (default: auto, an average)"
-    recalibrate.add_argument("--method", choices=METHODS, default="auto", help=text)
-    for name, text in _FILES.items():
+    recalibrate.add_argument("--method", choices=RECALIBRATORS_BY_METHOD, default="auto", help=text)
+    for name, text in _FILE_OPTIONS.items():
         is_needed = name in ("apply", "output")
         recalibrate.add_argument(f"--{name}", metavar="FILE", help=text, required=is_needed)
-    recalibrate.set_defaults(command=_recalibrate, by=None, groups=None, keeps_rows=True)
+    recalibrate.set_defaults(command=_run_recalibrate, by=None, groups=None, keeps_rows=True)
     return parser
 
 
-def _demo_command(options: argparse.Namespace) -> None:
-    for text in demo.run(options.output):
+def _run_demo(options: argparse.Namespace) -> None:
+    for text in demo.run_demo(options.output):
         _print_output(text)
 
 
-def _report(options: argparse.Namespace) -> None:
+def _run_report(options: argparse.Namespace) -> None:
     for option, needed in _COMPANIONS.items():
         if getattr(options, option) is not None and getattr(options, needed) is None:
             name = option.replace("_", "-")
@@ -169,16 +173,17 @@ def _report(options: argparse.Namespace) -> None:
             )
     if options.html is not None:
         check_target(options.html, force=options.force)
-    with _progress():
-        table, found = read_columns(options)
-        chosen = {name: getattr(options, name) for name in ("recalibrated", "name", "date")}
-        report = calibration_report(**found, **chosen, random_state=options.seed)
-    _say_what_is_left_out(options.file, table, found)
+    with _show_progress():
+        table, data_args = load_columns(options)
+        for name in ("recalibrated", "name", "date"):
+            data_args[name] = getattr(options, name)
+        report = calibration_report(**data_args, random_state=options.seed)
+    _print_omissions(options.file, table, data_args)
     if table.n_dropped:
         report.audit["rows dropped"] = f"{table.n_dropped} (with missing values)"
     try:
         if options.html is not None:
-            with _progress():
+            with _show_progress():
                 report.to_html(options.html)
             _print_error(f"page written to {options.html}{'' if report.figures else _NO_FIGURES}")
     finally:  # a page that could not be written takes nothing from the text
@@ -188,53 +193,56 @@ def _report(options: argparse.Namespace) -> None:
             _print_output(str(report))
 
 
-def _recalibrate(options: argparse.Namespace) -> None:
+def _run_recalibrate(options: argparse.Namespace) -> None:
     for path in filter(None, (options.output, options.map, options.sql)):
         check_target(path, force=options.force)
-    with _progress():
-        table, found = read_columns(options)
-        if options.map is not None and len(found["labels"]) > 2:
+    with _show_progress():
+        table, data_args = load_columns(options)
+        labels = data_args["labels"]
+        if options.map is not None and len(labels) > 2:
             raise ValueError("--map must be of two classes; found more. Pass --sql in its place.")
-        recalibrator = clone(METHODS[options.method]).set_params(labels=found["labels"])
-        new, written = fit_and_apply(recalibrator, found, options)
-    _say_what_is_left_out(options.file, table, found)
-    _say_what_is_left_out(options.apply, new, {})
+        recalibrator = clone(RECALIBRATORS_BY_METHOD[options.method]).set_params(labels=labels)
+        new_table, files = fit_and_apply(recalibrator, data_args, options)
+    _print_omissions(options.file, table, data_args)
+    _print_omissions(options.apply, new_table, {})
     _print_output(f"{options.method}: {recalibrator!r}")
-    for path, text in written.items():
+    for path, text in files.items():
         write_atomically(path, text)
         _print_error(f"written to {path}")
 
 
-def _say_what_is_left_out(source: str, table: Table, found: dict[str, Any]) -> None:
-    n_weightless = np.count_nonzero(found.get("sample_weight", 1) == 0)
-    for number, what in ((table.n_dropped, "with missing values"), (n_weightless, "of weight 0")):
+def _print_omissions(source: str, table: Table, data_args: dict[str, Any]) -> None:
+    n_weightless = np.count_nonzero(data_args.get("sample_weight", 1) == 0)
+    for number, kind in ((table.n_dropped, "with missing values"), (n_weightless, "of weight 0")):
         if number:
-            _print_error(f"{source}: left out {number} rows {what}")
+            _print_error(f"{source}: left out {number} rows {kind}")
 
 
 def _print_error(text: str) -> None:
-    """A line on the standard error, where it does not mix with the report; lost if that is full."""
+    """Print a line on the standard error, apart from the report; it is lost if that is full."""
     with contextlib.suppress(OSError):
         print(f"skcalib: {printable(text)}", file=sys.stderr)
 
 
-def _print_output(text: str, written: Callable[[str], str] = ascii) -> None:
-    r"""Lines on the standard output, where what it has no code for is written out, as "\xe9"."""
+def _print_output(text: str, escape: Callable[[str], str] = ascii) -> None:
+    r"""Print lines on the standard output; what its encoding lacks is escaped, as "\xe9"."""
     # a text in memory has no encoding
-    print(printable(text, "\n", written, sys.stdout.encoding or "utf-8"), flush=True)
+    print(printable(text, "\n", escape, sys.stdout.encoding or "utf-8"), flush=True)
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[None]:
+def _show_progress() -> Iterator[None]:
     """Show on one line of a terminal what is being done, and nothing where errors are piped."""
     if not sys.stderr.isatty():
         yield
         return
-    before = LISTENER.set(
-        lambda title: print(f"{_ERASE}{printable(title)} ...", end="", file=sys.stderr, flush=True)
+    before = PROGRESS_LISTENER.set(
+        lambda title: print(
+            f"{_ERASE_LINE}{printable(title)} ...", end="", file=sys.stderr, flush=True
+        )
     )
     try:
         yield
     finally:
-        LISTENER.reset(before)
-        print(_ERASE, end="", file=sys.stderr, flush=True)
+        PROGRESS_LISTENER.reset(before)
+        print(_ERASE_LINE, end="", file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from ..report import ComparisonReport, calibration_report
 from ..report._sections import LEVEL, error_name
 from ..report._text import format_p_value
 
-_RULE = "=" * 72
+_HORIZONTAL_RULE = "=" * 72
 
 
 class Outcome(NamedTuple):
@@ -27,18 +27,18 @@ class Outcome(NamedTuple):
     report: ComparisonReport
 
 
-def run(path: str) -> Iterator[str]:
-    """The text of each problem as soon as it is known; at last the figure is written."""
+def run_demo(path: str) -> Iterator[str]:
+    """Yield the text of each problem; at last the figure is written."""
     check_matplotlib_support("skcalib demo")
     outcomes = {}
-    for title, outcomes[title] in _problems():
-        yield f"{_RULE}\n{outcomes[title].report}\n"
-    yield _summary(outcomes)
-    _draw(outcomes, path)
+    for title, outcomes[title] in _iter_problems():
+        yield f"{_HORIZONTAL_RULE}\n{outcomes[title].report}\n"
+    yield _format_summary(outcomes)
+    _draw_figure(outcomes, path)
     yield f"Reliability diagrams before and after: {path}"
 
 
-def _problems() -> Iterator[tuple[str, Outcome]]:
+def _iter_problems() -> Iterator[tuple[str, Outcome]]:
     for data_name, load in (("breast cancer", load_breast_cancer), ("digits", load_digits)):
         data = load()
         X_train, X_test, y_train, y_test = train_test_split(
@@ -64,14 +64,14 @@ def _problems() -> Iterator[tuple[str, Outcome]]:
             yield title, Outcome(y_test, proba, report)
 
 
-def _summary(outcomes: dict[str, Outcome]) -> str:
-    """Miscalibration of each model before and after, and whether what is left may be chance."""
-    lines = [_RULE, "What is left", _RULE, ""]
+def _format_summary(outcomes: dict[str, Outcome]) -> str:
+    """Return the error of each model before and after, and whether the second may be chance."""
+    lines = [_HORIZONTAL_RULE, "What is left", _HORIZONTAL_RULE, ""]
     lines += [f"{'smooth calibration error':<48}{'before':>9}  {'after':>9}"]
     n_passed = 0
     for title, outcome in outcomes.items():
-        numbers = [report_numbers.numbers for report_numbers in outcome.report.reports.values()]
-        before, after = (report_numbers[error_name(report_numbers)] for report_numbers in numbers)
+        numbers = [report.numbers for report in outcome.report.reports.values()]
+        before, after = (values[error_name(values)] for values in numbers)
         p_value = numbers[-1]["p_value"]
         passed = p_value >= LEVEL
         n_passed += passed
@@ -84,8 +84,8 @@ def _summary(outcomes: dict[str, Outcome]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _draw(outcomes: dict[str, Outcome], path: str) -> None:
-    """Reliability diagrams, one column for each problem, before recalibration above after."""
+def _draw_figure(outcomes: dict[str, Outcome], path: str) -> None:
+    """Write reliability diagrams, a column for each problem, before recalibration above after."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4 * len(outcomes), 11), layout="constrained")

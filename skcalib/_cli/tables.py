@@ -52,8 +52,8 @@ def _make_number_rule(words: str, is_allowed: Callable[[float], bool]) -> Rule:
     return Rule(f"hold {words}", value, is_number=True)
 
 
-def canonical(label: str) -> str:
-    """The shortest text of a whole number: "1" for "01", "+1" and "1.0"; other texts as they are.
+def to_canonical(label: str) -> str:
+    """Return the shortest text of a whole number: "1" for "01", "+1" and "1.0"; or the text.
 
     So whole numbers are the same labels however they are written.
     """
@@ -74,7 +74,7 @@ PROBABILITY = _make_number_rule(
 WEIGHT = _make_number_rule("a weight, 0 or larger,", lambda w: 0 <= w < np.inf)
 NUMBER = _make_number_rule("a number", math.isfinite)
 POSITIVE = _make_number_rule("a positive standard deviation", lambda s: 0 < s < np.inf)
-LABEL = Rule("hold a label", lambda text: None if _is_missing(text) else canonical(text))
+LABEL = Rule("hold a label", lambda text: None if _is_missing(text) else to_canonical(text))
 GROUP = Rule("name a group", lambda text: None if _is_missing(text) else text.strip())
 ANYTHING = Rule("hold a text", str)
 
@@ -92,13 +92,13 @@ class Table(NamedTuple):
         return _name_row(self.texts, position)
 
     def matrix(self, columns: Sequence[Column]) -> np.ndarray:
-        """Columns of numbers, (n, m)."""
+        """Return columns of numbers, (n, m)."""
         return np.column_stack([self.columns[column] for column in columns])
 
     def subgroups(self, name: str) -> np.ndarray:
-        """Numbers if some are fractions; otherwise texts, as whole numbers may be names."""
+        """Return numbers if some are fractions; otherwise texts, as whole numbers may be names."""
         texts = [None if _is_missing(text) else text for text in self.columns[name, ANYTHING]]
-        labels = [None if text is None else canonical(text) for text in texts]
+        labels = [None if text is None else to_canonical(text) for text in texts]
         if all(label is None or label.lstrip("-").isdigit() for label in labels):
             return np.array(labels, object)
         try:
@@ -107,7 +107,7 @@ class Table(NamedTuple):
             return np.array([text if text is None else text.strip() for text in texts], object)
 
 
-def read_table(path: str, columns: Sequence[Column], options: argparse.Namespace) -> Table:
+def load_table(path: str, columns: Sequence[Column], options: argparse.Namespace) -> Table:
     """Read a file, or the standard input if its path is "-", and check the values of columns."""
     source = "standard input" if path == "-" else path
     stdin = contextlib.nullcontext[Any](sys.stdin.buffer)
@@ -115,7 +115,7 @@ def read_table(path: str, columns: Sequence[Column], options: argparse.Namespace
     try:
         with stdin if path == "-" else open(path, "rb") as file:
             is_binary = file.peek(8).startswith(_BINARY)
-            read = _read_binary if is_binary else _read_text
+            read = _load_binary if is_binary else _load_text
             frame = read(file, source, names, options)
     except ImportError as error:
         raise ImportError(
@@ -188,7 +188,7 @@ class _Lines(io.TextIOWrapper):
         return line
 
 
-def _read_text(
+def _load_text(
     file: BinaryIO, source: str, names: Sequence[str], options: argparse.Namespace
 ) -> Any:
     """Return a data frame of texts, whose index holds the last line of each row that is not blank.
@@ -262,7 +262,7 @@ def _guess_separator(header: str) -> str:
     return max(_SEPARATORS, key=re.sub('"[^"]*("|$)', "", header).count)
 
 
-def _read_binary(
+def _load_binary(
     file: BinaryIO, source: str, names: Sequence[str], options: argparse.Namespace
 ) -> Any:
     """Return a data frame of the texts of a Parquet or Arrow file; "" where a value is missing."""

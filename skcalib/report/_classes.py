@@ -15,20 +15,30 @@ from ..hypothesis_tests import CalibrationTest
 from ..metrics._distance import _calibration_distance_bounds
 from ..metrics._registry import METRICS
 from ..recalibration import AutoRecalibrator
-from ._pictures import class_pictures
-from ._sections import LEVEL, SMALL, Ends, Measure, Numbers, Rows, Sections, error_name, part_of
+from ._pictures import render_class_pictures
+from ._sections import (
+    LEVEL,
+    SMALL_ERROR,
+    Intervals,
+    Numbers,
+    ReportMeasure,
+    Sections,
+    TableRows,
+    error_name,
+    take_samples,
+)
 from ._two_classes import (
-    CLEAR,
-    TIMES_SLOWER,
+    CLEAR_DEVIATION,
+    CLINICAL_COST_FACTOR,
+    clinical_difference_intervals,
+    clinical_intervals,
     find_reversed_ranking,
-    smooth_differences,
-    smooth_ends,
     two_class_numbers,
 )
 
 # Seconds that a test may take. Drawing a label takes the first, and the sign of a sample in a group
 # the second; each class takes a little more.
-_SECONDS = 20.0
+_MAX_TEST_SECONDS = 20.0
 _SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 3e-8
 _SECONDS_PER_CLASS = 1.5e-10
 
@@ -38,7 +48,7 @@ _MOST_RECALIBRATED, _FEWEST_OF_A_CLASS = 120_000, 10
 
 # A calibration error is small only if it is below this part of the share of the rarer outcome:
 # 0.002 is much for a disease that one in a thousand has.
-_SMALL_PART = 0.1
+_SMALL_ERROR_SHARE = 0.1
 
 # The message on mistaken columns names at most this many.
 _MAX_NAMED_COLUMNS = 3
@@ -65,13 +75,13 @@ class ClassSections(Sections):
 
     @cached_property
     def _binary(self) -> ClassData:
-        """The predictions, or for more than two classes those of the predicted class."""
+        """Return the predictions, or for more than two classes those of the predicted class."""
         data = self.data
         return data if data.is_binary else replace(data.confidence(), groups=data.groups)
 
     @cached_property
     def _proba_of_label(self) -> np.ndarray:
-        """The probability of each label, (n,), of rows that sum to 1."""
+        """Return the probability of each label, (n,), of rows that sum to 1."""
         label, proba = self.data.label, self.data.proba
         if self.data.is_binary:
             return np.where(label == 1, proba, 1 - proba)
@@ -79,10 +89,10 @@ class ClassSections(Sections):
 
     @property
     def _is_impossible(self) -> np.ndarray:
-        """Whether the label of each sample had probability 0, (n,)."""
+        """True where the label of a sample had probability 0, (n,)."""
         return self._proba_of_label == 0
 
-    def measure(self) -> tuple[Numbers, Rows]:
+    def measure(self) -> tuple[Numbers, TableRows]:
         data = self.data
         label, weight = data.label, data.weight
         confident = replace(data, proba=data.matrix).confidence()
@@ -107,33 +117,38 @@ class ClassSections(Sections):
         return numbers, [] if errors is None else self._class_rows(errors)
 
     def scores(self) -> dict[str, np.ndarray]:
-        """The losses (n,) of the scores; that of a label of probability 0 is finite."""
+        """Return the losses (n,) of the scores; that of a label of probability 0 is finite."""
         of_label = np.maximum(self._proba_of_label, np.finfo(np.float64).eps)
         return {
             "brier_score_loss": PROPER_LOSSES["brier"](self.data.proba, self.data.label),
             "log_loss": -np.log(of_label),
         }
 
-    def measures(self) -> Iterator[Measure]:
-        """Each measure, for more than two classes with both reductions."""
+    def measures(self) -> Iterator[ReportMeasure]:
+        """Yield each measure, for more than two classes with both reductions."""
         kinds = ["confidence"] if self.data.is_binary else ["confidence", "classwise"]
         for entry in METRICS.values():
             for kind in kinds if entry.in_report else ():
                 problem = self._binary if kind == "confidence" else self.data
                 name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
-                yield Measure(name, entry, {"multi_class": kind}, problem, problem.proba.size)
+                yield ReportMeasure(name, entry, {"multi_class": kind}, problem, problem.proba.size)
         if self.data.is_binary:
-            name, n_values = "integrated_calibration_index", TIMES_SLOWER * self.data.proba.size
-            yield Measure(name, METRICS[name], {}, self.data, n_values)
+            name, n_values = (
+                "integrated_calibration_index",
+                CLINICAL_COST_FACTOR * self.data.proba.size,
+            )
+            yield ReportMeasure(name, METRICS[name], {}, self.data, n_values)
 
-    def intervals(self, numbers: Numbers) -> Ends:
-        return super().intervals(numbers) | smooth_ends(self.data, self.rng, numbers)
+    def intervals(self, numbers: Numbers) -> Intervals:
+        return super().intervals(numbers) | clinical_intervals(self.data, self.rng, numbers)
 
-    def differences(self, other: Sections) -> Ends:
-        return super().differences(other) | smooth_differences(self.data, other.data, self.rng)
+    def differences(self, other: Sections) -> Intervals:
+        return super().differences(other) | clinical_difference_intervals(
+            self.data, other.data, self.rng
+        )
 
-    def _class_rows(self, errors: np.ndarray) -> Rows:
-        """How each class is calibrated against the rest, the worst ones first."""
+    def _class_rows(self, errors: np.ndarray) -> TableRows:
+        """Return the calibration of each class against all others, the worst ones first."""
         rows = [
             {
                 "class": name,
@@ -151,21 +166,21 @@ class ClassSections(Sections):
         return sorted(rows, key=lambda row: -row["smooth_calibration_error"])
 
     def test(self) -> tuple[Numbers, list[str]]:
-        """A sample whose label had probability 0 is always among those tested.
+        """Test a random part, in which every sample is whose label had probability 0.
 
         A calibrated model has none, so that does not change the size of the test.
         """
         data, n = self.data, self.data.n_samples
-        n_tested = min(n, most_tested(data))
+        n_tested = min(n, max_tested_samples(data))
         if n_tested < n:
             rows = self.rng.permutation(n)
             last = ~self._is_impossible[rows]
-            data = part_of(data, rows[np.argsort(last, kind="stable")][:n_tested])
+            data = take_samples(data, rows[np.argsort(last, kind="stable")][:n_tested])
         test = CalibrationTest(random_state=self.rng)._fit(data)
         numbers = {"p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
         numbers["n_tested"] = n_tested
-        results = findings(test, data)
+        results = class_findings(test, data)
         count = np.count_nonzero(self._is_impossible)
         if count:
             results.insert(
@@ -176,9 +191,9 @@ class ClassSections(Sections):
         return numbers, results
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
-        return "auto", None, most_tested(self.data) // 2, self._is_impossible
+        return "auto", None, max_tested_samples(self.data) // 2, self._is_impossible
 
-    def sizes_for_gain(self) -> tuple[int, int]:
+    def gain_sample_limits(self) -> tuple[int, int]:
         n_classes = len(self.data.classes)
         return _FEWEST_OF_A_CLASS * n_classes, _MOST_RECALIBRATED // (10 + n_classes)
 
@@ -191,11 +206,12 @@ class ClassSections(Sections):
             proba = proba[:, 1] if data.is_binary else proba
         return PROPER_LOSSES["log_loss"](proba, data.label)
 
-    def is_small(self, numbers: Numbers, classes: Rows) -> bool:
+    def is_small(self, numbers: Numbers, classes: TableRows) -> bool:
         errors = [(float(self._binary.weight @ self._binary.label), numbers[error_name(numbers)])]
         errors += [(row["observed_share"], row["smooth_calibration_error"]) for row in classes]
         return all(
-            error < min(SMALL, _SMALL_PART * min(share, 1 - share)) for share, error in errors
+            error < min(SMALL_ERROR, _SMALL_ERROR_SHARE * min(share, 1 - share))
+            for share, error in errors
         )
 
     def is_refuted(self) -> bool:
@@ -214,32 +230,37 @@ class ClassSections(Sections):
         return "labels, probabilities and weights", [data.label, data.proba, data.weight], settings
 
     def pictures(self) -> dict[str, str]:
-        return class_pictures(self.data)
+        return render_class_pictures(self.data)
 
 
-def most_tested(data: ClassData) -> int:
-    """The number of samples that the default test handles in `_SECONDS`."""
+def max_tested_samples(data: ClassData) -> int:
+    """Return the number of samples that the default test handles in `_MAX_TEST_SECONDS`."""
     signs = 0.0 if data.groups is None else _SECONDS_PER_SIGN
     per_label = _SECONDS_PER_LABEL + signs + len(data.classes) * _SECONDS_PER_CLASS
-    return int(_SECONDS / (per_label * CalibrationTest().n_resamples))
+    return int(_MAX_TEST_SECONDS / (per_label * CalibrationTest().n_resamples))
 
 
-def findings(test: CalibrationTest, data: ClassData) -> list[str]:
-    """A sentence for each component of the omnibus test that spoke, without a full stop."""
-    spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
+    """Return a sentence for each significant component of the omnibus test, without a full stop."""
+    significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     scores = ClasswiseScoreTest(data)
     sums = scores.sum_by_class(data.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
-        spoke = [name for name in spoke if name != "log_loss"]  # said of labels of probability 0
-    elif "log_loss" in spoke and _is_of_levels(scores, sums):
-        spoke = ["level_and_spread", *(name for name in spoke if name in ("skce", "local"))]
+        significant = [
+            name for name in significant if name != "log_loss"
+        ]  # said of labels of probability 0
+    elif "log_loss" in significant and _is_level_dominant(scores, sums):
+        significant = [
+            "level_and_spread",
+            *(name for name in significant if name in ("skce", "local")),
+        ]
     words = {
         "log_loss": lambda: _describe_confidence(test.component_statistics_["log_loss"]),
-        "level_and_spread": lambda: _worst_class(data, sums, sums**2 / scores.scale),
-        "local": lambda: _worst_range(data),
+        "level_and_spread": lambda: _describe_worst_class(data, sums, sums**2 / scores.scale),
+        "local": lambda: _describe_worst_range(data),
     }
-    results = [words[name]() for name in spoke if name in words]
-    if spoke == ["skce"]:
+    results = [words[name]() for name in significant if name in words]
+    if significant == ["skce"]:
         results.append(
             "outcomes differ from predictions in a way that depends on the whole prediction, not "
             "on one class or on the confidence alone"
@@ -247,8 +268,8 @@ def findings(test: CalibrationTest, data: ClassData) -> list[str]:
     return results
 
 
-def _is_of_levels(scores: ClasswiseScoreTest, sums: np.ndarray) -> bool:
-    """Whether classes that are predicted too often or too seldom explain the excess of log loss.
+def _is_level_dominant(scores: ClasswiseScoreTest, sums: np.ndarray) -> bool:
+    """True if classes that are predicted too often or too seldom explain the excess of log loss.
 
     With the log-odds z of each class, the sum of their excesses is that of (p − y) z. It is divided
     into the parts of the mean of z and of the deviations from it.
@@ -264,7 +285,7 @@ def _describe_confidence(excess: float) -> str:
     )
 
 
-def _worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> str:
+def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> str:
     """Describe the worst class: its frequency if the intercept is off, else its spread."""
     worst = int(np.argmax(squares.sum(axis=0)))
     k = 1 if data.is_binary else worst
@@ -281,7 +302,7 @@ def _worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> str:
     return f"probabilities of class {name} are spread {kind}"
 
 
-def _worst_range(data: ClassData) -> str:
+def _describe_worst_range(data: ClassData) -> str:
     """Describe the range of confidence whose gap is the most standard deviations."""
     binary = data if data.is_binary else data.confidence()
     quantity = "probabilities" if data.is_binary else "confidences"
@@ -305,7 +326,7 @@ def _worst_range(data: ClassData) -> str:
 
 
 def format_distinct(first: float, other: float, digits: int) -> list[str]:
-    """Two numbers with `digits` significant digits, or with more if they would look the same."""
+    """Format two numbers with `digits` significant digits, or more if they would look the same."""
     texts = [f"{value:.{digits}g}" for value in (first, other)]
     if texts[0] == texts[1] and digits < _MAX_DIGITS:
         return format_distinct(first, other, digits + 1)
@@ -313,7 +334,7 @@ def format_distinct(first: float, other: float, digits: int) -> list[str]:
 
 
 def _find_permuted_columns(data: ClassData) -> str | None:
-    """A message if some columns clearly belong to each other's classes.
+    """Return a message if some columns clearly belong to each other's classes.
 
     The samples of each of these classes have their highest probability in the column of another
     one of them more often than in their own.
@@ -328,7 +349,7 @@ def _find_permuted_columns(data: ClassData) -> str | None:
     highest = np.argmax(mass, axis=1)
     excess = mass[k, highest] - mass[k, k]
     deviation = np.sqrt(squares[k, highest] + squares[k, k])
-    permuted = np.flatnonzero((highest != k) & (excess > CLEAR * deviation))
+    permuted = np.flatnonzero((highest != k) & (excess > CLEAR_DEVIATION * deviation))
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
     names = data.classes.tolist()

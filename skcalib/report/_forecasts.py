@@ -13,16 +13,16 @@ from ..hypothesis_tests import CalibrationTest
 from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
 from ..recalibration import AutoRecalibrator
-from ._pictures import forecast_pictures
+from ._pictures import render_forecast_pictures
 from ._sections import (
     LEVEL,
-    SMALL,
-    Measure,
+    SMALL_ERROR,
     Numbers,
-    Rows,
+    ReportMeasure,
     Sections,
+    TableRows,
     inverse_effective_size,
-    part_of,
+    take_samples,
 )
 
 # Tests of more samples take more than a few seconds: the default one, and that of quantiles.
@@ -37,7 +37,7 @@ _MOST_SLOW, _MOST_RECALIBRATED, _FEWEST = 200, 1000, 20
 _MAX_SCORE = 1e70
 
 # Deviations of less than this many standard errors are not reported.
-_CLEAR = 2.0
+_CLEAR_DEVIATION = 2.0
 
 # A variance of less than this times the mean square is 0 but for rounding.
 _VARIANCE_RTOL_OF_SCORES = 1e-12
@@ -60,18 +60,18 @@ class ForecastSections(Sections):
     )
     data: ForecastData
 
-    def measure(self) -> tuple[Numbers, Rows]:
+    def measure(self) -> tuple[Numbers, TableRows]:
         return measure_forecasts(self.data), []
 
     def test(self) -> tuple[Numbers, list[str]]:
-        """The numbers of the default test, and what is wrong.
+        """Return the numbers of the default test, and what is wrong.
 
         Of more samples than it takes, the test of quantiles sees more. It takes samples for
         independent, and is left out if they are in groups.
         """
         data, n = self.data, self.data.n_samples
         order = self.rng.permutation(n) if n > _MAX_TESTED else np.arange(n)
-        tested = part_of(data, order[:_MAX_TESTED])
+        tested = take_samples(data, order[:_MAX_TESTED])
         test = CalibrationTest(random_state=self.rng)._fit(tested)
         numbers: Numbers = {"n_tested": tested.n_samples, "p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
@@ -85,7 +85,7 @@ class ForecastSections(Sections):
             of_quantiles = CalibrationTest("quantile_calibration_error", random_state=self.rng)
             numbers["quantile_p_value"] = of_quantiles._fit(subsample).p_value_
             numbers["quantile_n_tested"] = subsample.n_samples
-        return numbers, diagnose(data) or findings(test, tested)
+        return numbers, diagnose(data) or forecast_findings(test, tested)
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         if self.data.groups is None:
@@ -98,12 +98,12 @@ class ForecastSections(Sections):
             loss.name: loss.measure(self.data, average=None) for loss in entries if loss.is_mean
         }
 
-    def measures(self) -> Iterator[Measure]:
+    def measures(self) -> Iterator[ReportMeasure]:
         for entry in FORECAST_METRICS.values():
             if entry.in_report and not entry.is_mean:
-                yield Measure(entry.name, entry, {}, self.data, self.data.n_samples)
+                yield ReportMeasure(entry.name, entry, {}, self.data, self.data.n_samples)
 
-    def sizes_for_gain(self) -> tuple[int, int]:
+    def gain_sample_limits(self) -> tuple[int, int]:
         is_slow = isinstance(self.data.forecast, DistributionForecast)
         return _FEWEST, _MOST_SLOW if is_slow else _MOST_RECALIBRATED
 
@@ -115,9 +115,9 @@ class ForecastSections(Sections):
             forecast = model.transform(forecast)
         return forecast.crps(data.value)
 
-    def is_small(self, numbers: Numbers, classes: Rows) -> bool:
+    def is_small(self, numbers: Numbers, classes: TableRows) -> bool:
         error = numbers["quantile_calibration_error"]
-        return error < SMALL and numbers.get("p_value", 1.0) >= LEVEL
+        return error < SMALL_ERROR and numbers.get("p_value", 1.0) >= LEVEL
 
     def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         data = self.data
@@ -126,11 +126,11 @@ class ForecastSections(Sections):
         return "outcomes, forecasts and weights", arrays, settings
 
     def pictures(self) -> dict[str, str]:
-        return forecast_pictures(self.data)
+        return render_forecast_pictures(self.data)
 
 
 def measure_forecasts(data: ForecastData) -> dict:
-    """Scores, errors, coverage and sharpness by name."""
+    """Return scores, errors, coverage and sharpness by name."""
     numbers: dict = {"n_samples": data.n_samples}
     for entry in FORECAST_METRICS.values():
         if entry.in_report:
@@ -155,7 +155,7 @@ def measure_forecasts(data: ForecastData) -> dict:
 
 
 def _sharpness(data: ForecastData) -> Sharpness | None:
-    """The sharpness; None for quantiles at levels that make no central interval."""
+    """Return the sharpness; None for quantiles at levels that make no central interval."""
     try:
         return sharpness(data.forecast, sample_weight=data.weight)
     except ValueError:
@@ -163,13 +163,13 @@ def _sharpness(data: ForecastData) -> Sharpness | None:
 
 
 def share_of_central_levels(data: ForecastData, levels: np.ndarray) -> list[float]:
-    """Share of the PITs in central intervals of these levels, of calibrated forecasts the level."""
+    """Return shares of the PITs in central intervals, which are the levels under calibration."""
     law = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
     return [float(data.weight @ pit_cdf(law, level)) for level in levels]
 
 
 def standardized_errors(data: ForecastData) -> tuple[float, float, float, float] | None:
-    """Mean and mean square of (outcome − mean) / std, and the standard errors of both.
+    """Return the mean and mean square of (outcome − mean) / std, and the standard errors of both.
 
     The standard errors are at least those of calibrated normal forecasts, and those of groups are
     as if their samples all agreed.
@@ -199,7 +199,7 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
 
 
 def diagnose(data: ForecastData) -> list[str]:
-    """Sentences on what is clearly wrong with the forecasts on average."""
+    """Return sentences on what is clearly wrong with the forecasts on average."""
     moments = standardized_errors(data)
     if moments is None:
         return _diagnose_coverage(data)
@@ -208,12 +208,12 @@ def diagnose(data: ForecastData) -> list[str]:
     variance = square - mean**2
     if variance <= _VARIANCE_RTOL_OF_SCORES * square:  # no factor would do
         results.append("standard deviations are too large: the errors do not vary at all")
-    elif abs(variance - 1) > _CLEAR * noise_of_square:
+    elif abs(variance - 1) > _CLEAR_DEVIATION * noise_of_square:
         factor = np.sqrt(variance)
         size = "small" if factor > 1 else "large"
         factor = max(factor, 1 / factor)
         results.append(f"standard deviations are too {size} by a factor {factor:.2f}")
-    if abs(mean) > _CLEAR * noise:
+    if abs(mean) > _CLEAR_DEVIATION * noise:
         direction = "higher" if mean > 0 else "lower"
         results.append(
             f"outcomes are {direction} than forecast, by {abs(mean):.2g} standard deviations on "
@@ -222,19 +222,21 @@ def diagnose(data: ForecastData) -> list[str]:
     return results
 
 
-def findings(test: CalibrationTest, data: ForecastData) -> list[str]:
-    """A sentence for each component that spoke; it serves where the averages say nothing."""
-    spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+def forecast_findings(test: CalibrationTest, data: ForecastData) -> list[str]:
+    """Return a sentence for each significant component, for use where the averages say nothing."""
+    significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     results = []
-    if "bias_and_spread" in spoke:
+    if "bias_and_spread" in significant:
         scores: Any = ForecastOmnibus(data).components["bias_and_spread"]
-        sums = scores.sums(scores.error.observed[None])[:, 0]  # (2, C), of all samples first
+        sums = scores.standardized_sums(scores.error.observed[None])[
+            :, 0
+        ]  # (2, C), of all samples first
         kind, column = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
         words = [("low", "high"), ("narrow", "wide")][kind]
         first, second = words if sums[kind, column] > 0 else words[::-1]
         addition = f" for some samples and too {second} for others" if column else ""
         results.append(f"the forecasts are too {first}{addition}")
-    if spoke == ["pit"]:
+    if significant == ["pit"]:
         results.append("the shape of the distributions is wrong, though not their spread and level")
     return results
 
@@ -247,7 +249,7 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
     noise = np.sqrt(levels * (1 - levels) * inverse_effective_size(data))
     gap = np.array(share_of_central_levels(data, levels)) - levels
     worst = int(np.argmax(np.abs(gap) / noise))
-    if abs(gap[worst]) <= _CLEAR * noise[worst]:
+    if abs(gap[worst]) <= _CLEAR_DEVIATION * noise[worst]:
         return []
     kind = "narrow" if gap[worst] < 0 else "wide"
     return [

@@ -8,7 +8,7 @@ from typing import Any
 from ._text import TextTable, class_table, measure_lines, subgroup_table
 
 # Every page begins with this tag, by which `check_target` recognises it.
-_MARK = b"<main class='skcalib'>"
+_PAGE_TAG = b"<main class='skcalib'>"
 
 _STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
@@ -129,7 +129,7 @@ def check_target(path: str, *, force: bool) -> None:
     target = Path(path)
     if target.is_file() and not force:
         with open(target, "rb") as file:
-            if _MARK not in file.read(2**16):
+            if _PAGE_TAG not in file.read(2**16):
                 raise ValueError(
                     f"{path} must not be replaced, as it exists and is not a page of a report. "
                     "Name another file, or pass --force."

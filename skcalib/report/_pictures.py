@@ -21,23 +21,23 @@ from ..display import (
 _MAX_DRAWN = 20_000
 
 # The words that go with a picture name the curve at these shares of the predictions.
-_SHARES = (0.1, 0.5, 0.9)
+_QUANTILE_SHARES = (0.1, 0.5, 0.9)
 
 # Ranges of predictions, of which the words name the one that most of the error is from.
-_PARTS = 10
+_N_WITNESS_RANGES = 10
 
 # The axis of the witness shows at least this range of its [-1, 1], so that ripples look small.
 _MIN_WITNESS_RANGE = 0.5
 
-_SIZE = (4.2, 4.7)
+_FIGURE_SIZE = (4.2, 4.7)
 
 # Colours that figures are drawn in, and the colours of the page, be it light or dark, that replace
 # them: for text, for marks, and softer ones for the greys of guide lines and bands.
-_TEXT, _MARK, _OTHER = "#010203", "#040506", "#070809"
-_OF_THE_PAGE = {
-    _TEXT: "currentColor",
-    _MARK: "var(--mark)",
-    _OTHER: "var(--other)",
+_TEXT_COLOUR, _MARK_COLOUR, _OTHER_COLOUR = "#010203", "#040506", "#070809"
+_PAGE_COLOURS = {
+    _TEXT_COLOUR: "currentColor",
+    _MARK_COLOUR: "var(--mark)",
+    _OTHER_COLOUR: "var(--other)",
     "#4c4c4c": "var(--soft)",
     "#666666": "var(--soft)",
     "#cccccc": "var(--line)",
@@ -45,60 +45,62 @@ _OF_THE_PAGE = {
 }
 
 
-def class_pictures(data: ClassData) -> dict[str, str]:
-    """SVG by what it shows; nothing without matplotlib. Each says in words what is to be seen."""
+def render_class_pictures(data: ClassData) -> dict[str, str]:
+    """Return SVG by its title, with a description in words; nothing without matplotlib."""
     quantity = "probability" if data.is_binary else "confidence"
     titles = {
-        f"How often each {quantity} came true{{}}": _reliability,
-        "Where, and in which direction, the model errs": _witness,
+        f"How often each {quantity} came true{{}}": _draw_reliability,
+        "Where, and in which direction, the model errs": _draw_witness,
     }
-    return _pictures(data, titles, quantity)
+    return _draw_pictures(data, titles, quantity)
 
 
-def forecast_pictures(data: ForecastData) -> dict[str, str]:
-    """SVG of the histogram of the PITs, likewise."""
-    return _pictures(data, {"Where the outcomes lie in their forecasts{}": _histogram}, "outcome")
+def render_forecast_pictures(data: ForecastData) -> dict[str, str]:
+    """Return SVG of the histogram of the PITs, likewise."""
+    return _draw_pictures(
+        data, {"Where the outcomes lie in their forecasts{}": _draw_histogram}, "outcome"
+    )
 
 
 def render_model_curves(models: dict[str, Any]) -> dict[str, str]:
-    """SVG of the curves of all models, on the same axes."""
+    """Return SVG of the curves of all models, on the same axes."""
     data = next(iter(models.values()))
-    return _pictures(
+    return _draw_pictures(
         data, {"How calibrated the models are{}": partial(_draw_model_curves, models)}, ""
     )
 
 
-def _pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
-    """The picture of each title; those whose title has a place for a note may be of a part."""
+def _draw_pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
+    """Return the picture of each title; a title with "{}" allows a subsample, which it notes."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    subset, note = _part(data), ""
+    subset, note = _subsample(data), ""
     if subset is not data:
         note = f" (of {_MAX_DRAWN} samples, chosen at random)"
-    with rc_context(_colours_of_the_page()):
+    with rc_context(_page_style()):
         return {
             title.format(note): draw(
                 subset if "{}" in title else data,
                 quantity,
-                Figure(figsize=_SIZE, layout="constrained"),
+                Figure(figsize=_FIGURE_SIZE, layout="constrained"),
             )
             for title, draw in titles.items()
         }
 
 
-def _part(data: Any) -> Any:
-    """A random part of at most `_MAX_DRAWN` samples, the same ones for each model."""
+def _subsample(data: Any) -> Any:
+    """Return a random part of at most `_MAX_DRAWN` samples, the same ones for each model."""
     if data.n_samples <= _MAX_DRAWN:
         return data
     return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MAX_DRAWN])
 
 
 def _draw_model_curves(models: dict[str, Any], data: Any, quantity: str, figure: Any) -> str:
-    subsets = [_part(model) for model in models.values()]
-    names = _writable(list(models), "model")
+    subsets = [_subsample(model) for model in models.values()]
+    names = _writable_names(list(models), "model")
     ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."
     if isinstance(data, ForecastData):
         for name, model in zip(names, subsets, strict=True):
@@ -111,14 +113,14 @@ def _draw_model_curves(models: dict[str, Any], data: Any, quantity: str, figure:
                 ax=ax,
             )
     else:
-        display_args = [_shown(model) for model in subsets]
+        display_args = [_to_display_args(model) for model in subsets]
         probas = {name: model["y_proba"] for name, model in zip(names, display_args, strict=True)}
         options = display_args[0] | {"y_proba": probas}
         ReliabilityDisplay.from_predictions(**options, random_state=0, ax=ax)
-    return _svg(figure, "compared", words)
+    return _to_svg(figure, "compared", words)
 
 
-def _histogram(data: ForecastData, quantity: str, figure: Any) -> str:
+def _draw_histogram(data: ForecastData, quantity: str, figure: Any) -> str:
     display = PITHistogramDisplay.from_predictions(
         data.value, data.forecast, sample_weight=data.weight, random_state=0, ax=figure.subplots()
     )
@@ -129,12 +131,12 @@ def _histogram(data: ForecastData, quantity: str, figure: Any) -> str:
         f"that are higher, have the heights {heights}; those of a calibrated forecast are 1 "
         "but for chance."
     )
-    return _svg(figure, "pit", words)
+    return _to_svg(figure, "pit", words)
 
 
-def _shown(data: ClassData) -> dict[str, Any]:
-    """The predictions as arguments of a display."""
-    names = _names(data)
+def _to_display_args(data: ClassData) -> dict[str, Any]:
+    """Return the predictions as arguments of a display."""
+    names = _writable_class_names(data)
     return {
         "y_true": names[data.label],
         "y_proba": data.proba if data.is_binary else data.simplex,
@@ -143,12 +145,12 @@ def _shown(data: ClassData) -> dict[str, Any]:
     }
 
 
-def _reliability(data: ClassData, quantity: str, figure: Any) -> str:
+def _draw_reliability(data: ClassData, quantity: str, figure: Any) -> str:
     display = ReliabilityDisplay.from_predictions(
-        **_shown(data), random_state=0, ax=figure.subplots()
+        **_to_display_args(data), random_state=0, ax=figure.subplots()
     )
     (curve,) = display.curves
-    x = _quantiles(data if data.is_binary else data.confidence())
+    x = _prediction_quantiles(data if data.is_binary else data.confidence())
     observed = np.interp(x, curve.predicted, curve.observed)
     pairs = [
         f"{position:.3g} came true {100 * share:.3g} % of the time"
@@ -163,11 +165,11 @@ def _reliability(data: ClassData, quantity: str, figure: Any) -> str:
             "The curve leaves the band where that of a calibrated model lies at places between "
             f"{outside.min():.2g} and {outside.max():.2g}"
         )
-    return _svg(figure, "reliability", f"A {quantity} of {', of '.join(pairs)}. {where}.")
+    return _to_svg(figure, "reliability", f"A {quantity} of {', of '.join(pairs)}. {where}.")
 
 
-def _witness(data: ClassData, quantity: str, figure: Any) -> str:
-    display = WitnessDisplay.from_predictions(**_shown(data), ax=figure.subplots())
+def _draw_witness(data: ClassData, quantity: str, figure: Any) -> str:
+    display = WitnessDisplay.from_predictions(**_to_display_args(data), ax=figure.subplots())
     bottom, top = display.ax_.get_ylim()
     if top - bottom < _MIN_WITNESS_RANGE:
         bottom = max((bottom + top - _MIN_WITNESS_RANGE) / 2, -1.05)
@@ -175,25 +177,26 @@ def _witness(data: ClassData, quantity: str, figure: Any) -> str:
     (curve,) = display.curves
     points, values = curve.predicted, curve.witness
     high, low = int(np.argmax(values)), int(np.argmin(values))
-    cell = np.minimum((points * _PARTS).astype(int), _PARTS - 1)
-    error = np.bincount(cell, values * curve.residual, _PARTS)  # they sum to the error
-    most = int(np.argmax(error))
+    cell = np.minimum((points * _N_WITNESS_RANGES).astype(int), _N_WITNESS_RANGES - 1)
+    error = np.bincount(cell, values * curve.residual, _N_WITNESS_RANGES)  # they sum to the error
+    worst = int(np.argmax(error))
     words = (
         f"The witness is highest, {values[high]:.2g}, at a {quantity} of {points[high]:.3g}, and "
         f"lowest, {values[low]:.2g}, at {points[low]:.3g}: outcomes are more frequent than "
         "predicted where it is above 0, or higher than elsewhere, and less frequent where it is "
-        f"below. Of the smooth calibration error of {curve.error:.3g}, {error[most]:.2g} is from "
-        f"predictions between {most / _PARTS:g} and {(most + 1) / _PARTS:g}."
+        f"below. Of the smooth calibration error of {curve.error:.3g}, {error[worst]:.2g} is from "
+        f"predictions between {worst / _N_WITNESS_RANGES:g} and "
+        f"{(worst + 1) / _N_WITNESS_RANGES:g}."
     )
-    return _svg(figure, "witness", words)
+    return _to_svg(figure, "witness", words)
 
 
-def _names(data: ClassData) -> np.ndarray:
-    return np.array(_writable(data.classes.tolist(), "class"), dtype=object)
+def _writable_class_names(data: ClassData) -> np.ndarray:
+    return np.array(_writable_names(data.classes.tolist(), "class"), dtype=object)
 
 
-def _writable(labels: list, kind: str) -> list[str]:
-    """Names, of classes or of models, that every font can write; others by their number."""
+def _writable_names(labels: list, kind: str) -> list[str]:
+    """Return names, of classes or of models, that every font can write; others by their number."""
     numbered = [f"{kind} {k}" for k in range(len(labels))]
     names = [
         name if name.isascii() and name.isprintable() and len(name) <= 20 and "$" not in name else k
@@ -202,34 +205,34 @@ def _writable(labels: list, kind: str) -> list[str]:
     return names if len(set(names)) == len(names) else numbered
 
 
-def _quantiles(data: ClassData) -> np.ndarray:
-    """The distinct predictions at some shares of the samples."""
+def _prediction_quantiles(data: ClassData) -> np.ndarray:
+    """Return the distinct predictions at `_QUANTILE_SHARES` of the samples."""
     order = np.argsort(data.proba)
     share = np.cumsum(data.weight[order])
-    rows = np.minimum(np.searchsorted(share, _SHARES), len(order) - 1)
+    rows = np.minimum(np.searchsorted(share, _QUANTILE_SHARES), len(order) - 1)
     return np.unique(data.proba[order][rows])
 
 
-def _colours_of_the_page() -> dict[Any, Any]:
-    """Settings that draw figures without a background, in colours for `_svg`."""
+def _page_style() -> dict[Any, Any]:
+    """Return settings of figures without a background, in colours that `_to_svg` replaces."""
     from cycler import cycler
 
     names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     return {
-        "axes.prop_cycle": cycler(color=[_MARK, _OTHER]),
+        "axes.prop_cycle": cycler(color=[_MARK_COLOUR, _OTHER_COLOUR]),
         "svg.fonttype": "path",
         "svg.hashsalt": "skcalib",
-        **dict.fromkeys(names, _TEXT),
+        **dict.fromkeys(names, _TEXT_COLOUR),
         **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
     }
 
 
-def _svg(figure: Any, name: str, words: str) -> str:
-    """The figure without the head of an SVG file, with its words; no two have the same ids."""
+def _to_svg(figure: Any, name: str, words: str) -> str:
+    """Return the figure as SVG for a page; its ids begin with `name`, so that none collide."""
     file = io.StringIO()
     figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)
     svg = re.sub(r'( id="|url\(#|href="#)', rf"\1{name}-", svg)
-    for colour, of_the_page in _OF_THE_PAGE.items():
-        svg = svg.replace(colour, of_the_page)
+    for colour, page_colour in _PAGE_COLOURS.items():
+        svg = svg.replace(colour, page_colour)
     return svg.replace("<svg", f'<svg role="img" aria-label="{escape(words)}"', 1)

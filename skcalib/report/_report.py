@@ -38,11 +38,11 @@ from ._html import (
     write_atomically,
 )
 from ._pictures import render_model_curves
-from ._sections import LEVEL, Rows, Sections, joint_p_value, notify_progress
-from ._text import change_tables, format_comparison, format_report, head_of
+from ._sections import LEVEL, Sections, TableRows, joint_p_value, notify_progress
+from ._text import change_tables, format_comparison, format_head, format_report
 
 
-class _Printed:
+class _BaseReport:
     """Base of the reports: the text, the dictionary, JSON and the page of one or several models."""
 
     text: str
@@ -78,7 +78,7 @@ class _Printed:
         text : str
             A JSON object.
         """
-        return json.dumps(_plain(self.to_dict(), finite=True), indent=2, ensure_ascii=False)
+        return json.dumps(_to_plain(self.to_dict(), finite=True), indent=2, ensure_ascii=False)
 
     def to_html(self, path: str | PathLike | None = None) -> str:
         """The report as one self-contained page, which needs no network.
@@ -101,7 +101,7 @@ class _Printed:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationReport(_Printed):
+class CalibrationReport(_BaseReport):
     """A report on calibration: ``print`` shows its text, a notebook its page.
 
     Parameters
@@ -216,7 +216,9 @@ class CalibrationReport(_Printed):
             "subgroups",
             "audit",
         )
-        return _plain(self.numbers | {attribute: vars(self)[attribute] for attribute in attributes})
+        return _to_plain(
+            self.numbers | {attribute: vars(self)[attribute] for attribute in attributes}
+        )
 
     @property
     def _verdict(self) -> str:
@@ -231,7 +233,7 @@ class CalibrationReport(_Printed):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComparisonReport(_Printed):
+class ComparisonReport(_BaseReport):
     """A report on several models, or on one before and after recalibration.
 
     ``print`` shows what each is like and what changed, a notebook the page.
@@ -287,7 +289,7 @@ class ComparisonReport(_Printed):
             Of numbers, strings, lists and dictionaries only.
         """
         reports = {name: single.to_dict() for name, single in self.reports.items()}
-        return _plain({"reports": reports, "changes": self.changes, "date": self.date})
+        return _to_plain({"reports": reports, "changes": self.changes, "date": self.date})
 
     def _body(self) -> str:
         changes = change_tables({k: v.numbers for k, v in self.reports.items()}, self.changes)
@@ -301,12 +303,12 @@ class ComparisonReport(_Printed):
         )
 
 
-def _plain(value: Any, *, finite: bool = False) -> Any:
+def _to_plain(value: Any, *, finite: bool = False) -> Any:
     """Containers anew, with Python's numbers in place of NumPy's; None for NaN if `finite`."""
     if isinstance(value, dict):
-        return {str(name): _plain(entry, finite=finite) for name, entry in value.items()}
+        return {str(name): _to_plain(entry, finite=finite) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry, finite=finite) for entry in value]
+        return [_to_plain(entry, finite=finite) for entry in value]
     value = value.item() if isinstance(value, np.generic) else value
     value = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
     return None if finite and isinstance(value, float) and not np.isfinite(value) else value
@@ -314,7 +316,7 @@ def _plain(value: Any, *, finite: bool = False) -> Any:
 
 def _refuse_estimators(function: Any) -> Any:
     @wraps(function)
-    def judging(*args: Any, **options: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
         if args and hasattr(args[0], "fit"):
             raise TypeError(
                 f"y_true must hold labels or outcomes; found {type(args[0]).__name__}, which is an "
@@ -323,7 +325,7 @@ def _refuse_estimators(function: Any) -> Any:
             )
         return function(*args, **options)
 
-    return judging
+    return wrapper
 
 
 @_refuse_estimators
@@ -520,11 +522,11 @@ def calibration_report(
         audit = _audit_trail(prediction, n_rows, random_state, pos_label, subgroups)
         title = ", ".join(filter(None, [name, str(key)])) if several else name
         is_new = recalibrated and not (several and len(reports) == 0)
-        reports[key] = _report(prediction, subgroups, is_new, title, date, audit)
-    return _comparison(sections, reports, name, date) if several else reports[name]
+        reports[key] = _make_report(prediction, subgroups, is_new, title, date, audit)
+    return _make_comparison(sections, reports, name, date) if several else reports[name]
 
 
-def _comparison(
+def _make_comparison(
     sections: dict[Any, Sections],
     reports: dict[Any, CalibrationReport],
     name: str | None,
@@ -544,14 +546,14 @@ def _comparison(
             low, high = ends[measure]
             changes.append(row | {"difference": value - reference, "low": low, "high": high})
     listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
-    head = head_of(numbers[first], f"{name or 'models'}, {listed}", date)
+    head = format_head(numbers[first], f"{name or 'models'}, {listed}", date)
     verdicts = {key: entry.advice for key, entry in reports.items()}
     text = format_comparison(head, verdicts, change_tables(numbers, changes))
     draw = partial(render_model_curves, {key: entry.data for key, entry in sections.items()})
     return ComparisonReport(reports, changes, text, draw, date)
 
 
-def _report(
+def _make_report(
     sections: Sections, subgroups: Any, recalibrated: bool, name: Any, date: Any, audit: dict
 ) -> CalibrationReport:
     """The report on one model."""
@@ -560,7 +562,7 @@ def _report(
     notify_progress("testing")
     tested, findings = sections.test()
     numbers |= tested
-    rows: Rows = []
+    rows: TableRows = []
     if subgroups is not None:
         notify_progress("testing subgroups")
         rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
@@ -571,11 +573,13 @@ def _report(
         gain = sections.gain()
         if gain is not None:
             numbers["gain"], intervals["gain"] = gain[0], gain[1:]
-            numbers["n_recalibrated"] = min(sections.data.n_samples, sections.sizes_for_gain()[1])
+            numbers["n_recalibrated"] = min(
+                sections.data.n_samples, sections.gain_sample_limits()[1]
+            )
     advice = mistake or sections.advice(
         numbers, intervals, findings, rows, classes, recalibrated=recalibrated
     )
-    head = head_of(numbers, name, date)
+    head = format_head(numbers, name, date)
     text = format_report(head, numbers, intervals, advice, rows, classes)
     draw = sections.pictures
     return CalibrationReport(

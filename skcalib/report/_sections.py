@@ -16,15 +16,15 @@ from ..metrics._registry import ALL_METRICS, Metric
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Resamples, Units, resample
-from ._text import format_p_value, title_of
+from ._text import format_p_value, measure_title
 
 LEVEL = 0.05
 
 # A calibration error below this is called small.
-SMALL = 0.01
+SMALL_ERROR = 0.01
 
 # Resamples of the intervals; measures of more values of predictions get none.
-_N_RESAMPLES = 199
+_N_INTERVAL_RESAMPLES = 199
 MAX_RESAMPLED_VALUES = 200_000
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
@@ -36,23 +36,25 @@ _MAX_ERROR_SAMPLES = 10_000
 # The verdict names at most this many subgroups.
 _MAX_NAMED_SUBGROUPS = 5
 
-_N_FOLDS = 5
+_N_GAIN_FOLDS = 5
 
 Numbers = dict[str, Any]
-Ends = dict[str, tuple[float, float]]
-Rows = list[dict[str, Any]]
+Intervals = dict[str, tuple[float, float]]
+TableRows = list[dict[str, Any]]
 
-LISTENER: ContextVar[Callable[[str], None] | None] = ContextVar("LISTENER", default=None)
+PROGRESS_LISTENER: ContextVar[Callable[[str], None] | None] = ContextVar(
+    "PROGRESS_LISTENER", default=None
+)
 
 
 def notify_progress(title: str) -> None:
     """Tell the listener, if there is one, which part of the report begins."""
-    tell = LISTENER.get()
-    if tell is not None:
-        tell(title)
+    listener = PROGRESS_LISTENER.get()
+    if listener is not None:
+        listener(title)
 
 
-class Measure(NamedTuple):
+class ReportMeasure(NamedTuple):
     """A metric of some data."""
 
     name: str
@@ -63,7 +65,7 @@ class Measure(NamedTuple):
 
 
 class Sections(ABC):
-    """The sections of a report on some data; the heirs are for classes and for forecasts."""
+    """The sections of a report on some data; the subclasses are for classes and for forecasts."""
 
     # how the verdict speaks of such predictions
     model: ClassVar[str]
@@ -77,73 +79,73 @@ class Sections(ABC):
         self.data, self.rng = data, rng
 
     @abstractmethod
-    def measure(self) -> tuple[Numbers, Rows]:
-        """Scores and measures by name, and the rows of the table of classes."""
+    def measure(self) -> tuple[Numbers, TableRows]:
+        """Return scores and measures by name, and the rows of the table of classes."""
 
     @abstractmethod
     def test(self) -> tuple[Numbers, list[str]]:
-        """The numbers of the tests, of a random part of many samples; and what was found."""
+        """Return the numbers of the tests, of a random part of many samples; and what was found."""
 
     @abstractmethod
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
-        """Statistic and its parameters, the most samples, and a mask of those tested first."""
+        """Return statistic, parameters, the most samples, and a mask of those that come first."""
 
     @abstractmethod
     def scores(self) -> dict[str, np.ndarray]:
-        """The losses (n,) whose means are scores."""
+        """Return the losses (n,) whose means are scores."""
 
     @abstractmethod
-    def measures(self) -> Iterator[Measure]:
-        """The calibration errors of these data."""
+    def measures(self) -> Iterator[ReportMeasure]:
+        """Return the calibration errors of these data."""
 
     @abstractmethod
-    def sizes_for_gain(self) -> tuple[int, int]:
-        """The fewest samples that say something, and the most that are recalibrated."""
+    def gain_sample_limits(self) -> tuple[int, int]:
+        """Return the fewest samples that say something, and the most that are recalibrated."""
 
     @abstractmethod
     def losses(self, data: Any, train: Any = None) -> np.ndarray:
-        """The losses (n,) that recalibration should lower; with `train`, those after it."""
+        """Return the losses (n,) that recalibration should lower; with `train`, those after it."""
 
     @abstractmethod
-    def is_small(self, numbers: Numbers, classes: Rows) -> bool:
-        """Whether the miscalibration may not matter, though it is not chance."""
+    def is_small(self, numbers: Numbers, classes: TableRows) -> bool:
+        """True if the miscalibration may not matter, though it is not chance."""
 
     @abstractmethod
     def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
-        """Name of the hashed data, their arrays, and settings for the audit trail."""
+        """Return the name of the hashed data, their arrays, and settings for the audit trail."""
 
     @abstractmethod
     def pictures(self) -> dict[str, str]:
-        """SVG by what it shows."""
+        """Return the figures as SVG by their titles."""
 
     def find_mistake(self) -> str | None:
-        """A message on arguments that must be mistaken, if any are."""
+        """Return a message on arguments that must be mistaken, if any are."""
         return None
 
     def is_refuted(self) -> bool:
-        """Whether the data rule out calibration without a test."""
+        """True if the data rule out calibration without a test."""
         return False
 
-    def intervals(self, numbers: Numbers) -> Ends:
-        """The 95 % confidence intervals by name; none of too few samples.
+    def intervals(self, numbers: Numbers) -> Intervals:
+        """Return the 95 % confidence intervals by name; none of too few samples.
 
         Those of scores need no more than the jackknife, as scores are means.
         """
-        intervals: Ends = {}
+        intervals: Intervals = {}
         if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
         units = Units(self.data)
         for name in self.scores().keys() & numbers.keys():
-            notify_progress(f"finding the interval of the {title_of(name)}")
-            low, high = self._mean(name, units).limits([1.0]).interval(0.95)
+            notify_progress(f"finding the interval of the {measure_title(name)}")
+            low, high = self._resample_score(name, units).limits([1.0]).interval(0.95)
             intervals[name] = max(low, 0.0), max(high, 0.0)
         for measure in self.measures():
             if measure.n_values <= MAX_RESAMPLED_VALUES:
-                notify_progress(f"finding the interval of the {title_of(measure.name)}")
-                intervals[measure.name] = self._interval(measure)
+                notify_progress(f"finding the interval of the {measure_title(measure.name)}")
+                intervals[measure.name] = self._measure_interval(measure)
         return intervals
 
-    def _mean(self, name: str, units: Units, *others: "Sections") -> Resamples:
+    def _resample_score(self, name: str, units: Units, *others: "Sections") -> Resamples:
         models = self.data, *(section.data for section in others)
         losses = np.column_stack([section.scores()[name] for section in (self, *others)])
         return resample(
@@ -160,48 +162,50 @@ class Sections(ABC):
             models=models,
         )
 
-    def differences(self, other: "Sections") -> Ends:
-        """The 95 % intervals of how scores and measures differ from those of another model.
+    def differences(self, other: "Sections") -> Intervals:
+        """Return the 95 % intervals of how scores and measures differ from those of another model.
 
         Both are of the same outcomes, which are resampled together. NaN of too few samples, or of
         too many values.
         """
         names = [*self.scores(), *(entry.name for entry in self.measures())]
-        intervals: Ends = dict.fromkeys(names, (np.nan, np.nan))
+        intervals: Intervals = dict.fromkeys(names, (np.nan, np.nan))
         if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
         units = Units(self.data)
         for name in self.scores():
-            intervals[name] = self._mean(name, units, other).limits([1.0, -1.0]).interval(0.95)
+            intervals[name] = (
+                self._resample_score(name, units, other).limits([1.0, -1.0]).interval(0.95)
+            )
         for entry in self.measures():
             if entry.n_values <= MAX_RESAMPLED_VALUES:
                 # of all classes, as the models may predict different ones
                 pair = MeasuredModels((entry.entry,) * 2, entry.options, (self.data, other.data))
                 result = comparison_of(
-                    pair, method="auto", n_resamples=_N_RESAMPLES, random_state=self.rng
+                    pair, method="auto", n_resamples=_N_INTERVAL_RESAMPLES, random_state=self.rng
                 )
                 intervals[entry.name] = result.low, result.high
         return intervals
 
-    def _interval(self, measure: Measure) -> tuple[float, float]:
+    def _measure_interval(self, measure: ReportMeasure) -> tuple[float, float]:
         measured = MeasuredModels((measure.entry,), measure.options, (measure.data,))
-        interval = interval_of(measured, n_resamples=_N_RESAMPLES, random_state=self.rng)
+        interval = interval_of(measured, n_resamples=_N_INTERVAL_RESAMPLES, random_state=self.rng)
         return interval.low, interval.high
 
-    def subgroups(self, subgroups: Subgroups) -> tuple[Rows, float]:
-        """The metric of each subgroup, its interval and p-value, and the p-value of all of them.
+    def subgroups(self, subgroups: Subgroups) -> tuple[TableRows, float]:
+        """Return rows with metric, interval and p-value of each subgroup, and the joint p-value.
 
         Of many samples an even part of each subgroup is tested. Subgroups of too few samples have
         an interval of NaN.
         """
         data, metric = self.data, self.error.replace(" ", "_")
         entry = ALL_METRICS[metric]
-        rows: Rows = []
+        rows: TableRows = []
         for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
             subgroup_data, low, high = data.take(members), np.nan, np.nan
             if inverse_effective_size(subgroup_data) <= MAX_SAMPLE_SHARE:
-                low, high = self._interval(
-                    Measure(metric, entry, {}, subgroup_data, subgroup_data.n_samples)
+                low, high = self._measure_interval(
+                    ReportMeasure(metric, entry, {}, subgroup_data, subgroup_data.n_samples)
                 )
             estimate = float(entry.measure(subgroup_data))
             row = {"by": subgroups.title, "subgroup": title, "n_samples": subgroup_data.n_samples}
@@ -209,19 +213,19 @@ class Sections(ABC):
         statistic, params, most, first = self.subgroup_test()
         tested_rows = balanced_subsample(subgroups.code, most, self.rng, first)
         test = SubgroupCalibrationTest(statistic, metric_params=params, random_state=self.rng)
-        test._fit(part_of(data, tested_rows), subgroups.take(tested_rows))
+        test._fit(take_samples(data, tested_rows), subgroups.take(tested_rows))
         p_values, sizes = test.subgroup_p_values_.values(), test.subgroup_sizes_.values()
         for row, p_value, n_tested in zip(rows, p_values, sizes, strict=True):
             row |= {"p_value": p_value, "n_tested": n_tested}
         return rows, test.p_value_
 
     def gain(self) -> tuple[float, float, float] | None:
-        """The mean loss that recalibration gains on samples it has not seen, and an interval.
+        """Return the mean decrease of the loss by recalibration, cross-validated, and its interval.
 
         None if there are too few samples, or if a loss is infinite.
         """
         data = self.data
-        fewest, most = self.sizes_for_gain()
+        fewest, most = self.gain_sample_limits()
         if min(data.n_samples, most) < fewest:
             return None
         if data.n_samples > most:
@@ -229,7 +233,7 @@ class Sections(ABC):
         gain = self.losses(data)
         if not np.isfinite(gain).all():
             return None
-        for train, test in self._folds(data):
+        for train, test in self._iter_folds(data):
             gain[test] -= self.losses(data.take(test), data.take(train))
         if not np.isfinite(gain).all():
             return None
@@ -240,25 +244,25 @@ class Sections(ABC):
         error = float(np.sqrt(np.sum(group_gains**2)))
         return mean, mean - 1.96 * error, mean + 1.96 * error
 
-    def _folds(self, data: Any) -> Any:
-        """Training and test sets that keep groups together."""
+    def _iter_folds(self, data: Any) -> Any:
+        """Yield training and test rows; groups stay together."""
         rows = np.arange(data.n_samples)
         if data.groups is None:
-            return KFold(_N_FOLDS, shuffle=True, random_state=self.rng).split(rows)
-        folds = GroupKFold(min(_N_FOLDS, len(np.unique(data.groups))))
+            return KFold(_N_GAIN_FOLDS, shuffle=True, random_state=self.rng).split(rows)
+        folds = GroupKFold(min(_N_GAIN_FOLDS, len(np.unique(data.groups))))
         return folds.split(rows, groups=data.groups)
 
     def advice(
         self,
         numbers: Numbers,
-        ends: Ends,
+        ends: Intervals,
         findings: list[str],
-        rows: Rows,
-        classes: Rows,
+        rows: TableRows,
+        classes: TableRows,
         *,
         recalibrated: bool,
     ) -> str:
-        """A verdict by the p-value, what was found to be wrong, and a remedy."""
+        """Return a verdict by the p-value, what was found to be wrong, and a remedy."""
         p_value = joint_p_value(numbers)
         error = error_name(numbers)
         if p_value >= LEVEL and not self.is_refuted():
@@ -274,13 +278,13 @@ class Sections(ABC):
             return (
                 f"No evidence of miscalibration (p {format_p_value(p_value)}): a calibrated "
                 f"{self.model} "
-                f"often deviates as much. {limit}{_advice_on_subgroups(rows) if rows else ''}"
+                f"often deviates as much. {limit}{_describe_subgroups(rows) if rows else ''}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
             verdict += f" (p {format_p_value(p_value, len(test_p_values(numbers)))})"
         problem = "; ".join(findings) or self.unknown
-        remedy = f"{self.remedy}{self._gain_in_words(numbers, ends)}"
+        remedy = f"{self.remedy}{self._describe_gain(numbers, ends)}"
         if recalibrated:
             remedy = "More data to recalibrate on would leave less."
         gains = ends.get("gain", (0.0,))[0] > 0
@@ -293,8 +297,8 @@ class Sections(ABC):
             remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
         return f"{verdict}{self.separator} {problem}. {remedy}".rstrip()
 
-    def _gain_in_words(self, numbers: Numbers, ends: Ends) -> str:
-        """A sentence on the gain, if it is known."""
+    def _describe_gain(self, numbers: Numbers, ends: Intervals) -> str:
+        """Return a sentence on the gain, if it is known."""
         if "gain" not in numbers:
             return ""
         where = " In cross-validation"
@@ -305,8 +309,8 @@ class Sections(ABC):
         return f"{where} it is not clear that this lowers the {self.loss}."
 
 
-def _advice_on_subgroups(rows: Rows) -> str:
-    """A sentence on miscalibrated subgroups where the test of all samples found nothing."""
+def _describe_subgroups(rows: TableRows) -> str:
+    """Return a sentence on miscalibrated subgroups where the test of all samples found nothing."""
     wrong = [row["subgroup"] for row in rows if row["p_value"] < LEVEL]
     if not wrong:
         return ""
@@ -324,14 +328,14 @@ def _advice_on_subgroups(rows: Rows) -> str:
 
 
 def inverse_effective_size(data: Any) -> float:
-    """One over the effective number of samples, or of groups if there are any."""
+    """Return 1 / the effective number of samples, or of groups if there are any."""
     if data.groups is None:
         return data.inverse_effective_size
     return float(np.sum(np.bincount(data.groups, data.weight) ** 2))
 
 
-def part_of(data: Any, rows: np.ndarray) -> Any:
-    """Some of the samples, and codes for the groups that they are in."""
+def take_samples(data: Any, rows: np.ndarray) -> Any:
+    """Return the samples of some rows, with new codes of the groups that they are in."""
     subset = data.take(rows)
     return (
         subset
@@ -341,18 +345,18 @@ def part_of(data: Any, rows: np.ndarray) -> Any:
 
 
 def joint_p_value(numbers: Numbers) -> float:
-    """The p-value of the calibration test; for forecasts twice the smaller one of two tests."""
+    """Return the p-value of the test; of two tests of forecasts, twice the smaller one."""
     p_values = test_p_values(numbers)
     return min(1.0, len(p_values) * min(p_values))
 
 
 def test_p_values(numbers: Numbers) -> list[float]:
-    """The p-values of the tests of all samples."""
+    """Return the p-values of the tests of all samples."""
     return [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
 
 
 def error_name(numbers: Numbers) -> str:
-    """The name of the measure that the verdict is about."""
+    """Return the name of the measure that the verdict is about."""
     if "quantile_calibration_error" in numbers:
         return "quantile_calibration_error"
     name = "smooth_calibration_error"
@@ -362,9 +366,9 @@ def error_name(numbers: Numbers) -> str:
 def balanced_subsample(
     code: np.ndarray, most: int, rng: np.random.RandomState, first: np.ndarray | None
 ) -> np.ndarray:
-    """Random rows, the same number of each subgroup unless it is smaller, but at least one.
+    """Return random rows, the same number of each subgroup unless it is smaller, but at least one.
 
-    Rows that come first (a mask) are chosen before others.
+    Rows that come first (a mask) are taken before the others.
     """
     n, n_subgroups = len(code), int(code.max()) + 1
     if n <= most:

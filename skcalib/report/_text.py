@@ -12,9 +12,9 @@ from ..metrics._registry import ALL_METRICS
 _MIN_P_VALUE = 1 / (1 + CalibrationTest().n_resamples)
 
 # The most subgroups, and classes, that a table shows.
-_MOST_SUBGROUPS, _N_WORST = 20, 5
+_MAX_SUBGROUPS, _MAX_CLASSES = 20, 5
 
-_TITLES = {
+_MEASURE_TITLES = {
     "n_events": "events",
     "prevalence": "prevalence",
     "mean_prediction": "mean prediction",
@@ -49,7 +49,7 @@ _TITLES = {
 }
 
 # The numbers, by how their keys begin, of what may be a part of the samples, and its size.
-_OF_PART = {
+_SIZE_KEYS = {
     "p_value": "n_tested",
     "distribution_matching": "n_tested",
     "quantile_p_value": "quantile_n_tested",
@@ -75,12 +75,12 @@ class TextTable(NamedTuple):
 
 
 def format_p_value(p_value: float, n_tests: int = 1) -> str:
-    """A p-value with its relation sign; the smallest one of `n_tests` tests is a bound."""
+    """Format a p-value with its relation sign; the smallest one of `n_tests` tests is a bound."""
     return f"{'≤' if p_value <= n_tests * _MIN_P_VALUE * (1 + 1e-9) else '='} {p_value:.3g}"
 
 
-def title_of(key: str) -> str | None:
-    """The title of a number; None if it has no line of its own.
+def measure_title(key: str) -> str | None:
+    """Return the title of a number; None if it has no line of its own.
 
     For more than two classes the key of a binary measure ends in the reduction.
     """
@@ -89,17 +89,17 @@ def title_of(key: str) -> str | None:
             return f"{title} {key.removeprefix(start)} % intervals"
     for reduction in ("confidence", "classwise"):
         name = key.removesuffix(f"_{reduction}")
-        if name != key and name in _TITLES:
-            title, note = _TITLES[name], f" ({reduction})"
+        if name != key and name in _MEASURE_TITLES:
+            title, note = _MEASURE_TITLES[name], f" ({reduction})"
             return title.format(note) if "{}" in title else title + note
-    return _TITLES[key].format("") if key in _TITLES else None
+    return _MEASURE_TITLES[key].format("") if key in _MEASURE_TITLES else None
 
 
 def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> list[Line]:
-    """A line for each number that has one."""
+    """Return a line for each number that has one."""
     lines = []
     for key, value in numbers.items():
-        title = title_of(key)
+        title = measure_title(key)
         if key == "gain":
             title = (
                 f"{'log loss' if 'n_classes' in numbers else 'CRPS'} that recalibration would gain"
@@ -115,10 +115,10 @@ def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, flo
 
 
 def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = "") -> str:
-    """A number, or one of its kind such as an end of its interval, with its digits."""
+    """Format a number, or an end of its interval, with the digits of its measure."""
     if "p_value" in key and format_p_value(value)[0] == "≤":
         return f"{format_p_value(value):>9}"
-    digits = "9.4f" if "n_classes" in numbers else _digits_for_forecasts(key)
+    digits = "9.4f" if "n_classes" in numbers else _forecast_digits(key)
     return format(value, sign + ("9d" if isinstance(value, int) else digits))
 
 
@@ -126,12 +126,12 @@ def _note(key: str, numbers: dict[str, Any]) -> str:
     if key == "n_events":
         return f"class {numbers['event']}"
     n = numbers["n_samples"]
-    sizes = [numbers.get(size, n) for start, size in _OF_PART.items() if key.startswith(start)]
+    sizes = [numbers.get(size, n) for start, size in _SIZE_KEYS.items() if key.startswith(start)]
     return f"{sizes[0]} of {n} samples, at random" if sizes and sizes[0] < n else ""
 
 
-def _digits_for_forecasts(key: str) -> str:
-    """Four decimals for numbers in [0, 1], four digits for numbers with units."""
+def _forecast_digits(key: str) -> str:
+    """Return the format: four decimals for numbers in [0, 1], four digits for those with units."""
     if key == "distribution_matching_error":
         return "9.1e"
     in_unit = key.startswith(("coverage_", "p_value"))
@@ -143,11 +143,11 @@ def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[Te
     lines = list(head)
     for name, advice in verdicts.items():
         lines += ["", *textwrap.wrap(f"{name}: {advice}", width=76)]
-    return "\n".join([*lines, *chain(*map(lines_of, tables))])
+    return "\n".join([*lines, *chain(*map(format_table, tables))])
 
 
-def head_of(numbers: dict[str, Any], name: str | None, date: str | None) -> list[str]:
-    """The first lines: the model, the number of predictions and classes, and the date, if given."""
+def format_head(numbers: dict[str, Any], name: str | None, date: str | None) -> list[str]:
+    """Return the first lines: model, number of predictions and classes, and the date, if any."""
     size_text = f"{numbers['n_samples']} forecasts"
     if "n_classes" in numbers:
         size_text = f"{numbers['n_samples']} predictions, {numbers['n_classes']} classes"
@@ -173,16 +173,16 @@ def format_report(
     if intervals:
         lines.append("(a range after a number is its 95 % confidence interval)")
     if classes:
-        lines += lines_of(class_table(classes))
+        lines += format_table(class_table(classes))
     if subgroups:
-        lines += lines_of(subgroup_table(subgroups))
+        lines += format_table(subgroup_table(subgroups))
     return "\n".join(lines)
 
 
 def change_tables(
     numbers: dict[str, dict[str, Any]], changes: list[dict[str, Any]]
 ) -> list[TextTable]:
-    """For each other model its numbers, and how they differ from those of the first."""
+    """Return a table for each model but the first: numbers, and differences from the first."""
     first, *later = numbers
     return [
         _change_table(
@@ -209,32 +209,32 @@ def _change_table(
         )
         difference, low, high = cells
         ends = f"{low} to {high}" if change["low"] == change["low"] else ""
-        rows.append([str(title_of(key)), *values, difference, ends])
+        rows.append([str(measure_title(key)), *values, difference, ends])
     p_values = [
         _format_number("p_value", change["p_value"], change).strip() for change in (before, after)
     ]
-    rows.append([_TITLES["p_value"], *p_values, "", ""])
+    rows.append([_MEASURE_TITLES["p_value"], *p_values, "", ""])
     return TextTable(["measure", str(first), str(name), "difference", "95 % interval"], rows)
 
 
 def class_table(classes: list[dict[str, Any]]) -> TextTable:
     n = len(classes)
-    title = f"worst of {n} classes" if n > _N_WORST else "class, the worst first"
+    title = f"worst of {n} classes" if n > _MAX_CLASSES else "class, the worst first"
     keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
     rows = [
         [printable(str(row["class"])), *(f"{row[key]:.4f}" for key in keys)]
-        for row in classes[:_N_WORST]
+        for row in classes[:_MAX_CLASSES]
     ]
     return TextTable([title, *(key.replace("_", " ") for key in keys)], rows)
 
 
 def subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:
-    """All subgroups; of more than 20 the 20 with the smallest p-values."""
+    """Return the table of subgroups; of more than 20 those with the smallest p-values."""
     n, first = len(subgroups), subgroups[0]
     title = "subgroup" if first["by"] == "by" else printable(first["by"])
     note = ""
-    if n > _MOST_SUBGROUPS:
-        title = f"{title} ({_MOST_SUBGROUPS} of {n})"
+    if n > _MAX_SUBGROUPS:
+        title = f"{title} ({_MAX_SUBGROUPS} of {n})"
         subgroups = sorted(subgroups, key=lambda row: (row["p_value"], -row["estimate"]))
     if any(row["n_tested"] != row["n_samples"] for row in subgroups):
         most = max(row["n_tested"] for row in subgroups)
@@ -247,13 +247,13 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:
             f"{row['low']:.4f} to {row['high']:.4f}" if row["low"] == row["low"] else "too few",
             format_p_value(row["p_value"]).removeprefix("= "),
         ]
-        for row in subgroups[:_MOST_SUBGROUPS]
+        for row in subgroups[:_MAX_SUBGROUPS]
     ]
     measure = first["measure"].replace("_", " ")
     return TextTable([title, "samples", measure, "95 % interval", "p-value (adjusted)"], rows, note)
 
 
-def lines_of(table: TextTable) -> list[str]:
-    """The table as text: names on the left, numbers on the right of their columns."""
+def format_table(table: TextTable) -> list[str]:
+    """Format the table as text: names on the left, numbers on the right of their columns."""
     lines = map(str.rstrip, format_columns([table.head, *table.rows]))
     return ["", *lines, *([table.note] if table.note else [])]

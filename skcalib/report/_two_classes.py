@@ -11,13 +11,13 @@ from ..uncertainty._resampling import Units
 from ._sections import (
     MAX_RESAMPLED_VALUES,
     MAX_SAMPLE_SHARE,
-    Ends,
+    Intervals,
     Numbers,
     inverse_effective_size,
     notify_progress,
 )
 
-_SMOOTH = (
+_CLINICAL_NAMES = (
     "observed_expected_ratio",
     "calibration_intercept",
     "calibration_slope",
@@ -25,17 +25,17 @@ _SMOOTH = (
 )
 
 # A deviation from chance by this many standard deviations is a mistake, not a bad model.
-CLEAR = 4.0
+CLEAR_DEVIATION = 4.0
 
 # The measures of a clinical validation take longer than the others.
-TIMES_SLOWER = 4
+CLINICAL_COST_FACTOR = 4
 
 # A narrower interval is one of a number that does not vary.
 _INTERVAL_ATOL = 1e-9
 
 
 def two_class_numbers(data: ClassData) -> Numbers:
-    """Events and mean prediction, signed measures, and ranks; what is not determined is left out.
+    """Return events, mean prediction, signed measures and ranks, as far as they are determined.
 
     Beside the measures stand the numbers that they are made of.
     """
@@ -45,23 +45,23 @@ def two_class_numbers(data: ClassData) -> Numbers:
         "prevalence": float(data.weight @ data.label),
         "mean_prediction": float(data.weight @ data.proba),
     }
-    values = dict(zip(_SMOOTH, smooth_measures(data), strict=True))
+    values = dict(zip(_CLINICAL_NAMES, clinical_measures(data), strict=True))
     return numbers | {name: value for name, value in values.items() if not np.isnan(value)}
 
 
-def smooth_measures(data: ClassData) -> list[float]:
-    """O:E ratio, intercept, slope, and area under the ROC curve."""
+def clinical_measures(data: ClassData) -> list[float]:
+    """Return the O:E ratio, intercept, slope, and area under the ROC curve."""
     _, log_ratio, *line = differentiable_measures(data)
     return [float(np.exp(log_ratio)), *line, area_under_roc_curve(data)]
 
 
-def smooth_ends(data: ClassData, rng: np.random.RandomState, numbers: Numbers) -> Ends:
-    """Their 95 % intervals, that of the ratio by its logarithm; none of perfect ranks."""
+def clinical_intervals(data: ClassData, rng: np.random.RandomState, numbers: Numbers) -> Intervals:
+    """Return their 95 % intervals, of the ratio by its logarithm; none of perfect ranks."""
     if not _has_intervals(data):
         return {}
     notify_progress("finding the intervals of calibration intercept and slope")
-    limits = jackknife_limits(data, Units(data), rng, None, _with_logarithm)
-    ends = dict(zip(_SMOOTH, (limit.interval(0.95) for limit in limits), strict=True))
+    limits = jackknife_limits(data, Units(data), rng, None, _log_ratio_measures)
+    ends = dict(zip(_CLINICAL_NAMES, (limit.interval(0.95) for limit in limits), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
     ends["observed_expected_ratio"] = low, high
     low, high = np.clip(ends["area_under_roc_curve"], 0.0, 1.0).tolist()
@@ -72,36 +72,41 @@ def smooth_ends(data: ClassData, rng: np.random.RandomState, numbers: Numbers) -
     }
 
 
-def smooth_differences(data: ClassData, other: ClassData, rng: np.random.RandomState) -> Ends:
-    """The 95 % intervals of how they differ from those of another model of the same outcomes."""
+def clinical_difference_intervals(
+    data: ClassData, other: ClassData, rng: np.random.RandomState
+) -> Intervals:
+    """Return 95 % intervals of the differences from another model of the same outcomes."""
     if not _has_intervals(data):
         return {}
     pair = MeasuredModels((), {}, (data, other))
-    limits = jackknife_limits(pair, Units(data), rng, None, _difference)
-    return dict(zip(_SMOOTH, (limit.interval(0.95) for limit in limits), strict=True))
+    limits = jackknife_limits(pair, Units(data), rng, None, _measure_differences)
+    return dict(zip(_CLINICAL_NAMES, (limit.interval(0.95) for limit in limits), strict=True))
 
 
-def _difference(pair: Any) -> list[float]:
-    values = zip(*map(smooth_measures, pair.models), strict=True)
+def _measure_differences(pair: Any) -> list[float]:
+    values = zip(*map(clinical_measures, pair.models), strict=True)
     return [value - other for value, other in values]
 
 
 def _has_intervals(data: ClassData) -> bool:
-    """Whether there are two classes, both outcomes, and enough samples, but not too many."""
+    """True if there are two classes, both outcomes, and enough samples, but not too many."""
     return bool(
         data.is_binary
         and inverse_effective_size(data) <= MAX_SAMPLE_SHARE
-        and data.n_samples <= MAX_RESAMPLED_VALUES // TIMES_SLOWER
+        and data.n_samples <= MAX_RESAMPLED_VALUES // CLINICAL_COST_FACTOR
         and data.label.min() < data.label.max()
     )
 
 
-def _with_logarithm(data: ClassData) -> list[float]:
+def _log_ratio_measures(data: ClassData) -> list[float]:
     return [*differentiable_measures(data)[1:], area_under_roc_curve(data)]
 
 
 def area_under_roc_curve(data: ClassData) -> float:
-    """How often an event has the higher prediction of two; ties count half. NaN for one outcome."""
+    """Return the share of pairs in which the event has the higher prediction; ties count half.
+
+    NaN if only one outcome occurs.
+    """
     negative, positive = data.pool_label_weights().weight  # each (m,)
     below = np.cumsum(negative) - negative / 2
     with np.errstate(invalid="ignore"):
@@ -109,14 +114,14 @@ def area_under_roc_curve(data: ClassData) -> float:
 
 
 def find_reversed_ranking(data: ClassData) -> str | None:
-    """A message if, of two classes, the one predicted to be less likely happens more often."""
+    """Return a message if the class that is predicted to be less likely happens more often."""
     weight, label = data.weight, data.label
     mass, squares = np.bincount(label, weight, 2), np.bincount(label, weight**2, 2)
     if mass.min() == 0:
         return None
     area = area_under_roc_curve(data)
     deviation = np.sqrt(np.sum(squares / mass**2) / 12)  # that of ranks without a relation
-    if area >= 0.5 - CLEAR * deviation:
+    if area >= 0.5 - CLEAR_DEVIATION * deviation:
         return None
     return (
         "The probabilities rank the labels backwards: what is predicted to be more likely happens "

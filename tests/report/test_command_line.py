@@ -21,10 +21,10 @@ from sklearn.ensemble import RandomForestClassifier
 
 import skcalib
 from skcalib.__main__ import main as program
-from skcalib._cli.columns import read_columns
-from skcalib._cli.command_line import METHODS, _parser, main
-from skcalib._cli.demo import Outcome, _summary
-from skcalib._cli.tables import canonical
+from skcalib._cli.columns import load_columns
+from skcalib._cli.command_line import RECALIBRATORS_BY_METHOD, _make_parser, run_command
+from skcalib._cli.demo import Outcome, _format_summary
+from skcalib._cli.tables import to_canonical
 from skcalib._inputs.by import printable
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.recalibration import AutoRecalibrator, TemperatureRecalibrator, export_sql
@@ -49,12 +49,12 @@ def table(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 2)
+    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 2)
     monkeypatch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
 
 
 def run(capsys, *arguments):
-    status = main(list(arguments))
+    status = run_command(list(arguments))
     output = capsys.readouterr()
     return status, output.out, output.err
 
@@ -62,7 +62,7 @@ def run(capsys, *arguments):
 def read_predictions(path, label, columns, *options):
     """Labels, probabilities and classes, as the report gets them."""
     arguments = ["report", str(path), "--label", label, "--proba", *columns, *options]
-    _, found = read_columns(_parser().parse_args(arguments))
+    _, found = load_columns(_make_parser().parse_args(arguments))
     return found["y_true"], found["y_proba"], found["labels"]
 
 
@@ -265,7 +265,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     small = partial(RandomForestClassifier, n_estimators=5)
     monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
     monkeypatch.setattr("skcalib.report._sections.LEVEL", 1.1)  # everything is called miscalibrated
-    monkeypatch.setattr("skcalib.report._classes.SMALL", 0.0)  # and much
+    monkeypatch.setattr("skcalib.report._classes.SMALL_ERROR", 0.0)  # and much
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0
@@ -291,7 +291,7 @@ def test_the_demo_says_what_is_left_and_whether_it_may_be_chance():
         }
         return Outcome(np.array([0, 1]), {}, SimpleNamespace(reports=reports))
 
-    text = _summary(
+    text = _format_summary(
         {"good": outcome(0.3, before=0.2, after=0.02), "bad": outcome(0.03, before=0.4, after=0.1)}
     )
     lines = [" ".join(line.split()) for line in text.splitlines()]
@@ -364,7 +364,7 @@ def test_a_closed_standard_output(table, monkeypatch, capsys):
 
     path = table("y,p\n1,0.5\n0,0.4\n")
     monkeypatch.setattr("sys.stdout", Closed())
-    assert main(["report", path, "--label", "y", "--proba", "p"]) == 141  # as of SIGPIPE
+    assert run_command(["report", path, "--label", "y", "--proba", "p"]) == 141  # as of SIGPIPE
     assert capsys.readouterr().err == ""
 
 
@@ -411,7 +411,7 @@ def test_an_output_of_few_characters(option, table, capsys, monkeypatch):
     _, expected, _ = run(capsys, *arguments)
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
-    assert main(arguments) == 0
+    assert run_command(arguments) == 0
     text = written.getvalue().decode("ascii")
     if option:
         assert json.loads(text) == json.loads(expected)
@@ -436,8 +436,8 @@ def test_closed_streams(streams, status, table):
 
 
 def test_a_label_of_many_zeros():
-    assert canonical(100_000 * "0" + "x") == 100_000 * "0" + "x"  # took minutes
-    assert canonical("-" + 100_000 * "0" + "1." + 100_000 * "0") == "-1"
+    assert to_canonical(100_000 * "0" + "x") == 100_000 * "0" + "x"  # took minutes
+    assert to_canonical("-" + 100_000 * "0" + "1." + 100_000 * "0") == "-1"
 
 
 def write_rows(table, template, label, proba):
@@ -568,7 +568,7 @@ def rich(tmp_path_factory):
     path = tmp_path_factory.mktemp("rich") / "table.csv"
     frame.to_csv(path, index=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skcalib.report._sections._N_RESAMPLES", 2)
+        patch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 2)
         patch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
         report = calibration_report(label.astype(str), proba, **known, random_state=0)
     return str(path), report
@@ -742,7 +742,7 @@ def test_hints(rows, hint, table, capsys):
 def test_whole_numbers_name_subgroups(table):
     path = table("y,p,id,age\n" + "".join(f"{k % 2},0.5,{k}.0,{k / 7}\n" for k in range(300)))
     arguments = ["report", path, "--label", "y", "--proba", "p", "--by", "id", "age"]
-    by = read_columns(_parser().parse_args(arguments))[1]["by"]
+    by = load_columns(_make_parser().parse_args(arguments))[1]["by"]
     assert by["id"].tolist() == [str(k) for k in range(300)]
     assert by["age"].dtype == np.float64
 
@@ -878,7 +878,7 @@ def written_by(capsys, tmp_path, train, new, *options):
     """What `skcalib recalibrate` writes: the recalibrated table, and what it says."""
     target = tmp_path / "recalibrated.csv"
     files = ["--apply", str(new), "--output", str(target)]
-    assert main(["recalibrate", str(train), *files, *options]) == 0
+    assert run_command(["recalibrate", str(train), *files, *options]) == 0
     return target.read_text("utf-8"), capsys.readouterr()
 
 
@@ -958,5 +958,5 @@ def test_other_columns_stay_what_they_are(table, tmp_path, capsys, arrow):
 
 
 def test_methods_have_the_names_of_recalibrators():
-    assert {"auto", "temperature", "venn-abers", "scaling-binning"} < set(METHODS)
-    assert len(METHODS) == len(RECALIBRATORS) + 1
+    assert {"auto", "temperature", "venn-abers", "scaling-binning"} < set(RECALIBRATORS_BY_METHOD)
+    assert len(RECALIBRATORS_BY_METHOD) == len(RECALIBRATORS) + 1

@@ -18,7 +18,7 @@ from skcalib.uncertainty import compare
 @pytest.fixture(autouse=True, scope="module")
 def quick():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skcalib.report._sections._N_RESAMPLES", 9)
+        patch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 9)
         patch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
         few = partial(CalibrationTest, n_resamples=99)
         patch.setattr("skcalib.report._forecasts.CalibrationTest", few)

@@ -75,7 +75,7 @@ def few_resamples(monkeypatch):
     monkeypatch.setattr("skcalib.report._forecasts.CalibrationTest", test)
     of_subgroups = partial(SubgroupCalibrationTest, n_resamples=99)
     monkeypatch.setattr("skcalib.report._sections.SubgroupCalibrationTest", of_subgroups)
-    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 19)
+    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 19)
     return test
 
 

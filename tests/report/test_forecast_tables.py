@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skcalib._cli.columns import read_columns
-from skcalib._cli.command_line import _parser, main
+from skcalib._cli.columns import load_columns
+from skcalib._cli.command_line import _make_parser, run_command
 from skcalib.datasets import make_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
@@ -32,19 +32,19 @@ def table(tmp_path):
 def few_resamples(monkeypatch):
     test = partial(CalibrationTest, n_resamples=99)
     monkeypatch.setattr("skcalib.report._forecasts.CalibrationTest", test)
-    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 2)
+    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 2)
     monkeypatch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
 
 
 def run(capsys, *arguments):
-    status = main(list(arguments))
+    status = run_command(list(arguments))
     output = capsys.readouterr()
     return status, output.out, output.err
 
 
 def read(path, *options):
     """Outcomes and forecasts, as the report gets them."""
-    _, found = read_columns(_parser().parse_args(["report", path, "--label", "y", *options]))
+    _, found = load_columns(_make_parser().parse_args(["report", path, "--label", "y", *options]))
     return found["y_true"], found["y_proba"]
 
 
@@ -192,6 +192,6 @@ def test_mistakes_have_a_message_and_status_2(text, options, message, table, cap
 @pytest.mark.parametrize("options", ["", "--proba a --members a b", "--mean a --quantiles b"])
 def test_one_kind_of_prediction(options, table, capsys):
     with pytest.raises(SystemExit) as exit_status:
-        main(["report", table("y,a,b\n1,2,3\n"), "--label", "y", *options.split()])
+        run_command(["report", table("y,a,b\n1,2,3\n"), "--label", "y", *options.split()])
     assert exit_status.value.code == 2
     assert "--members" in capsys.readouterr().err

@@ -33,10 +33,10 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import CalibrationReport, calibration_report
-from skcalib.report._classes import ClassSections, format_distinct, most_tested
-from skcalib.report._pictures import _names, class_pictures
+from skcalib.report._classes import ClassSections, format_distinct, max_tested_samples
+from skcalib.report._pictures import _writable_class_names, render_class_pictures
 from skcalib.report._sections import Sections, balanced_subsample
-from skcalib.report._two_classes import area_under_roc_curve, smooth_ends, two_class_numbers
+from skcalib.report._two_classes import area_under_roc_curve, clinical_intervals, two_class_numbers
 from skcalib.uncertainty import clinical_calibration
 
 GAIN = 0.12, 0.07, 0.17
@@ -45,7 +45,7 @@ GAIN = 0.12, 0.07, 0.17
 @pytest.fixture(autouse=True, scope="module")
 def quick():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skcalib.report._sections._N_RESAMPLES", 4)
+        patch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 4)
         patch.setattr(ClassSections, "gain", lambda _: GAIN)
         yield
 
@@ -67,7 +67,7 @@ def three():
 @pytest.fixture
 def slow_and_true(monkeypatch):
     monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)
-    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 199)
+    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 199)
     monkeypatch.setattr(ClassSections, "gain", Sections.gain)
 
 
@@ -129,7 +129,7 @@ def test_intervals_of_two_classes_are_those_of_a_clinical_validation(monkeypatch
     monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)  # single samples
     label, proba = random_problem(np.random.default_rng(0), 60)
     data = check_predictions(label, proba, weight := np.random.default_rng(1).random(60))
-    found = smooth_ends(data, np.random.RandomState(0), two_class_numbers(data))
+    found = clinical_intervals(data, np.random.RandomState(0), two_class_numbers(data))
     clinical = clinical_calibration(label, proba, sample_weight=weight, n_resamples=1)
     for name in ("observed_expected_ratio", "calibration_intercept", "calibration_slope"):
         one = vars(clinical)[name]
@@ -435,7 +435,7 @@ def test_impossible_labels_do_not_leave_it_to_a_test_of_groups():
 
 
 def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
-    monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 20)
+    monkeypatch.setattr("skcalib.report._classes.max_tested_samples", lambda _: 20)
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 1000, calibrated=True)
     label[500], proba[500] = 1, 0.0
@@ -445,7 +445,7 @@ def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
 
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
-    monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 50)
+    monkeypatch.setattr("skcalib.report._classes.max_tested_samples", lambda _: 50)
     monkeypatch.setattr(CalibrationReport, "figures", {})
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     report = calibration_report(label, proba, random_state=0)
@@ -457,7 +457,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
 
 
 def test_the_gain_says_of_how_many_samples_it_is(monkeypatch):
-    monkeypatch.setattr(ClassSections, "sizes_for_gain", lambda _: (1, 40))
+    monkeypatch.setattr(ClassSections, "gain_sample_limits", lambda _: (1, 40))
     label, proba = random_problem(np.random.default_rng(0), 60)
     report = calibration_report(label, proba, random_state=0)
     assert "0.0700 to 0.1700   (40 of 60 samples, at random)\n" in str(report)
@@ -550,7 +550,7 @@ def test_one_group_that_outweighs_the_others_leaves_no_intervals():
 
 
 def test_subgroups_of_many_samples_are_tested_on_even_parts(monkeypatch):
-    monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 100)
+    monkeypatch.setattr("skcalib.report._classes.max_tested_samples", lambda _: 100)
     rng = np.random.default_rng(0)
     proba = rng.random(200)
     label = (rng.random(200) < proba).astype(int)
@@ -585,7 +585,7 @@ def test_fewer_samples_in_groups_are_tested():
     label, proba = random_problem(np.random.default_rng(0), 60)
     alone = problem_of(proba, label)
     grouped = replace(alone, groups=np.arange(60) // 2)
-    assert most_tested(grouped) < 0.7 * most_tested(alone)
+    assert max_tested_samples(grouped) < 0.7 * max_tested_samples(alone)
 
 
 def test_even_parts():
@@ -771,6 +771,6 @@ def test_names_that_no_picture_can_write():
         (["x" * 50, "class 0"], ["class 0", "class 1"]),
     ):
         classes = np.array(names, dtype=object)
-        assert _names(replace(predictions, classes=classes)).tolist() == shown
+        assert _writable_class_names(replace(predictions, classes=classes)).tolist() == shown
     classes = np.array(["$\\frac{1}{2", "\u732b"], dtype=object)
-    assert len(class_pictures(replace(predictions, classes=classes).take(slice(20)))) == 2
+    assert len(render_class_pictures(replace(predictions, classes=classes).take(slice(20)))) == 2
