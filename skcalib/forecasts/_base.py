@@ -560,7 +560,7 @@ class Forecast(ABC):
 
 
 def check_rows(rows: Any, n: int) -> np.ndarray:
-    """Return indices of rows from what stands in brackets; `[rows, ...]` is the same as `[rows]`."""
+    """Return indices of rows from the value in brackets; `[rows, ...]` is the same as `[rows]`."""
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]
     if isinstance(rows, slice):

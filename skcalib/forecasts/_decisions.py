@@ -22,11 +22,11 @@ from ._base import Forecast
 # Quadrature nodes for each piece between two breakpoints.
 _NODES = 64
 
-# Numbers in one block of rows (8 MB).
-_BLOCK = 2**20
+# The largest number of losses in one block of rows (8 MB).
+_MAX_BLOCK_LOSSES = 2**20
 
 # Expected losses that differ by less than this share of the larger one are equal.
-_TIE = 1e-12
+_LOSS_RTOL = 1e-12
 
 
 class DecisionLoss:
@@ -90,10 +90,10 @@ class DecisionLoss:
 
     @property
     def is_of_classes(self) -> bool:
-        """Whether it cannot be a loss of forecasts of a number."""
+        """True if it cannot be a loss of forecasts of a number."""
         return not callable(self.loss) and not is_number(self.loss)
 
-    def _check_number_of_actions(self, n_losses):
+    def _check_number_of_actions(self, n_losses: int) -> None:
         if self.actions is not None and len(self.actions) != n_losses:
             raise ValueError(
                 f"actions must name one action for each of the {n_losses} that have losses; found "
@@ -132,7 +132,7 @@ class DecisionLoss:
                 "classes; found None. Pass the classes in the order of the columns."
             )
         elif is_number(self.loss):
-            losses = _exceeding(_number_classes(classes, self.loss), self.loss)
+            losses = _threshold_losses(_number_classes(classes, self.loss), self.loss)
         else:
             losses = self._call_loss(classes)
         self._check_number_of_actions(losses.shape[1])
@@ -152,7 +152,7 @@ class DecisionLoss:
             One row for each outcome.
         """
         self.check_is_of_numbers()
-        return _exceeding(y, self.loss) if is_number(self.loss) else self._call_loss(y)
+        return _threshold_losses(y, self.loss) if is_number(self.loss) else self._call_loss(y)
 
     def expected_losses(self, forecast: Forecast) -> np.ndarray:
         """Expected losses of all actions for each forecast.
@@ -178,12 +178,12 @@ class DecisionLoss:
         width = _NODES * (len(self.breakpoints) + 1)
         if not forecast.is_continuous:
             width = forecast[:1].components().location.shape[1]
-        size = max(1, _BLOCK // width)
+        size = max(1, _MAX_BLOCK_LOSSES // width)
         starts = range(0, len(forecast), size)
         return np.concatenate([self._integrate(forecast[i : i + size]) for i in starts])
 
-    def _integrate(self, forecast):
-        """Sums over members, or over nodes of the quantile function between the breakpoints."""
+    def _integrate(self, forecast: Forecast) -> np.ndarray:
+        """Sum over members, or over nodes of the quantile function between the breakpoints."""
         if not forecast.is_continuous:
             location, _, weight = forecast.components()
         else:
@@ -271,8 +271,8 @@ class DecisionLoss:
         numbers = np.array([code_of[value] for value in values.tolist()], dtype=np.intp)
         return np.broadcast_to(numbers, (n_samples,))
 
-    def _call_loss(self, y):
-        """Call the user's function for outcomes (m,), and judge its losses (m, n_actions)."""
+    def _call_loss(self, y: np.ndarray) -> np.ndarray:
+        """Call the user's function for outcomes (m,), and check its losses (m, n_actions)."""
         if self.actions is None:
             values = np.asarray(self.loss(y), dtype=np.float64)
             is_right = values.ndim == 2 and len(values) == len(y) and values.shape[1] > 0
@@ -303,13 +303,13 @@ class DecisionLoss:
             )
 
 
-def _exceeding(y, threshold):
-    """Losses of the actions 0 and 1 if 1 is right above the threshold, (m, 2)."""
+def _threshold_losses(y: np.ndarray, threshold: float) -> np.ndarray:
+    """Return losses of the actions 0 and 1 if 1 is right above the threshold, (m, 2)."""
     is_above = y > threshold
     return np.column_stack([is_above, ~is_above]).astype(np.float64)
 
 
-def _number_classes(classes, threshold):
+def _number_classes(classes: np.ndarray, threshold: float) -> np.ndarray:
     """Return classes as numbers; refuse those that lie on one side of the threshold."""
     values = numbers_of_objects(classes)
     if values.dtype.kind not in "iuf" or not values.min() <= threshold < values.max():
@@ -322,32 +322,32 @@ def _number_classes(classes, threshold):
     return values
 
 
-def _split_nodes(forecast, breakpoints):
-    """Locations and weights (n, c) for integrals of the quantile function, in pieces."""
+def _split_nodes(forecast: Forecast, breakpoints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return locations and weights (n, c) for integrals of the quantile function, in pieces."""
     if not len(breakpoints):
         components = Forecast.components(forecast)
         return components.location, components.weight
     at_breakpoints = forecast.cdf(np.tile(breakpoints, (len(forecast), 1)))
     levels, weight = split_nodes(at_breakpoints, _NODES)
-    is_inner = (levels > 0) & (levels < 1)  # rounding may reach the ends, where nothing is left
-    location = forecast.ppf(np.where(is_inner, levels, 0.5))
-    return location, np.where(is_inner, weight, 0.0)
+    is_inside = (levels > 0) & (levels < 1)  # rounding may reach the ends, where nothing is left
+    location = forecast.ppf(np.where(is_inside, levels, 0.5))
+    return location, np.where(is_inside, weight, 0.0)
 
 
 def argmin_first(expected: np.ndarray) -> np.ndarray:
-    """The first of the actions with the least expected loss, (n,) from (n, n_actions)."""
+    """Return the first of the actions with the least expected loss, (n,) from (n, n_actions)."""
     lowest = expected.min(axis=1, keepdims=True)
-    slack = _TIE * np.maximum(np.abs(expected), np.abs(lowest))
+    slack = _LOSS_RTOL * np.maximum(np.abs(expected), np.abs(lowest))
     return np.argmax(expected - lowest <= slack, axis=1)
 
 
 def as_loss(loss: Any) -> DecisionLoss:
-    """A loss as a `DecisionLoss`, judged."""
+    """Return a loss as a `DecisionLoss`, which checks it."""
     return loss if isinstance(loss, DecisionLoss) else DecisionLoss(loss)
 
 
 def check_loss(loss: Any) -> Any:
-    """A callable, "zero-one", a finite threshold, or finite losses (n_actions, n_classes)."""
+    """Return a callable, "zero-one", a finite threshold, or losses (n_actions, n_classes)."""
     if callable(loss) or isinstance(loss, str):
         if isinstance(loss, str) and loss != "zero-one":
             raise ValueError(
@@ -381,7 +381,7 @@ def check_loss(loss: Any) -> Any:
 
 
 def check_actions(actions: Any) -> np.ndarray:
-    """Names of actions, each of them once."""
+    """Return names of actions; refuse repeated ones."""
     names = as_labels(actions, "actions")
     action_list = names.tolist()
     if names.ndim != 1 or not action_list or len(set(action_list)) < len(action_list):
@@ -394,14 +394,14 @@ def check_actions(actions: Any) -> np.ndarray:
 
 
 def check_breakpoints(breakpoints: Any) -> np.ndarray:
-    """Finite numbers in increasing order, each of them once."""
+    """Return finite numbers in increasing order, each of them once."""
     if np.size(breakpoints) == 0:
         return np.empty(0)
     return np.unique(check_numbers(breakpoints, "breakpoints", ndim=1, rows="outcomes in a list"))
 
 
 def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
-    """Expected losses (n, n_actions) from probabilities (n, K) and losses (K, n_actions)."""
+    """Return expected losses (n, n_actions) from probabilities (n, K) and losses (K, n_actions)."""
     return np.einsum("nk,ka->na", matrix, losses)
 
 
@@ -525,8 +525,8 @@ def expected_loss(
     return expected[np.arange(len(expected)), action_index]
 
 
-def _class_expected_losses(y_proba, decision, labels):
-    """Expected losses (n, n_actions) of class probabilities."""
+def _class_expected_losses(y_proba: Any, decision: DecisionLoss, labels: Any) -> np.ndarray:
+    """Return expected losses (n, n_actions) of class probabilities."""
     proba = check_probabilities(y_proba, partner="labels")
     matrix = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
     classes = None if labels is None else as_labels(labels, "labels")

@@ -15,17 +15,17 @@ from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels
 from ._gaussian import GaussianForecast
 
-# Quantiles that are held at once.
-_BLOCK = 2**22
+# The largest number of quantiles in one block of rows.
+_MAX_BLOCK_QUANTILES = 2**22
 
 # Between these log-odds a level can be inverted: above, one minus it has too few digits, and below
 # it underflows.
-_LEAST_EXACT, _LARGEST_EXACT = -690.0, 16.0
+_MIN_LOG_ODDS, _MAX_LOG_ODDS = -690.0, 16.0
 
-# From the quartiles to the largest number by doubling.
+# So many doublings lead from the quartiles to the largest number.
 _MAX_DOUBLINGS = 2100
 
-# An outcome that is moved, and moved back, misses its place by less than this share.
+# An outcome that is mapped to the base and back changes by less than this share.
 _ROUND_TRIP_RTOL = 1e-15
 
 
@@ -48,13 +48,13 @@ class AffineForecast(Forecast):
         return (y - self.shift.reshape(shape)) / self.factor.reshape(shape)
 
     def _rounding_error(self, y: np.ndarray) -> np.ndarray:
-        """Return the largest rounding error of `_back`."""
+        """Return the largest rounding error of `_to_base`."""
         shape = (-1,) + (1,) * (y.ndim - 1)
-        missed = _ROUND_TRIP_RTOL * (np.abs(y) + np.abs(self.shift).reshape(shape))
-        return np.where(np.isfinite(y), missed / self.factor.reshape(shape), 0.0)
+        error = _ROUND_TRIP_RTOL * (np.abs(y) + np.abs(self.shift).reshape(shape))
+        return np.where(np.isfinite(y), error / self.factor.reshape(shape), 0.0)
 
     def _to_base_inclusive(self, y: np.ndarray) -> np.ndarray:
-        """`_back`, so that rounding does not lose the probability of y itself."""
+        """Return `_to_base`, rounded up so that the probability of y itself is not lost."""
         return (
             self._to_base(y) if self.is_continuous else self._to_base(y) + self._rounding_error(y)
         )
@@ -76,12 +76,12 @@ class AffineForecast(Forecast):
         return self.base._logsf(self._to_base_inclusive(y))
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        back = self._to_base(y)
+        base_y = self._to_base(y)
         if self.is_continuous:
-            return self.base._logpdf(back) - np.log(self.factor)[:, None]
-        whole = np.rint(back)  # the outcomes of discrete forecasts are whole numbers
+            return self.base._logpdf(base_y) - np.log(self.factor)[:, None]
+        whole = np.rint(base_y)  # the outcomes of discrete forecasts are whole numbers
         return self.base._logpdf(
-            np.where(np.abs(whole - back) <= self._rounding_error(y), whole, back)
+            np.where(np.abs(whole - base_y) <= self._rounding_error(y), whole, base_y)
         )
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
@@ -105,8 +105,8 @@ class AffineForecast(Forecast):
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.is_continuous:
             return self.base._pit_bounds(self._to_base(y))
-        back, slack = self._to_base(y), self._rounding_error(y)
-        return self.base._pit_bounds(back - slack)[0], self.base._pit_bounds(back + slack)[1]
+        base_y, slack = self._to_base(y), self._rounding_error(y)
+        return self.base._pit_bounds(base_y - slack)[0], self.base._pit_bounds(base_y + slack)[1]
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return self.factor * self.base.crps(self._to_base(y))
@@ -201,9 +201,9 @@ class RecalibratedForecast(Forecast):
             Ends of the intervals, in the units of the outcome; infinite, with a warning, where
             there are too few ranks: fewer than 2/(1 − level) − 1 samples.
         """
-        ends = super().interval(level)
+        bounds = super().interval(level)
         if self.level_map.has_density:
-            return ends
+            return bounds
         low, high = self._evaluate_at_points(self.level_map.central(level)).T
         if np.isinf([low, high]).any():
             warn(
@@ -223,7 +223,7 @@ class RecalibratedForecast(Forecast):
         slice.
         """
         z, level, weight = self.level_map.nodes()
-        size = max(1, _BLOCK // len(z))
+        size = max(1, _MAX_BLOCK_QUANTILES // len(z))
         blocks = [slice(start, start + size) for start in range(0, len(self), size)]
         return np.concatenate(
             [summary(self[rows]._evaluate_at_points(z), level, weight, rows) for rows in blocks]
@@ -273,7 +273,7 @@ class RecalibratedForecast(Forecast):
 
 
 def remap_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
-    """R(W_k) − R(W_(k−1)) for the running sums W of weights (n, s)."""
+    """Return R(W_k) − R(W_(k−1)) for the running sums W of weights (n, s)."""
     total = np.minimum(np.cumsum(weights, axis=1), 1.0)
     total[:, -1] = 1.0
     with np.errstate(divide="ignore"):
@@ -283,35 +283,35 @@ def remap_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
 
 @singledispatch
 def ppf_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
-    """The outcomes (n, m) at which logcdf − logsf is z (n, m); also where the level rounds to 1."""
-    y = forecast._ppf(expit(np.where(np.isinf(z), z, np.clip(z, _LEAST_EXACT, _LARGEST_EXACT))))
-    far = ((z > _LARGEST_EXACT) | (z < _LEAST_EXACT)) & np.isfinite(z) & np.isfinite(y)
-    if not far.any() or not forecast.is_continuous:
+    """Return outcomes (n, m) where logcdf − logsf is z (n, m), even if the level rounds to 1."""
+    y = forecast._ppf(expit(np.where(np.isinf(z), z, np.clip(z, _MIN_LOG_ODDS, _MAX_LOG_ODDS))))
+    is_far = ((z > _MAX_LOG_ODDS) | (z < _MIN_LOG_ODDS)) & np.isfinite(z) & np.isfinite(y)
+    if not is_far.any() or not forecast.is_continuous:
         return y
-    rows = np.flatnonzero(far.any(axis=1))
+    rows = np.flatnonzero(is_far.any(axis=1))
     if len(rows) < len(forecast):
         y[rows] = ppf_log_odds(forecast[rows], z[rows])
         return y
     quartiles = forecast._ppf(np.broadcast_to([0.25, 0.75], (len(forecast), 2)))
-    side = np.where(far, np.sign(z), 0.0)
-    step = np.where(far, np.diff(quartiles, axis=1), 0.0)
-    near = np.where(far, y, quartiles[:, :1])  # any finite value where it is not far
-    z = np.where(far, z, 0.0)
+    side = np.where(is_far, np.sign(z), 0.0)
+    step = np.where(is_far, np.diff(quartiles, axis=1), 0.0)
+    near = np.where(is_far, y, quartiles[:, :1])  # any finite value where it is not far
+    z = np.where(is_far, z, 0.0)
     end = near + side * step
     for _ in range(_MAX_DOUBLINGS):  # until the outcome lies between near and end
-        short = far & (side * (forecast._log_odds(end) - z) < 0)
-        if not short.any():
+        is_short = is_far & (side * (forecast._log_odds(end) - z) < 0)
+        if not is_short.any():
             break
-        near = np.where(short, end, near)
-        step = np.where(short, 2 * step, step)
-        end = np.where(short, end + side * step, end)
+        near = np.where(is_short, end, near)
+        step = np.where(is_short, 2 * step, step)
+        end = np.where(is_short, end + side * step, end)
     for _ in range(_MAX_DOUBLINGS):
         middle = (near + end) / 2
         if ((middle == near) | (middle == end)).all():
             break
-        short = side * (forecast._log_odds(middle) - z) < 0
-        near, end = np.where(short, middle, near), np.where(short, end, middle)
-    return np.where(far, end, y)
+        is_short = side * (forecast._log_odds(middle) - z) < 0
+        near, end = np.where(is_short, middle, near), np.where(is_short, end, middle)
+    return np.where(is_far, end, y)
 
 
 @ppf_log_odds.register

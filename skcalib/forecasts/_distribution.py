@@ -8,14 +8,14 @@ from .._inputs.arrays import as_array
 from ._base import MAX_NUMBER, Components, Forecast
 from ._foreign import wrap
 
-# Functions of the probability of all outcomes up to a value.
-_OF_AT_MOST = ("cdf", "sf", "logcdf", "logsf")
+# Methods that return the probability of all outcomes up to a value, or beyond it.
+_CUMULATIVE_METHODS = ("cdf", "sf", "logcdf", "logsf")
 
 # A discrete distribution with at most this many likely values is the sum over them.
 _MAX_ATOMS = 512
 
 # Values that are less likely than this share do not count among the likely ones.
-_UNLIKELY = 1e-15
+_MIN_PROBABILITY = 1e-15
 
 
 class DistributionForecast(Forecast):
@@ -80,9 +80,9 @@ class DistributionForecast(Forecast):
             self._raise_unknown(
                 name, f"wraps {kind}, which does not tell it", "Pass a distribution that has it."
             )
-        if name in _OF_AT_MOST and self._wrapped.has_whole_numbers:
+        if name in _CUMULATIVE_METHODS and self._wrapped.has_whole_numbers:
             values = self._wrapped.round_down(values)  # some packages interpolate
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # judged below
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked below
             result = self._wrapped.call(name, values)
         if np.isnan(result).any():
             row = int(np.argmax(np.isnan(result).any(axis=1)))
@@ -127,9 +127,9 @@ class DistributionForecast(Forecast):
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         quantile = self._call("ppf", level)
-        broken = np.isinf(quantile) & (level > 0) & (level < 1)
-        if broken.any():
-            row, column = np.argwhere(broken)[0]
+        is_broken = np.isinf(quantile) & (level > 0) & (level < 1)
+        if is_broken.any():
+            row, column = np.argwhere(is_broken)[0]
             raise ValueError(
                 "dist must have finite quantiles at levels below 1 and above 0; found an infinite "
                 f"one at {float(level[row, column])!r} in row {row} of a "
@@ -164,13 +164,15 @@ class DistributionForecast(Forecast):
         return self._cdf(np.nextafter(y, -np.inf)[:, None])[:, 0], upper
 
     def _atoms(self) -> Components | None:
-        """All likely values of a discrete distribution of whole numbers, if they are few."""
+        """Return all likely values of a discrete distribution of whole numbers, if they are few."""
         if self.is_continuous or not self._wrapped.has_whole_numbers:
             return None
-        ends = self._call("ppf", np.tile([_UNLIKELY, 1 - _UNLIKELY], (len(self), 1)))
-        if not np.isfinite(ends).all() or np.ptp(ends, axis=1).max() >= _MAX_ATOMS:
+        bounds = self._call(
+            "ppf", np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1))
+        )
+        if not np.isfinite(bounds).all() or np.ptp(bounds, axis=1).max() >= _MAX_ATOMS:
             return None
-        location = ends[:, :1] + np.arange(int(np.ptp(ends, axis=1).max()) + 1)
+        location = bounds[:, :1] + np.arange(int(np.ptp(bounds, axis=1).max()) + 1)
         inner = self._cdf(location[:, :-1])
         probability = np.diff(inner, axis=1, prepend=0.0, append=1.0)
         return Components(location, np.zeros_like(location), np.maximum(probability, 0.0))
@@ -179,9 +181,9 @@ class DistributionForecast(Forecast):
         low, high = self._wrapped.support()
         if self._wrapped.has_whole_numbers:
             check_counts(y, self._wrapped.is_possible(y[:, None])[:, 0], name)
-        outside = (y < low) | (y > high)
-        if outside.any():
-            row = int(np.argmax(outside))
+        is_outside = (y < low) | (y > high)
+        if is_outside.any():
+            row = int(np.argmax(is_outside))
             low, high = np.broadcast_to(low, y.shape)[row], np.broadcast_to(high, y.shape)[row]
             raise ValueError(
                 f"{name} must lie in the support of its forecast; found {y[row]:.6g} in row {row}, "
@@ -191,7 +193,7 @@ class DistributionForecast(Forecast):
 
 
 def check_counts(y: np.ndarray, is_possible: np.ndarray, name: str) -> None:
-    """Outcomes of a discrete forecast must be whole numbers above the least possible one."""
+    """Refuse outcomes of a discrete forecast that are not its whole numbers."""
     if not is_possible.all():
         row = int(np.argmin(is_possible))
         raise ValueError(

@@ -13,6 +13,9 @@ from ._base import MAX_NUMBER, Components, Forecast
 # A location plus a residual misses their sum by less than this share.
 _MEMBER_RTOL = 4e-16
 
+# Levels that miss a sum of weights by less than this, which is rounding, count as that sum.
+_WEIGHT_SUM_ATOL = 1e-12
+
 
 class EnsembleForecast(Forecast):
     """Ensembles: several possible outcomes for each sample.
@@ -80,7 +83,7 @@ class EnsembleForecast(Forecast):
 
     @cached_property
     def _cached_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sorted members and their weights, which are sorted where members are equal."""
+        """Return sorted members and their weights, which are sorted where members are equal."""
         order = np.lexsort((self.weights, self.members))
         members = np.take_along_axis(self.members, order, axis=1)
         return members, np.take_along_axis(self.weights, order, axis=1)
@@ -129,7 +132,7 @@ class EnsembleForecast(Forecast):
         return [*members.T] if self.is_exchangeable else [*members.T, *weights.T]
 
     def _with_members(self, members: np.ndarray) -> "EnsembleForecast":
-        """Put other members (n, s), of the same weights, in the place of these."""
+        """Return the forecast with other members (n, s) of the same weights."""
         return EnsembleForecast(members, None if self.is_exchangeable else self.weights)
 
 
@@ -198,25 +201,25 @@ class ResidualForecast(Forecast):
 
     @property
     def _cumulative(self) -> np.ndarray:
-        """Probability of less than each residual, then 1, (m + 1,)."""
+        """The probability of less than each residual, then 1, (m + 1,)."""
         return cumulative_weights(self.weights[None])[0]
 
-    def _place(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
-        """The number of residuals below y − location, or at most that. Rounding breaks no tie."""
+    def _count_below(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+        """Count the residuals below y − location, or at most that. Rounding breaks no tie."""
         location = self.location[:, None]
         slack = _MEMBER_RTOL * (np.abs(y) + np.abs(location))
         gap = y - location + (slack if side == "right" else -slack)
         return np.searchsorted(self.residuals, gap, side=side)
 
-    def _at(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
-        return self._cumulative[self._place(y, side)]
+    def _probability(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+        return self._cumulative[self._count_below(y, side)]
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return self._at(y, "right")
+        return self._probability(y, "right")
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
         above = cumulative_weights(self.weights[None, ::-1])[0, ::-1]
-        return above[self._place(y, "right")]
+        return above[self._count_below(y, "right")]
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         flat = ensemble_quantiles(level.reshape(1, -1), self.residuals[None], self.weights[None])
@@ -231,7 +234,7 @@ class ResidualForecast(Forecast):
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         column = y[:, None]
-        return self._at(column, "left")[:, 0], self._at(column, "right")[:, 0]
+        return self._probability(column, "left")[:, 0], self._probability(column, "right")[:, 0]
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         # Σ w |x − d| = d (2F − 1) + mean − 2 Σ_{x ≤ d} w x, from running sums of the residuals
@@ -250,7 +253,7 @@ class ResidualForecast(Forecast):
 
 
 def check_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Weights (n, s) whose rows sum to 1; equal ones by default, the same row for all from (s,)."""
+    """Return weights (n, s) whose rows sum to 1; equal ones by default, one row from (s,)."""
     if weights is None:
         return np.full(shape, 1 / shape[1])
     array = check_numbers(weights, "weights")
@@ -271,14 +274,11 @@ def check_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
     return array / total
 
 
-# Levels that miss a sum of weights by rounding count as that sum.
-_LEVEL_RTOL = 1e-12
-
-
 def cumulative_weights(weight: np.ndarray) -> np.ndarray:
-    """The weight of the first k members, (n, s + 1) for k from 0 to s; exactly 0 and 1 at the ends.
+    """Return the weight of the first k members, (n, s + 1) for k from 0 to s.
 
-    For equal weights it is k/s, so that equal probabilities are equal to the last bit.
+    It is exactly 0 and 1 at the ends. For equal weights it is k/s, so that equal probabilities are
+    equal to the last bit.
     """
     size = weight.shape[1]
     if (weight == weight[0, 0]).all():
@@ -291,7 +291,7 @@ def cumulative_weights(weight: np.ndarray) -> np.ndarray:
 def ensemble_cdf(
     y: np.ndarray, members: np.ndarray, cumulative: np.ndarray, *, strict: bool
 ) -> np.ndarray:
-    """The weight of the members at most y, or less than y, (n, m) for y (n, m).
+    """Return the weight of the members at most y, or less than y, (n, m) for y (n, m).
 
     Parameters: sorted members (n, s), and their cumulative weights (n, s + 1).
     """
@@ -305,19 +305,19 @@ def ensemble_cdf(
 
 
 def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The least member whose cdf is at least the level, (n, m) from sorted members (n, s)."""
+    """Return the least members whose cdf is at least the level, (n, m), of sorted ones (n, s)."""
     cumulative = np.cumsum(weight, axis=1)
     last = members.shape[1] - 1
     if len(members) == 1:
-        index = np.searchsorted(cumulative[0], level[0] - _LEVEL_RTOL, side="left")
-        return members[0, np.minimum(np.maximum(index, _first(weight)[0]), last)][None]
+        index = np.searchsorted(cumulative[0], level[0] - _WEIGHT_SUM_ATOL, side="left")
+        return members[0, np.minimum(np.maximum(index, _first_positive(weight)[0]), last)][None]
     index = np.empty(level.shape, dtype=np.intp)
     for j, column in enumerate(level.T):
-        index[:, j] = (cumulative < column[:, None] - _LEVEL_RTOL).sum(axis=1)
-    index = np.clip(index, _first(weight)[:, None], last)
+        index[:, j] = (cumulative < column[:, None] - _WEIGHT_SUM_ATOL).sum(axis=1)
+    index = np.clip(index, _first_positive(weight)[:, None], last)
     return np.take_along_axis(members, index, axis=1)
 
 
-def _first(weight: np.ndarray) -> np.ndarray:
-    """The first member of positive weight, which is the quantile of level 0, (n,)."""
+def _first_positive(weight: np.ndarray) -> np.ndarray:
+    """Return the index (n,) of the first member of positive weight, the quantile of level 0."""
     return np.argmax(weight > 0, axis=1)

@@ -62,7 +62,7 @@ def get_forecast(estimator: Any, X: Any) -> Forecast:
     >>> get_forecast(model, X)
     GaussianForecast(n_samples=442)
     """
-    steps, last = innermost(estimator, fitted=True)
+    steps, last = _find_predictor(estimator, fitted=True)
     maps_forecasts = hasattr(last, "transform") and not hasattr(last, "predict")
     predict = last.transform if maps_forecasts and is_forecast(X) else check_has_forecast(last)
     for step in steps:
@@ -71,12 +71,12 @@ def get_forecast(estimator: Any, X: Any) -> Forecast:
 
 
 def has_forecast(estimator: Any) -> bool:
-    """Whether an estimator, fitted or not, has a forecast for `get_forecast` to find."""
-    return _forecast_method(innermost(estimator, fitted=False)[1]) is not None
+    """True if `get_forecast` finds a forecast in an estimator, which may be unfitted."""
+    return _forecast_method(_find_predictor(estimator, fitted=False)[1]) is not None
 
 
-def innermost(estimator: Any, *, fitted: bool) -> tuple[list, Any]:
-    """The steps through which the features pass, and the estimator that predicts in the end.
+def _find_predictor(estimator: Any, *, fitted: bool) -> tuple[list, Any]:
+    """Return the steps through which the features pass, and the estimator that predicts.
 
     The estimator inside a search is the best one if that must be `fitted`, else the one to fit.
     """
@@ -101,30 +101,30 @@ def innermost(estimator: Any, *, fitted: bool) -> tuple[list, Any]:
 
 
 def _is_search(estimator: Any) -> bool:
-    """Whether it is one of the searches of scikit-learn, or of another package in their manner."""
+    """True for searches of scikit-learn, and those of other packages that look like them."""
     return all(hasattr(estimator, name) for name in ("estimator", "refit", "cv"))
 
 
 def _forecast_method(estimator: Any) -> Callable | None:
-    """The method of the estimator that tells the most of the distribution of the outcomes."""
+    """Return the method that tells most about the distribution of the outcomes, or None."""
     if isinstance(estimator, DummyRegressor):
         return None  # its standard deviations are 0
     for name in ("predict_forecast", "pred_dist"):
         if hasattr(estimator, name):
             return getattr(estimator, name)
-    # asked by name: an estimator that hands on any argument may hand this one on to another
+    # looked up by name: an estimator that hands on any argument may hand this one on to another
     predict = getattr(estimator, "predict", None)
     if predict is not None and "return_std" in inspect.signature(predict).parameters:
         return partial(predict, return_std=True)
     # skpro's estimators have no tags; those of classifiers have, and predict an array
-    is_known = hasattr(estimator, "__sklearn_tags__")
-    if not (is_known and is_classifier(estimator)):
+    has_tags = hasattr(estimator, "__sklearn_tags__")
+    if not (has_tags and is_classifier(estimator)):
         return getattr(estimator, "predict_proba", None)
     return None
 
 
 def check_search(search: Any) -> None:
-    """A search knows its best estimator once it is fitted, and if it refits that."""
+    """Refuse a search without a best estimator, which is set by `fit` if `refit` is not False."""
     if not hasattr(search, "best_estimator_"):
         check_is_fitted(search)
         raise TypeError(
@@ -134,7 +134,7 @@ def check_search(search: Any) -> None:
 
 
 def check_has_forecast(estimator: Any) -> Callable:
-    """The method of an estimator that predicts distributions of the outcomes."""
+    """Return the method that predicts distributions of the outcomes; refuse estimators without."""
     name = type(estimator).__name__
     if isinstance(estimator, TransformedTargetRegressor):
         raise TypeError(

@@ -8,13 +8,13 @@ import numpy as np
 from .._inputs.arrays import check_numbers
 
 # Levels whose quantiles tell whether a discrete distribution is one of whole numbers.
-_LEVELS = np.linspace(0.05, 0.95, 19)
+_PROBE_LEVELS = np.linspace(0.05, 0.95, 19)
 
 # Whole numbers that were computed miss one by less than this share.
 _INTEGER_RTOL = 1e-9
 
 # Names of each method in other packages, in order of preference.
-_NAMES = {
+_METHOD_NAMES = {
     "cdf": ("cdf",),
     "ppf": ("ppf", "icdf", "quantile"),
     "sf": ("sf", "ccdf"),
@@ -52,55 +52,53 @@ class DistributionAdapter:
 
     @cached_property
     def has_whole_numbers(self) -> bool:
-        """Whether all outcomes are whole numbers, counted from the least one."""
+        """True if all outcomes are whole numbers, counted from the least one."""
         if self.is_continuous:
             return False
-        quantiles = self.call("ppf", np.tile(_LEVELS, (len(self), 1)))
+        quantiles = self.call("ppf", np.tile(_PROBE_LEVELS, (len(self), 1)))
         return bool(self.is_possible(quantiles).all())
 
     def round_down(self, values: np.ndarray) -> np.ndarray:
-        """Values (n, m) put down to the next whole number, counted from the least outcome."""
+        """Round values (n, m) down to the next whole number, counted from the least outcome."""
         least = np.broadcast_to(self.support()[0], len(self))[:, None]
         least = np.where(np.isfinite(least), least, 0.0)
         return least + np.floor(values - least)
 
     def is_possible(self, values: np.ndarray) -> np.ndarray:
-        """Whether values (n, m) are such whole numbers, up to rounding."""
+        """True where values (n, m) are such whole numbers, up to rounding."""
         nearest = self.round_down(values + 0.5)
         return np.isclose(values, nearest, rtol=_INTEGER_RTOL, atol=_INTEGER_RTOL)
 
     def _method(self, name: str) -> Any:
-        candidates = (getattr(self.dist, alias, None) for alias in _NAMES[name])
+        candidates = (getattr(self.dist, alias, None) for alias in _METHOD_NAMES[name])
         return next((method for method in candidates if method is not None), None)
 
     def has(self, name: str) -> bool:
-        """Whether the distribution has the method."""
+        """True if the distribution has the method."""
         return self._method(name) is not None
 
     def call(self, name: str, values: np.ndarray) -> np.ndarray:
-        """The method for values (n, m) of the rows."""
+        """Call the method for values (n, m) of the rows."""
         n_values = values.shape[1]
         copy = _number_of_repetition(self.rows)
-        fill = float(values.flat[0]) if values.size else 0.5  # for places that nobody asks for
-        filled = np.full((n_values * (copy.max(initial=0) + 1), self.n_all), fill)
+        fill = float(values.flat[0]) if values.size else 0.5  # for entries that are not read
+        table = np.full((n_values * (copy.max(initial=0) + 1), self.n_all), fill)
         positions = copy[:, None] * n_values + np.arange(n_values)
-        filled[positions, self.rows[:, None]] = values
-        return self._array(self._method(name)(self._argument(filled)))[
-            positions, self.rows[:, None]
-        ]
+        table[positions, self.rows[:, None]] = values
+        return self._array(self._method(name)(self._argument(table)))[positions, self.rows[:, None]]
 
     def moment(self, name: str) -> np.ndarray:
-        """A property of each row, (n,)."""
+        """Return a property of each row, (n,)."""
         value = self._method(name)
         value = self._array(value() if callable(value) else value)
         return np.broadcast_to(value, self.n_all)[self.rows].copy()
 
     def support(self) -> tuple[Any, Any]:
-        """The least and the largest possible outcome of each row, if they are known."""
+        """Return the least and the largest possible outcome of each row, if they are known."""
         support = getattr(self.dist, "support", None)
         if not callable(support):
             return -np.inf, np.inf
-        low, high = (np.broadcast_to(end, self.n_all)[self.rows] for end in support())
+        low, high = (np.broadcast_to(bound, self.n_all)[self.rows] for bound in support())
         return low, high
 
     def _argument(self, values: np.ndarray) -> Any:
@@ -126,7 +124,7 @@ class ScipyFrozen(DistributionAdapter):
         return super()._method(name)
 
     def __getitem__(self, rows: np.ndarray) -> "ScipyFrozen":
-        def take(values):
+        def take(values: Any) -> np.ndarray:
             values = np.asarray(values)
             return values if values.ndim == 0 else np.broadcast_to(values, self.n_all)[rows]
 
@@ -202,8 +200,8 @@ class Torch(DistributionAdapter):
 def _number_of_repetition(rows: np.ndarray) -> np.ndarray:
     """Count for each entry (n,) how often it has occurred before."""
     order = np.argsort(rows, kind="stable")
-    in_order = rows[order]
-    starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
+    sorted_rows = rows[order]
+    starts = np.flatnonzero(np.concatenate([[True], sorted_rows[1:] != sorted_rows[:-1]]))
     before = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
     repetition = np.empty(len(rows), dtype=np.intp)
     repetition[order] = before
@@ -223,12 +221,12 @@ def is_skpro(dist: Any) -> bool:
 
 
 def is_distribution(dist: Any) -> bool:
-    """Whether an object has the methods of a distribution."""
+    """True if an object has the methods of a distribution."""
     return callable(getattr(dist, "cdf", None)) and not isinstance(dist, type)
 
 
 def unwrap_ngboost(dist: Any) -> Any:
-    """The distribution of scipy within one of NGBoost."""
+    """Return the distribution of scipy inside one of NGBoost; others as they are."""
     inner = getattr(dist, "dist", None)
     return inner if inner is not None and is_scipy_frozen(inner) else dist
 
@@ -245,18 +243,20 @@ def wrap(dist: Any) -> DistributionAdapter:
     if is_scipy_frozen(dist):
         return ScipyFrozen(dist, _rows_of_shape(_shape_of_parameters(dist)))
     if is_torch(dist):
-        wrapped = Torch(dist, _rows_of_shape(tuple(dist.batch_shape)))
-        if not (wrapped.has("cdf") and wrapped.has("ppf")):
+        adapter = Torch(dist, _rows_of_shape(tuple(dist.batch_shape)))
+        if not (adapter.has("cdf") and adapter.has("ppf")):
             raise ValueError(
                 f"dist must know its cdf and icdf; found {type(dist).__name__} of torch, which "
                 "does not. Use GaussianMixtureForecast for a mixture of normals, or draw samples "
                 "for an EnsembleForecast."
             )
-        return wrapped
+        return adapter
     if is_skpro(dist):
         shape = tuple(dist.shape)
         return Skpro(dist, _rows_of_shape(shape[:1] if shape[1:] == (1,) else shape))
-    method = next((getattr(dist, name) for name in _NAMES["ppf"] if hasattr(dist, name)), None)
+    method = next(
+        (getattr(dist, name) for name in _METHOD_NAMES["ppf"] if hasattr(dist, name)), None
+    )
     if method is None:
         raise ValueError(
             f"dist must have the method ppf (or icdf), which gives its quantiles; found "
@@ -280,7 +280,7 @@ def _rows_of_shape(shape: tuple[int, ...]) -> int:
 
 
 def normal_parameters(dist: Any) -> tuple[Any, Any] | None:
-    """Means and standard deviations (n,) of normal distributions, None for all others."""
+    """Return means and standard deviations (n,) of normal distributions, None for all others."""
     dist = unwrap_ngboost(dist)
     if is_scipy_frozen(dist):
         if getattr(dist.dist, "name", "") != "norm":

@@ -1,5 +1,6 @@
 """Normal forecasts and mixtures of them."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,17 @@ from ._base import MAX_NUMBER, Components, Forecast
 from ._ensemble import check_weights
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2 * np.pi)
+
+# Entries of a block (rows, columns, components) of mixtures whose logarithms are taken at once.
+_MAX_MIXTURE_BLOCK = 2**16
+
+# Numbers below have fewer digits, and densities of narrower forecasts overflow.
+_MIN_STD = 1e-300
+
+# Bisection alone needs no more steps than these.
+_MAX_QUANTILE_STEPS = 200
+
+_QUANTILE_RTOL = 4e-16
 
 
 class GaussianForecast(Forecast):
@@ -58,24 +70,24 @@ class GaussianForecast(Forecast):
         self.loc = check_numbers(mean, "mean", ndim=1, most=MAX_NUMBER)
         self.scale = check_deviations(std, self.loc.shape)
 
-    def _standardized(self, y: np.ndarray) -> np.ndarray:
-        return _standardized(y, self.loc[:, None], self.scale[:, None])
+    def _standardize(self, y: np.ndarray) -> np.ndarray:
+        return _standardize(y, self.loc[:, None], self.scale[:, None])
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return ndtr(self._standardized(y))
+        return ndtr(self._standardize(y))
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        return ndtr(-self._standardized(y))
+        return ndtr(-self._standardize(y))
 
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return log_ndtr(self._standardized(y))
+        return log_ndtr(self._standardize(y))
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return log_ndtr(-self._standardized(y))
+        return log_ndtr(-self._standardize(y))
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # the density underflows to 0
-            square = self._standardized(y) ** 2
+            square = self._standardize(y) ** 2
         return -square / 2 - np.log(self.scale)[:, None] - _LOG_SQRT_2_PI
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
@@ -105,14 +117,10 @@ class GaussianForecast(Forecast):
         return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
 
 
-def _standardized(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """(y − μ)/σ, which is infinite if it overflows: so far out the cdf is 0 or 1."""
+def _standardize(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Return (y − μ)/σ, which is infinite if it overflows: so far out the cdf is 0 or 1."""
     with np.errstate(over="ignore"):
         return (y - mean) / std
-
-
-# Entries of a block (rows, columns, components) of mixtures whose logarithms are taken at once.
-_ENTRIES = 2**16
 
 
 class GaussianMixtureForecast(Forecast):
@@ -167,43 +175,45 @@ class GaussianMixtureForecast(Forecast):
         self.scale = check_deviations(std, self.loc.shape)
         self.weights = check_weights(weights, self.loc.shape)
 
-    def _mix(self, log_values, y: np.ndarray) -> np.ndarray:
-        """log Σ_k w_k exp(log_values(z_k)) with z_k = (y − μ_k)/σ_k, for many columns at once."""
+    def _mix_logs(self, log_values: Callable, y: np.ndarray) -> np.ndarray:
+        """Return log Σ_k w_k exp(log_values(z_k)) with z_k = (y − μ_k)/σ_k for y (n, m)."""
         with np.errstate(divide="ignore"):
             log_weight = np.log(self.weights)[:, None]
-        mixed, at_once = np.empty(y.shape), max(1, _ENTRIES // self.loc.size)
-        for start in range(0, y.shape[1], at_once):
-            columns = slice(start, start + at_once)
-            z = _standardized(y[:, columns, None], self.loc[:, None], self.scale[:, None])
-            mixed[:, columns] = logsumexp(log_weight + log_values(z), axis=2)
-        return mixed
+        log_mean, n_block_columns = np.empty(y.shape), max(1, _MAX_MIXTURE_BLOCK // self.loc.size)
+        for start in range(0, y.shape[1], n_block_columns):
+            columns = slice(start, start + n_block_columns)
+            z = _standardize(y[:, columns, None], self.loc[:, None], self.scale[:, None])
+            log_mean[:, columns] = logsumexp(log_weight + log_values(z), axis=2)
+        return log_mean
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return np.minimum(self._weighted(ndtr, y), 1.0)
+        return np.minimum(self._average(ndtr, y), 1.0)
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        return np.minimum(self._weighted(lambda z: ndtr(-z), y), 1.0)
+        return np.minimum(self._average(lambda z: ndtr(-z), y), 1.0)
 
-    def _weighted(self, values, y: np.ndarray) -> np.ndarray:
+    def _average(self, values: Callable, y: np.ndarray) -> np.ndarray:
         out = np.empty(y.shape)
         for j, column in enumerate(y.T):
-            z = _standardized(column[:, None], self.loc, self.scale)
+            z = _standardize(column[:, None], self.loc, self.scale)
             out[:, j] = np.einsum("nc,nc->n", self.weights, values(z))
         return out
 
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return np.minimum(self._mix(log_ndtr, y), 0.0)
+        return np.minimum(self._mix_logs(log_ndtr, y), 0.0)
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return np.minimum(self._mix(lambda z: log_ndtr(-z), y), 0.0)
+        return np.minimum(self._mix_logs(lambda z: log_ndtr(-z), y), 0.0)
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         log_scale = np.log(self.scale)[:, None]
         with np.errstate(over="ignore"):  # the density underflows to 0
-            return self._mix(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
+            return self._mix_logs(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        columns = [_quantiles(column, self.loc, self.scale, self.weights) for column in level.T]
+        columns = [
+            _mixture_quantiles(column, self.loc, self.scale, self.weights) for column in level.T
+        ]
         return np.column_stack(columns).reshape(level.shape)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
@@ -227,12 +237,8 @@ class GaussianMixtureForecast(Forecast):
         return Components(self.loc, self.scale**2, self.weights)
 
 
-# Numbers below have fewer digits, and densities of narrower forecasts overflow.
-_MIN_STD = 1e-300
-
-
 def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Positive standard deviations of the same shape as the means; one number stands for all."""
+    """Return standard deviations in the shape of the means; refuse those that are not positive."""
     array = check_numbers(std, "std", most=MAX_NUMBER)
     if array.ndim == 2 and len(shape) == 1 and array.shape[1] == 1:
         array = array[:, 0]
@@ -251,16 +257,10 @@ def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-# Bisection alone needs no more steps than these.
-_MAX_QUANTILE_STEPS = 200
-
-_QUANTILE_RTOL = 4e-16
-
-
-def _quantiles(
+def _mixture_quantiles(
     level: np.ndarray, mean: np.ndarray, std: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Quantiles (n,) at levels (n,) of the mixtures Σ_k weight · N(mean, std²), each (n, c).
+    """Return quantiles (n,) at levels (n,) of the mixtures Σ_k weight · N(mean, std²), each (n, c).
 
     The quantile lies between the least and the largest quantile of the components. Newton steps
     that leave this bracket, or that do not shrink fast, are replaced by bisection. In the upper
@@ -269,10 +269,10 @@ def _quantiles(
     sign = np.where(level > 0.5, -1.0, 1.0)  # upper levels by symmetry
     tail = np.where(level > 0.5, 1 - level, level)
     centre = sign[:, None] * mean
-    used = weight > 0
-    ends = centre + std * ndtri(tail)[:, None]
-    low = np.where(used, ends, np.inf).min(axis=1)
-    high = np.where(used, ends, -np.inf).max(axis=1)
+    has_weight = weight > 0
+    component_quantiles = centre + std * ndtri(tail)[:, None]
+    low = np.where(has_weight, component_quantiles, np.inf).min(axis=1)
+    high = np.where(has_weight, component_quantiles, -np.inf).max(axis=1)
     x = (low + high) / 2
     active = np.flatnonzero(low < high)
     last = before_last = high[active] - low[active]
@@ -286,11 +286,11 @@ def _quantiles(
         high[active] = np.where(excess < 0, high[active], x[active])
         with np.errstate(divide="ignore", invalid="ignore"):
             newton = x[active] - excess / slope
-        inside = (newton >= low[active]) & (newton <= high[active])
+        is_inside = (newton >= low[active]) & (newton <= high[active])
         is_fast = 2 * np.abs(excess) <= before_last * slope
-        new = np.where(inside & is_fast, newton, (low[active] + high[active]) / 2)
-        step = np.abs(new - x[active])
-        x[active] = new
-        unconverged = (step > _QUANTILE_RTOL * np.abs(new)) & (excess != 0)
+        x_next = np.where(is_inside & is_fast, newton, (low[active] + high[active]) / 2)
+        step = np.abs(x_next - x[active])
+        x[active] = x_next
+        unconverged = (step > _QUANTILE_RTOL * np.abs(x_next)) & (excess != 0)
         active, before_last, last = active[unconverged], last[unconverged], step[unconverged]
     return sign * x

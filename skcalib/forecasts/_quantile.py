@@ -8,6 +8,9 @@ from .._inputs.arrays import ArrayLike, check_numbers, format_values
 from .._numerics.crps import crps_quantiles, level_weights
 from ._base import MAX_NUMBER, Components, Forecast
 
+# Levels that differ by less than this are equal.
+_LEVEL_ATOL = 1e-12
+
 
 class QuantileForecast(Forecast):
     r"""Quantiles at the same levels for all samples.
@@ -79,7 +82,7 @@ class QuantileForecast(Forecast):
         return np.concatenate([[0.0], self.levels, [1.0]])
 
     def _cells(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of quantiles below y, and at most y, for y (n,)."""
+        """Count the quantiles below y, and at most y, for y (n,)."""
         below = (self.values < y[:, None]).sum(axis=1)
         return below, (self.values <= y[:, None]).sum(axis=1)
 
@@ -99,9 +102,9 @@ class QuantileForecast(Forecast):
         rows = np.arange(len(self))
         for j, column in enumerate(y.T):
             cell = self._cells(column)[1]
-            outside = (cell == 0) | ((cell == len(self.levels)) & (column > self.values[:, -1]))
-            if outside.any():
-                row = int(np.argmax(outside))
+            is_outside = (cell == 0) | ((cell == len(self.levels)) & (column > self.values[:, -1]))
+            if is_outside.any():
+                row = int(np.argmax(is_outside))
                 self._raise_unknown(
                     "cdf",
                     f"says nothing beyond its outer quantiles, and {column[row]:.6g} in row {row} "
@@ -117,9 +120,8 @@ class QuantileForecast(Forecast):
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         first, last = self.levels[0], self.levels[-1]
-        slack = 1e-12
-        if (level < first - slack).any() or (level > last + slack).any():
-            outside = level[(level < first - slack) | (level > last + slack)][0]
+        if (level < first - _LEVEL_ATOL).any() or (level > last + _LEVEL_ATOL).any():
+            outside = level[(level < first - _LEVEL_ATOL) | (level > last + _LEVEL_ATOL)][0]
             self._raise_unknown(
                 "ppf",
                 f"has levels from {first:.6g} to {last:.6g} and no tails; found the level "
@@ -127,13 +129,13 @@ class QuantileForecast(Forecast):
                 "Forecast quantiles at more extreme levels.",
             )
         level = np.clip(level, first, last)
-        after = np.clip(np.searchsorted(self.levels, level - slack), 1, len(self.levels) - 1)
+        after = np.clip(np.searchsorted(self.levels, level - _LEVEL_ATOL), 1, len(self.levels) - 1)
         if len(self.levels) == 1:
             return np.broadcast_to(self.values, level.shape).copy()
         low, high = self.levels[after - 1], self.levels[after]
         share = np.clip((level - low) / (high - low), 0.0, 1.0)
-        share = np.where(np.abs(level - high) <= slack, 1.0, share)
-        share = np.where(np.abs(level - low) <= slack, 0.0, share)
+        share = np.where(np.abs(level - high) <= _LEVEL_ATOL, 1.0, share)
+        share = np.where(np.abs(level - low) <= _LEVEL_ATOL, 0.0, share)
         start = np.take_along_axis(self.values, after - 1, axis=1)
         return start + share * (np.take_along_axis(self.values, after, axis=1) - start)
 
@@ -172,7 +174,7 @@ class QuantileForecast(Forecast):
         return self._inside_cells()[np.arange(len(self)), cell]
 
     def _inside_cells(self) -> np.ndarray:
-        """One value inside of each cell, (n, K + 1)."""
+        """Return one value inside of each cell, (n, K + 1)."""
         outer = np.maximum(np.ptp(self.values, axis=1), np.abs(self.values).max(axis=1) + 1)
         between = (self.values[:, 1:] + self.values[:, :-1]) / 2
         first, last = self.values[:, 0] - outer, self.values[:, -1] + outer
@@ -180,7 +182,7 @@ class QuantileForecast(Forecast):
 
 
 def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
-    """Increasing levels in (0, 1), one for each column."""
+    """Return increasing levels in (0, 1), one for each column; refuse all others."""
     array = check_numbers(levels, "levels", finite=False)
     if array.shape != (n_columns,) or n_columns == 0:
         raise ValueError(
@@ -203,7 +205,7 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
 
 
 def select_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
-    """The forecast's quantiles at some levels, as a forecast of their own."""
+    """Return the forecast's quantiles at some levels as a forecast by quantiles."""
     return QuantileForecast(forecast.quantiles(check_grid(levels, np.size(levels))), levels)
 
 

@@ -17,7 +17,7 @@ from ._quantile import QuantileForecast
 
 @singledispatch
 def affine(forecast: Forecast, centre: np.ndarray, new: np.ndarray, factor: np.ndarray) -> Forecast:
-    """The forecasts of new + factor (Y − centre), of the same kind if there is one."""
+    """Return the forecasts of new + factor (Y − centre), of the same kind if there is one."""
     return AffineForecast(forecast, new - factor * centre, factor)
 
 
@@ -53,7 +53,7 @@ def _(forecast: QuantileForecast, centre: Any, new: Any, factor: Any) -> Forecas
 
 @singledispatch
 def centre_and_spread(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation; median and spread of the quartiles where these are infinite."""
+    """Return mean and standard deviation; if infinite, median and spread of quartiles."""
     mean, std = forecast.mean(), forecast.std()
     is_finite = np.isfinite(mean) & np.isfinite(std)
     if is_finite.all():
@@ -73,7 +73,7 @@ def _(forecast: QuantileForecast) -> tuple[np.ndarray, np.ndarray]:
 
 @singledispatch
 def apply_level_map(forecast: Forecast, level_map: Any) -> Forecast:
-    """The forecasts R∘F; members of ensembles stay where they are, and get other weights."""
+    """Return the forecasts R∘F; members of ensembles keep their values, and get other weights."""
     return RecalibratedForecast(forecast, level_map)
 
 
@@ -90,10 +90,11 @@ def _(forecast: ResidualForecast, level_map: Any) -> Forecast:
 
 
 def concatenate(forecasts: Sequence[Forecast]) -> Forecast:
-    """One forecast with the rows of all, in this order.
+    """Return one forecast with the rows of all, in this order.
 
     Forecasts of one kind stay of that kind if they hold arrays and share all that is not by row.
-    With weights, they may have different numbers of members. Others are kept side by side.
+    With weights, they may have different numbers of members. Others stand side by side in a
+    `ConcatenatedForecast`.
     """
     first = forecasts[0]
     if len(forecasts) == 1:
@@ -104,7 +105,7 @@ def concatenate(forecasts: Sequence[Forecast]) -> Forecast:
 
 
 def _concatenate(forecasts: Sequence[Forecast]) -> Forecast | None:
-    """Forecasts of one kind as one, if they share all that is not by row."""
+    """Return forecasts of one kind as one; None unless they share all that is not by row."""
     first = forecasts[0]
     states = [forecast._state() for forecast in forecasts]
     columns = {name: [state.pop(name) for state in states] for name in first._row_attributes}
@@ -118,19 +119,19 @@ def _concatenate(forecasts: Sequence[Forecast]) -> Forecast | None:
 
 
 def _pad_members(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
-    """Arrays (n, s) of one width: the last member is repeated, with the weight 0."""
+    """Return arrays (n, s) of one width: the last member is repeated, with the weight 0."""
     width = max(array.shape[1] for array in arrays)
     mode: Any = "constant" if name == "weights" else "edge"
     return [np.pad(a, ((0, 0), (0, width - a.shape[1])), mode=mode) for a in arrays]
 
 
 def _delegate(name: str | Callable, *, by_row: bool = True) -> Any:
-    """A method that asks each part for its rows; arguments are split by rows, or all the same."""
-    ask = name if callable(name) else lambda part, *own: getattr(part, name)(*own)
+    """Return a method that calls each forecast; arguments are split by rows, or all the same."""
+    call = name if callable(name) else lambda forecast, *args: getattr(forecast, name)(*args)
 
     def method(self: "ConcatenatedForecast", *arguments: Any) -> Any:
         answers = [
-            ask(forecast, *(value[rows] if by_row else value for value in arguments))
+            call(forecast, *(value[rows] if by_row else value for value in arguments))
             for forecast, rows in zip(self.forecasts, self.row_indices, strict=True)
             if len(rows)
         ]
@@ -140,7 +141,7 @@ def _delegate(name: str | Callable, *, by_row: bool = True) -> Any:
 
 
 class ConcatenatedForecast(Forecast):
-    """Forecasts of any kinds side by side; each row asks the forecast that it came from."""
+    """Forecasts of any kinds side by side; each row belongs to the forecast that it came from."""
 
     def __init__(
         self, forecasts: Sequence[Forecast], row_indices: Sequence[np.ndarray] | None = None
@@ -149,7 +150,7 @@ class ConcatenatedForecast(Forecast):
             ends = np.cumsum([0, *(len(forecast) for forecast in forecasts)])
             row_indices = [np.arange(*pair) for pair in itertools.pairwise(ends)]
         self.forecasts = tuple(forecasts)
-        self.row_indices = tuple(row_indices)  # for each part the rows that it holds here
+        self.row_indices = tuple(row_indices)  # for each forecast its rows here
 
     @property
     def is_continuous(self) -> bool:  # type: ignore[override]
@@ -172,13 +173,13 @@ class ConcatenatedForecast(Forecast):
         return ConcatenatedForecast(forecasts, row_indices)
 
     def _restore_order(self, answers: list[Any]) -> Any:
-        """The answers of the parts that have rows, as one answer in the order of the rows."""
+        """Join the answers of the forecasts that have rows, in the order of the rows."""
         if any(answer is None for answer in answers):
             return None
         if isinstance(answers[0], tuple):
             joined = [self._restore_order(list(arrays)) for arrays in zip(*answers, strict=True)]
             return Components(*joined) if isinstance(answers[0], Components) else tuple(joined)
-        if answers[0].ndim == 2:  # components that a part lacks have the weight 0
+        if answers[0].ndim == 2:  # components that a forecast lacks have the weight 0
             answers = _pad_members(answers, "weights")
         return np.concatenate(answers)[np.argsort(np.concatenate(self.row_indices), kind="stable")]
 
