@@ -13,11 +13,14 @@ from scipy import stats
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
+    Forecast,
     GaussianForecast,
     GaussianMixtureForecast,
     QuantileForecast,
     ResidualForecast,
 )
+from skcalib.forecasts._derived import AffineForecast
+from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -31,7 +34,7 @@ from skcalib.metrics import (
     score_decomposition,
 )
 from skcalib.metrics._registry import FORECAST_METRICS
-from skcalib.recalibration import LocationScaleRecalibrator
+from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -71,9 +74,7 @@ CASES = {
         conditional_kernel_calibration_error, outcome_bandwidth=1.0, debias=True
     ),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
-    "decision, squares": partial(
-        decision_calibration_error, loss=squares, actions="chosen"
-    ),
+    "decision, squares": partial(decision_calibration_error, loss=squares, actions="chosen"),
     "crps decomposition": lambda y, forecast, **options: (
         score_decomposition(y, forecast, score="crps", **options).miscalibration
     ),
@@ -303,7 +304,30 @@ FORECASTS = {
     ),
     "Poisson": DistributionForecast(stats.poisson(np.exp(MEAN))),
     "gamma": DistributionForecast(stats.gamma(np.exp(MEAN))),
+    "normal": GaussianForecast(MEAN, STD),
+    "mixture": GaussianMixtureForecast(MEAN[:, None] + [-1.0, 1.0], np.ones((N, 2))),
+    "residuals": ResidualForecast(MEAN, Y[:9] - MEAN[:9]),
 }
+FORECASTS |= {
+    "affine": AffineForecast(DistributionForecast(stats.logistic(np.zeros(N))), MEAN, STD),
+    "recalibrated": PITRecalibrator(method="beta").fit((MEAN, STD), Y).transform((MEAN, STD)),
+    # of continuous ones: a metric passes n_nodes by keyword, which this class does not take
+    "concatenated": concatenate([FORECASTS["normal"][:20], FORECASTS["mixture"][20:]]),
+}
+
+
+def subclasses(kind):
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from subclasses(subclass)
+
+
+def test_every_forecast_has_an_example():
+    package_kinds = {
+        kind for kind in subclasses(Forecast) if kind.__module__.startswith("skcalib.")
+    }
+    missing = sorted(kind.__name__ for kind in package_kinds - set(map(type, FORECASTS.values())))
+    assert not missing, f"add an example of {', '.join(missing)} to FORECASTS, for the laws"
 
 
 @all_cases
