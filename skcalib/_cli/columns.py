@@ -33,15 +33,15 @@ def load_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
     by = [(name, tables.ANYTHING) for name in options.by or ()]
     groups = [] if options.groups is None else [(options.groups, tables.GROUP)]
 
-    def read(outcome: Rule, predictions: list[Column]) -> Table:
+    def load(outcome: Rule, predictions: list[Column]) -> Table:
         columns = [(options.label, outcome), *predictions, *weight, *by]
         names = [name for name, _ in columns]
         if len(set(names)) < len(names):
             raise ValueError(f"Each column must be named once; found {format_values(names)}.")
         return tables.load_table(options.file, columns + groups, options)
 
-    read_predictions = _load_forecasts if options.proba is None else _load_probabilities
-    table, data_args = read_predictions(options, read)
+    load_predictions = _load_forecasts if options.proba is None else _load_probabilities
+    table, data_args = load_predictions(options, load)
     if weight:
         data_args["sample_weight"] = table.columns[weight[0]]
     if by:
@@ -52,7 +52,7 @@ def load_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
 
 
 def _load_probabilities(
-    options: argparse.Namespace, read: Callable[[Rule, list[Column]], Table]
+    options: argparse.Namespace, load: Callable[[Rule, list[Column]], Table]
 ) -> tuple[Table, dict[str, Any]]:
     """Return labels, probabilities and classes."""
     names = options.proba
@@ -62,7 +62,7 @@ def _load_probabilities(
             "Leave it out."
         )
     columns = [(name, tables.PROBABILITY) for name in names]
-    table = read(tables.LABEL, columns)
+    table = load(tables.LABEL, columns)
     labels = table.columns[options.label, tables.LABEL]
     if len(names) == 1:
         classes = find_two_classes(labels, options.pos_label)
@@ -72,18 +72,18 @@ def _load_probabilities(
 
 
 def _load_forecasts(
-    options: argparse.Namespace, read: Callable[[Rule, list[Column]], Table]
+    options: argparse.Namespace, load: Callable[[Rule, list[Column]], Table]
 ) -> tuple[Table, dict[str, Any]]:
     """Return outcomes and forecasts."""
     forecast: Forecast
     if options.mean is not None:
-        columns = [(options.mean, tables.NUMBER), (options.std, tables.POSITIVE)]
-        table = read(tables.NUMBER, columns)
+        columns = [(options.mean, tables.NUMBER), (options.std, tables.STANDARD_DEVIATION)]
+        table = load(tables.NUMBER, columns)
         forecast = GaussianForecast(*table.matrix(columns).T)
     elif options.quantiles is not None:
         names, levels = _sort_by_level(options.quantiles, options.levels)
         columns = [(name, tables.NUMBER) for name in names]
-        table = read(tables.NUMBER, columns)
+        table = load(tables.NUMBER, columns)
         forecast = QuantileForecast(to_quantiles(table, columns), levels)
     elif len(options.members) < 2:
         raise ValueError(
@@ -92,7 +92,7 @@ def _load_forecasts(
         )
     else:
         columns = [(name, tables.NUMBER) for name in options.members]
-        table = read(tables.NUMBER, columns)
+        table = load(tables.NUMBER, columns)
         forecast = EnsembleForecast(table.matrix(columns))
     return table, {"y_true": table.columns[options.label, tables.NUMBER], "y_proba": forecast}
 

@@ -73,7 +73,7 @@ PROBABILITY = _make_number_rule(
 )
 WEIGHT = _make_number_rule("a weight, 0 or larger,", lambda w: 0 <= w < np.inf)
 NUMBER = _make_number_rule("a number", math.isfinite)
-POSITIVE = _make_number_rule("a positive standard deviation", lambda s: 0 < s < np.inf)
+STANDARD_DEVIATION = _make_number_rule("a positive standard deviation", lambda s: 0 < s < np.inf)
 LABEL = Rule("hold a label", lambda text: None if _is_missing(text) else to_canonical(text))
 GROUP = Rule("name a group", lambda text: None if _is_missing(text) else text.strip())
 ANYTHING = Rule("hold a text", str)

@@ -78,7 +78,7 @@ class _BaseReport:
         text : str
             A JSON object.
         """
-        return json.dumps(_to_plain(self.to_dict(), finite=True), indent=2, ensure_ascii=False)
+        return json.dumps(_to_json_types(self.to_dict(), finite=True), indent=2, ensure_ascii=False)
 
     def to_html(self, path: str | PathLike | None = None) -> str:
         """The report as one self-contained page, which needs no network.
@@ -216,7 +216,7 @@ class CalibrationReport(_BaseReport):
             "subgroups",
             "audit",
         )
-        return _to_plain(
+        return _to_json_types(
             self.numbers | {attribute: vars(self)[attribute] for attribute in attributes}
         )
 
@@ -289,7 +289,7 @@ class ComparisonReport(_BaseReport):
             Of numbers, strings, lists and dictionaries only.
         """
         reports = {name: single.to_dict() for name, single in self.reports.items()}
-        return _to_plain({"reports": reports, "changes": self.changes, "date": self.date})
+        return _to_json_types({"reports": reports, "changes": self.changes, "date": self.date})
 
     def _body(self) -> str:
         changes = change_tables({k: v.numbers for k, v in self.reports.items()}, self.changes)
@@ -303,12 +303,12 @@ class ComparisonReport(_BaseReport):
         )
 
 
-def _to_plain(value: Any, *, finite: bool = False) -> Any:
+def _to_json_types(value: Any, *, finite: bool = False) -> Any:
     """Containers anew, with Python's numbers in place of NumPy's; None for NaN if `finite`."""
     if isinstance(value, dict):
-        return {str(name): _to_plain(entry, finite=finite) for name, entry in value.items()}
+        return {str(name): _to_json_types(entry, finite=finite) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_to_plain(entry, finite=finite) for entry in value]
+        return [_to_json_types(entry, finite=finite) for entry in value]
     value = value.item() if isinstance(value, np.generic) else value
     value = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
     return None if finite and isinstance(value, float) and not np.isfinite(value) else value

@@ -211,7 +211,7 @@ class Sections(ABC):
             row = {"by": subgroups.title, "subgroup": title, "n_samples": subgroup_data.n_samples}
             rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
         statistic, params, most, first = self.subgroup_test()
-        tested_rows = balanced_subsample(subgroups.code, most, self.rng, first)
+        tested_rows = subsample_evenly(subgroups.code, most, self.rng, first)
         test = SubgroupCalibrationTest(statistic, metric_params=params, random_state=self.rng)
         test._fit(take_samples(data, tested_rows), subgroups.take(tested_rows))
         p_values, sizes = test.subgroup_p_values_.values(), test.subgroup_sizes_.values()
@@ -363,7 +363,7 @@ def error_name(numbers: Numbers) -> str:
     return name if name in numbers else f"{name}_confidence"
 
 
-def balanced_subsample(
+def subsample_evenly(
     code: np.ndarray, most: int, rng: np.random.RandomState, first: np.ndarray | None
 ) -> np.ndarray:
     """Return random rows, the same number of each subgroup unless it is smaller, but at least one.

@@ -314,7 +314,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     reason="the Gaussian process of scikit-learn 1.6 predicts other numbers",
 )
 def test_readme_shows_lines_of_the_report(monkeypatch):
-    monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)
+    monkeypatch.setattr("skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 100)
     monkeypatch.setattr(ForecastSections, "gain", Sections.gain)
     X, y = load_diabetes(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)

@@ -35,7 +35,7 @@ from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import CalibrationReport, calibration_report
 from skcalib.report._classes import ClassSections, format_distinct, max_tested_samples
 from skcalib.report._pictures import _writable_class_names, render_class_pictures
-from skcalib.report._sections import Sections, balanced_subsample
+from skcalib.report._sections import Sections, subsample_evenly
 from skcalib.report._two_classes import area_under_roc_curve, clinical_intervals, two_class_numbers
 from skcalib.uncertainty import clinical_calibration
 
@@ -66,7 +66,7 @@ def three():
 
 @pytest.fixture
 def slow_and_true(monkeypatch):
-    monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)
+    monkeypatch.setattr("skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 100)
     monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 199)
     monkeypatch.setattr(ClassSections, "gain", Sections.gain)
 
@@ -126,7 +126,9 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
 
 
 def test_intervals_of_two_classes_are_those_of_a_clinical_validation(monkeypatch):
-    monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)  # single samples
+    monkeypatch.setattr(
+        "skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 100
+    )  # single samples
     label, proba = random_problem(np.random.default_rng(0), 60)
     data = check_predictions(label, proba, weight := np.random.default_rng(1).random(60))
     found = clinical_intervals(data, np.random.RandomState(0), two_class_numbers(data))
@@ -594,12 +596,12 @@ def test_even_parts():
     first = np.zeros(40, dtype=bool)
     first[[30, 31]] = True
     for most, sizes in ((40, [2, 30, 8]), (12, [2, 5, 5]), (3, [1, 1, 1]), (1, [1, 1, 1])):
-        rows = balanced_subsample(code, most, rng, first)
+        rows = subsample_evenly(code, most, rng, first)
         assert len(set(rows)) == len(rows)
         np.testing.assert_array_equal(np.bincount(code[rows]), sizes)
         assert most < 12 or {30, 31} <= set(rows)
     drawn = np.bincount(
-        np.concatenate([balanced_subsample(code, 12, rng, None) for _ in range(2000)]), minlength=40
+        np.concatenate([subsample_evenly(code, 12, rng, None) for _ in range(2000)]), minlength=40
     )
     assert (drawn[:2] == 2000).all()
     deviation = np.sqrt(2000 * (5 / 30) * (25 / 30))
