@@ -135,7 +135,7 @@ class Sections(ABC):
         if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
         units = Units(self.data)
-        for name in self.scores().keys() & numbers.keys():
+        for name in filter(numbers.__contains__, self.scores()):
             notify_progress(f"finding the interval of the {measure_title(name)}")
             low, high = self._resample_score(name, units).limits([1.0]).interval(0.95)
             intervals[name] = max(low, 0.0), max(high, 0.0)
