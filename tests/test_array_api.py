@@ -259,7 +259,7 @@ def test_rows_that_miss_one_are_divided(package):
         with pytest.raises(ValueError, match="sum to 1"):
             TemperatureRecalibrator().fit(package(X), y)
         return
-    result = to_numpy(check_probabilities(package(X), in_place=True))
+    result = to_numpy(check_probabilities(package(X), on_device=True))
     np.testing.assert_allclose(result, check_probabilities(X), rtol=0, atol=1e-7)
 
 
@@ -387,7 +387,7 @@ def test_tiles(method, package, monkeypatch):
     """The sum over tiles is that over all pairs; draws are taken in parts."""
     monkeypatch.setattr("skcalib._statistics.gram._TILE_ON_DEVICE", 16)
     monkeypatch.setattr("skcalib._statistics.fourier_error._SUMS_ON_DEVICE", 1)
-    monkeypatch.setattr("skcalib._statistics.fourier_error._BLOCK", 16)
+    monkeypatch.setattr("skcalib._statistics.fourier_error._SINGLE_BLOCK_SIZE", 16)
     y, proba, weight = multiclass(package, n=50)
     options = {"method": method, "random_state": 0}
     assert_same(squared_kernel_calibration_error, package, y, proba, weight, largest=2.0, **options)
@@ -571,7 +571,7 @@ def test_impossible_classes_are_never_drawn(package):
 
 def test_rows_are_taken(package):
     proba = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
-    predictions = check_predictions([0, 1, 2], package(proba), in_place=True)
+    predictions = check_predictions([0, 1, 2], package(proba), on_device=True)
     some = predictions.take(package(np.array([2, 0]))).to_numpy()
     np.testing.assert_array_equal(some.proba, proba[[2, 0]])
     np.testing.assert_array_equal(some.label, [2, 0])

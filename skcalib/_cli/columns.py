@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import format_values
-from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
+from .._inputs.probabilities import ROW_SUM_ATOL, divide_by_sums
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
 from ..recalibration import export_sql
@@ -139,9 +139,9 @@ def to_probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
         return proba[:, 0]
     total = proba.sum(axis=1)
     miss = np.abs(total - 1)
-    if miss.max() <= SUM_TOLERANCE:
+    if miss.max() <= ROW_SUM_ATOL:
         return proba
-    tolerance = np.clip(_half_last_digits(proba).sum(axis=1), SUM_TOLERANCE, _MAX_SUM_ERROR)
+    tolerance = np.clip(_half_last_digits(proba).sum(axis=1), ROW_SUM_ATOL, _MAX_SUM_ERROR)
     row = int(np.argmax(miss - tolerance))
     if miss[row] > tolerance[row] * (1 + 1e-9):
         raise ValueError(

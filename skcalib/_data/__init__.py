@@ -1,4 +1,4 @@
-"""Checked data: what flows from the arguments of a user through metrics, tests and recalibrators."""
+"""Checked data: what flows from a user's arguments to metrics, tests and recalibrators."""
 
 from .base import EvaluationData
 from .checks import (

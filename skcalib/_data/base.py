@@ -55,4 +55,4 @@ class EvaluationData(ABC):
 
     @abstractmethod
     def canonical_order(self) -> Array:
-        """Return indices (n,) that sort the samples by their values, in whatever order they came."""
+        """Return indices (n,) that sort the samples by their values."""

@@ -48,13 +48,13 @@ def check_predictions(
     *,
     names: tuple[str, str] = ("y_true", "y_proba"),
     as_logits: bool = False,
-    in_place: bool = False,
+    on_device: bool = False,
     estimator: Any = None,
 ) -> ClassData:
     """Labels, probabilities and weights as `ClassData`; rows of weight 0 are left out.
 
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
-    holds logits. With `in_place`, arrays of other packages stay where they live, if they may. The
+    holds logits. With `on_device`, arrays of other packages stay where they live, if they may. The
     `estimator`, if any, is what takes them.
     """
     if is_forecast(y_true):
@@ -62,7 +62,7 @@ def check_predictions(
     values = label_array(y_true, name=names[0], partner=names[1])
     log_proba = None
     if as_logits:
-        logits = check_logits(y_proba, name=names[1], in_place=in_place)
+        logits = check_logits(y_proba, name=names[1], on_device=on_device)
         log_proba = log_softmax(logits)
         exp = array_namespace(log_proba).exp
         proba = exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
@@ -73,7 +73,7 @@ def check_predictions(
             partner=names[0],
             partner_values=y_true,
             keep_single=True,
-            in_place=in_place,
+            on_device=on_device,
             estimator=estimator,
         )
     observed, code = encode(values, name=names[0], partner=names[1])
@@ -115,8 +115,8 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Class
         sample_weight=sample_weight,
         labels=estimator.labels,
         names=("y", "X"),
-        as_logits=estimator._takes_logits,
-        in_place=estimator._fits_in_place,
+        as_logits=estimator._expects_logits,
+        on_device=estimator._fits_on_device,
         estimator=estimator,
     )
     if np.shape(y)[1:] == (1,):
@@ -274,7 +274,7 @@ def check_data(
     groups: Any = None,
     names: tuple[str, str] = ("y_true", "y_proba"),
     may_be_numbers: bool = False,
-    in_place: bool = False,
+    on_device: bool = False,
 ) -> ClassData | ForecastData:
     """`ClassData` from probabilities, and `ForecastData` from forecasts.
 
@@ -288,7 +288,7 @@ def check_data(
         )
     else:
         data = check_predictions(
-            y_true, y_proba, sample_weight, pos_label, labels, names=names, in_place=in_place
+            y_true, y_proba, sample_weight, pos_label, labels, names=names, on_device=on_device
         )
         data = with_given(data, y_true, given, sample_weight)
     return data if groups is None else with_groups(data, y_true, groups, sample_weight)

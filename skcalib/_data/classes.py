@@ -200,7 +200,7 @@ class ClassData(EvaluationData):
         order[is_tied] = tied
         return order
 
-    def sorted(self) -> "ClassData":
+    def sort_samples(self) -> "ClassData":
         """These samples in a fixed order, in whatever order they came.
 
         A sum depends on the order by rounding, and so does what almost certain predictions leave

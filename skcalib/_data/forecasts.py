@@ -63,20 +63,20 @@ class ForecastData(EvaluationData):
         """
         check_memory(8.0 * size * len(self.value), f"n_resamples={size}", "Choose fewer.")
         if self.forecast.is_exchangeable:
-            n_values = self.pool_label_weights().shape[1]
+            n_values = self.exchangeable_values().shape[1]
             return generator.integers(n_values, size=(size, len(self.value)))
         return self.forecast._simulate(generator, size)
 
-    def pool_label_weights(self) -> np.ndarray:
+    def exchangeable_values(self) -> np.ndarray:
         """The outcome and the sorted members of each ensemble, (n, s + 1)."""
         members = np.sort(self.forecast.components().location, axis=1)
         return np.column_stack([self.value, members])
 
-    def to_component_scale(self, outcomes: np.ndarray) -> np.ndarray:
+    def to_outcome_values(self, outcomes: np.ndarray) -> np.ndarray:
         """The values that redrawn outcomes (R, n) stand for."""
         if not self.forecast.is_exchangeable:
             return outcomes
-        return np.take_along_axis(self.pool_label_weights(), outcomes.T, axis=1).T
+        return np.take_along_axis(self.exchangeable_values(), outcomes.T, axis=1).T
 
     def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
         """The data with other outcomes (n,), such as one row of `redraw`.
@@ -85,7 +85,7 @@ class ForecastData(EvaluationData):
         """
         if not self.forecast.is_exchangeable:
             return replace(self, value=outcome)
-        pooled_rows = self.pool_label_weights()
+        pooled_rows = self.exchangeable_values()
         rows = np.arange(len(pooled_rows))
         value = pooled_rows[rows, outcome]
         pooled_rows[rows, outcome] = self.value

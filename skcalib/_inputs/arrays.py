@@ -169,7 +169,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Integral | float | np.floating) and not isinstance(value, bool)
 
 
-def numbers_of_objects(values: np.ndarray) -> np.ndarray:
+def convert_numbers(values: np.ndarray) -> np.ndarray:
     """Return objects as numbers in their own precision, or unchanged if some are no numbers."""
     flat = values.ravel().tolist()
     return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values

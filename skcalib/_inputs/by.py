@@ -46,7 +46,7 @@ class Subgroups:
     @property
     def titles(self) -> list[str]:
         """The subgroups as tables and figures write them: "female, 18-30"."""
-        return [title_of(label) for label in self.labels]
+        return [format_label(label) for label in self.labels]
 
     def rows(self) -> list[np.ndarray]:
         """Return the indices of the samples of each subgroup, in their order."""
@@ -104,7 +104,7 @@ def check_distinct_keys(labels: Sequence[Any]) -> None:
         )
 
 
-def title_of(label: Any) -> str:
+def format_label(label: Any) -> str:
     """Return a label of a subgroup as text in one line."""
     values = label if isinstance(label, tuple) else (label,)
     texts = ("missing" if value is None else str(value) for value in values)

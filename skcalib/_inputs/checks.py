@@ -29,13 +29,13 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
     """
     check_is_fitted(estimator)
     check_feature_names(estimator, X, reset=False)
-    in_place = estimator._maps_in_place
-    if estimator._takes_logits:
-        kind, proba = "logits", log_softmax(check_logits(X, name="X", in_place=in_place))
+    on_device = estimator._maps_on_device
+    if estimator._expects_logits:
+        kind, proba = "logits", log_softmax(check_logits(X, name="X", on_device=on_device))
     else:
         kind = "probabilities"
         proba = check_probabilities(
-            X, name="X", in_place=in_place, keep_single=in_place, estimator=estimator
+            X, name="X", on_device=on_device, keep_single=on_device, estimator=estimator
         )
     n_classes = len(estimator.classes_)
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]

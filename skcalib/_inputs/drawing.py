@@ -14,13 +14,13 @@ from .scikit_learn import Parallel, delayed
 from .warnings import check_memory, warn_if_slow
 
 # Numbers in the residuals of one batch of draws (32 MB).
-_BATCH = 2**22
+_MAX_BATCH_RESIDUALS = 2**22
 
 # From this many batches of draws on, the first one is timed.
 _MIN_TIMED_BATCHES = 32
 
 # Uniform numbers that are drawn at once: they stay in the cache.
-_CHUNK = 2**16
+_UNIFORM_BLOCK_SIZE = 2**16
 
 # With more classes, the class of a uniform number is found by bisection.
 _MAX_COMPARED_CLASSES = 64
@@ -39,7 +39,7 @@ def make_batches(
     Each has a seed of its own, so that the draws do not depend on which job makes them.
     """
     n_draws = int(n_draws)  # a narrow integer of NumPy would overflow
-    largest = max(1, _BATCH // numbers_per_draw)
+    largest = max(1, _MAX_BATCH_RESIDUALS // numbers_per_draw)
     n_batches = min(n_draws, max(least, -(-n_draws // largest)))
     small, n_larger = divmod(n_draws, n_batches)
     seeds = random_state.randint(2**31 - 1, size=n_batches).tolist()
@@ -93,11 +93,15 @@ def draw_labels(
     if proba.ndim == 2:
         return contiguous(draw_by_sample(proba, n_draws, generator).T)
     label = np.empty((n_draws, len(proba)), dtype=np.int32)
-    n_block_draws = max(1, _CHUNK // max(1, len(proba)))
+    n_block_draws = max(1, _UNIFORM_BLOCK_SIZE // max(1, len(proba)))
     for draw in range(0, n_draws, n_block_draws):
-        for sample in range(0, len(proba), _CHUNK):
-            chunk = label[draw : draw + n_block_draws, sample : sample + _CHUNK]
-            np.less(generator.random(chunk.shape), proba[sample : sample + _CHUNK], out=chunk)
+        for sample in range(0, len(proba), _UNIFORM_BLOCK_SIZE):
+            chunk = label[draw : draw + n_block_draws, sample : sample + _UNIFORM_BLOCK_SIZE]
+            np.less(
+                generator.random(chunk.shape),
+                proba[sample : sample + _UNIFORM_BLOCK_SIZE],
+                out=chunk,
+            )
     return label
 
 
@@ -169,7 +173,7 @@ def draw_by_sample(
         return _draw_on_device(proba, n_draws, generator)
     n = len(proba) if samples is None else len(samples)
     label = np.empty((n, n_draws), dtype=np.int32)
-    per_chunk = max(1, _CHUNK // max(n_draws, proba[0].size))
+    per_chunk = max(1, _UNIFORM_BLOCK_SIZE // max(n_draws, proba[0].size))
     for start in range(0, n, per_chunk):
         rows = slice(start, start + per_chunk)
         chunk_proba = proba[rows if samples is None else samples[rows]]

@@ -6,15 +6,15 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array, as_type
-from .._numerics.logits import row_blocks
+from .._numerics.logits import iter_row_blocks
 from .arrays import (
     MIN_DISTINCT_NUMBERS,
     are_probably_measurements,
     are_probably_probabilities,
     as_array,
     as_device_floats,
+    convert_numbers,
     is_number,
-    numbers_of_objects,
 )
 from .warnings import warn
 
@@ -23,7 +23,7 @@ from .warnings import warn
 # classes, and may come converted to double precision. Single precision gets scikit-learn's
 # tolerance, √ε. Half precision gets ten times the error that rounding each probability can make.
 _SUM_ATOL_BY_ITEMSIZE = {2: 5e-3, 4: 3.5e-4}
-SUM_TOLERANCE = 1e-5
+ROW_SUM_ATOL = 1e-5
 
 # By how much rounding takes a probability beyond 0 or 1, likewise: some units in the last place.
 PROBABILITY_ATOL_BY_ITEMSIZE = {2: 4e-3, 4: 5e-7}
@@ -46,13 +46,13 @@ def check_probabilities(
     partner: str = "y_true",
     partner_values: Any = None,
     keep_single: bool = False,
-    in_place: bool = False,
+    on_device: bool = False,
     estimator: Any = None,
 ) -> Array:
     """Return probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2.
 
     The `estimator`, if any, is what takes them. With `keep_single`, those of more than two classes
-    in single precision stay what they are. With `in_place`, arrays of other packages stay where
+    in single precision stay what they are. With `on_device`, arrays of other packages stay where
     they are, if they may (see `is_device_array`).
 
     Probabilities beyond 0 or 1 by at most 1e-14, in single precision 5e-7 and in half precision
@@ -63,17 +63,17 @@ def check_probabilities(
     """
     if is_forecast(y_proba) and not are_probably_probabilities(y_proba):
         check_not_forecast(y_proba, name)
-    device_proba = _device_probabilities(y_proba) if in_place else None
+    device_proba = _device_probabilities(y_proba) if on_device else None
     if device_proba is not None:
         return device_proba
     proba = as_array(y_proba, name)
     if proba.dtype.kind == "O":
-        proba = numbers_of_objects(proba)
+        proba = convert_numbers(proba)
     if proba.dtype.kind != "f" and proba.size > 0:
         _raise_wrong_type(proba, name, partner, partner_values)
     # NumPy may hold a tensor of half precision in a wider type
     itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
-    tolerance = _SUM_ATOL_BY_ITEMSIZE.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
+    tolerance = _SUM_ATOL_BY_ITEMSIZE.get(min(itemsize, proba.dtype.itemsize), ROW_SUM_ATOL)
     beyond = PROBABILITY_ATOL_BY_ITEMSIZE.get(min(itemsize, proba.dtype.itemsize), PROBABILITY_ATOL)
     proba = as_predicted(proba, name, keep_single)
     if not (proba.min() >= 0 and proba.max() <= 1):
@@ -101,11 +101,11 @@ def _device_probabilities(values: Any) -> Array | None:
         return proba
     total = xp.sum(proba, axis=1, dtype=xp.float64)
     miss = xp.abs(total - 1)
-    if xp.any(miss > _SUM_ATOL_BY_ITEMSIZE.get(itemsize, SUM_TOLERANCE)):
+    if xp.any(miss > _SUM_ATOL_BY_ITEMSIZE.get(itemsize, ROW_SUM_ATOL)):
         return None
-    if xp.all(miss <= SUM_TOLERANCE):
+    if xp.all(miss <= ROW_SUM_ATOL):
         return proba
-    return proba / as_type(xp.where(miss <= SUM_TOLERANCE, 1.0, total), proba.dtype)[:, None]
+    return proba / as_type(xp.where(miss <= ROW_SUM_ATOL, 1.0, total), proba.dtype)[:, None]
 
 
 def as_predicted(predicted: np.ndarray, name: str, keep_single: bool) -> np.ndarray:
@@ -249,7 +249,7 @@ def _check_row_sums(
 ) -> np.ndarray:
     """Return rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = np.empty(len(proba))
-    for rows in row_blocks(*proba.shape):
+    for rows in iter_row_blocks(*proba.shape):
         total[rows] = proba[rows].sum(axis=1, dtype=np.float64)
     miss = np.abs(total - 1)
     worst = np.argmax(miss)
@@ -264,23 +264,23 @@ def _check_row_sums(
 
 
 def divide_by_sums(proba: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Divide the rows by their sums; those that miss 1 by at most `SUM_TOLERANCE` stay as is."""
-    is_normalized = np.abs(total - 1) <= SUM_TOLERANCE
+    """Divide the rows by their sums; those that miss 1 by at most `ROW_SUM_ATOL` stay as is."""
+    is_normalized = np.abs(total - 1) <= ROW_SUM_ATOL
     return proba if is_normalized.all() else proba / np.where(is_normalized, 1.0, total)[:, None]
 
 
-def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
+def check_logits(logits: Any, *, name: str, on_device: bool = False) -> Array:
     """Return logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2.
 
-    Those of more than two classes in single precision stay what they are. With `in_place`, arrays
+    Those of more than two classes in single precision stay what they are. With `on_device`, arrays
     of other packages stay where they are, if they may (see `is_device_array`).
     """
-    device_logits = _device_logits(logits) if in_place else None
+    device_logits = _device_logits(logits) if on_device else None
     if device_logits is not None:
         return device_logits
     scores = as_array(logits, name)
     if scores.dtype.kind == "O":
-        scores = numbers_of_objects(scores)
+        scores = convert_numbers(scores)
     if scores.dtype.kind not in "iuf" and scores.size > 0:
         raise ValueError(
             f"{name} must hold logits as numbers; found type {scores.dtype}. Pass the scores of "
@@ -297,8 +297,8 @@ def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
         )
     # rows of logits sum to 1 by chance, but hardly two of them
     are_sums = scores.ndim == 2 and all(
-        np.allclose(scores[rows].sum(axis=1, dtype=np.float64), 1, rtol=0, atol=SUM_TOLERANCE)
-        for rows in row_blocks(*scores.shape)
+        np.allclose(scores[rows].sum(axis=1, dtype=np.float64), 1, rtol=0, atol=ROW_SUM_ATOL)
+        for rows in iter_row_blocks(*scores.shape)
     )
     if are_sums and len(scores) > 1 and are_probably_probabilities(scores):
         raise ValueError(

@@ -126,7 +126,7 @@ def _progress_bar(total: int) -> Any:
     return tqdm(total=total, delay=1)  # seconds
 
 
-def cache_of(method_caller: Callable) -> dict:
+def find_shared_cache(method_caller: Callable) -> dict:
     """Return the cache that scikit-learn shares among the scorers of one evaluation."""
     cache = next(iter(getattr(method_caller, "args", ())), None)
     return {} if cache is None else cache
@@ -151,6 +151,6 @@ def safe_split(
     return _safe_indexing(X, indices), _safe_indexing(y, indices)  # an estimator of skpro
 
 
-def constraints_of(function: Any) -> dict:
+def get_constraints(function: Any) -> dict:
     """Return the constraints of the parameters of a function that `validate_params` decorates."""
     return function._skl_parameter_constraints

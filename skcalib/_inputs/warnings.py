@@ -11,10 +11,10 @@ import sklearn
 from sklearn.exceptions import EfficiencyWarning
 
 # No computation takes more than this share of the machine's memory.
-SHARE = 0.75
+MAX_MEMORY_SHARE = 0.75
 
 # Computations that take more seconds than this are announced.
-LONG = 600.0
+MAX_SILENT_SECONDS = 600.0
 
 _OWN_CODE = tuple(
     f"{folder}{os.sep}"
@@ -35,26 +35,26 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def warn_if_slow(seconds: float, argument: str, remedy: str) -> None:
-    """Warn before something that takes more than `LONG` seconds."""
-    if seconds > LONG:
+    """Warn before something that takes more than `MAX_SILENT_SECONDS` seconds."""
+    if seconds > MAX_SILENT_SECONDS:
         time = f"{seconds / 3600:.1f} hours" if seconds > 5400 else f"{seconds / 60:.0f} minutes"
         warn(f"{argument} will take some {time}. {remedy}", EfficiencyWarning)
 
 
 def check_memory(needed: float, argument: str, remedy: str) -> None:
-    """Refuse what needs more bytes than `SHARE` of those that the machine has.
+    """Refuse what needs more bytes than `MAX_MEMORY_SHARE` of those that the machine has.
 
     The message begins with the argument that leads there, and ends with what to do instead.
     """
-    total = memory_of_machine()
-    if needed > SHARE * total:
+    total = machine_memory()
+    if needed > MAX_MEMORY_SHARE * total:
         raise MemoryError(
             f"{argument} needs {needed / 1e9:,.1f} GB of memory; found {total / 1e9:,.1f} GB in "
-            f"this machine, of which it may take {SHARE:.0%}. {remedy}"
+            f"this machine, of which it may take {MAX_MEMORY_SHARE:.0%}. {remedy}"
         )
 
 
-def memory_of_machine() -> float:
+def machine_memory() -> float:
     """Return all bytes of memory; infinity where the system does not tell."""
     with suppress(AttributeError, OSError, ValueError):
         total = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")

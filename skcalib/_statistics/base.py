@@ -122,7 +122,7 @@ class Statistic:
     def combine_components(
         self, observed: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return one number for each of the B + 1 values that are compared, and attributes of a test.
+        """Return one number for each of the B + 1 compared values, and attributes of a test.
 
         `observed` is the value of the data, (1, …), which is also the first of the values.
         """

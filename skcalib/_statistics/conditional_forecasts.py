@@ -28,7 +28,7 @@ _OF_FORECASTS = {
     "multi_class": ("canonical",),
     "average": ("auto",),
 }
-_OF_CLASSES = {"given": (None,), "outcome_kernel": ("rbf",), "outcome_bandwidth": ("median",)}
+_CLASS_OPTIONS = {"given": (None,), "outcome_kernel": ("rbf",), "outcome_bandwidth": ("median",)}
 
 
 def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
@@ -91,7 +91,7 @@ def _gram(data, near, kernel, bandwidth):
 def check_kind(data: Any, options: dict[str, Any]) -> None:
     """Refuse options that are for labels only, or for forecasts of a number only."""
     of_forecasts, options = data.is_forecast, options | {"given": data.given}
-    for name, allowed in (_OF_FORECASTS if of_forecasts else _OF_CLASSES).items():
+    for name, allowed in (_OF_FORECASTS if of_forecasts else _CLASS_OPTIONS).items():
         value = options[name]
         if callable(value) or hasattr(value, "shape") or value not in allowed:
             raise ValueError(

@@ -10,10 +10,10 @@ from .base import Statistic
 from .matching_checks import check_size_of_losses
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
-_COUNTS = 2**24
+_MAX_COUNT_ENTRIES = 2**24
 
 # Numbers in one block of rows and outcomes (32 MB).
-_BLOCK = 2**22
+_MAX_BLOCK_NUMBERS = 2**22
 
 
 class DecisionGaps(Statistic):
@@ -33,7 +33,7 @@ class DecisionGaps(Statistic):
         self.data = data
         self.loss: DecisionLoss = as_loss(loss)
         self.options: dict[str, Any] = {"loss": self.loss, "given": given, "actions": actions}
-        self.expected = self._expected()  # (n, A)
+        self.expected = self._compute_expected()  # (n, A)
         self.n_actions = self.expected.shape[1]
         self.action = argmin_first(self.expected)  # (n,)
         if given == "action":
@@ -59,7 +59,7 @@ class DecisionGaps(Statistic):
             # outcomes are positions among the members, with which they change places
             changed = map(self.data.with_outcome, outcomes)
             return np.array([_norms(self.with_data(data).gaps())[0] for data in changed])
-        size = max(1, _BLOCK // self.expected.size)
+        size = max(1, _MAX_BLOCK_NUMBERS // self.expected.size)
         blocks = range(0, len(outcomes), size)
         return np.concatenate([_norms(self.gaps(outcomes[i : i + size])) for i in blocks])
 
@@ -70,7 +70,9 @@ class DecisionGaps(Statistic):
 
     def terms(self, outcomes: np.ndarray | None = None) -> np.ndarray:
         """ℓ(a, y_i) − E ℓ(a, Y_i) for all actions, or for the one taken; (R, n, A) or (R, n, 1)."""
-        return self.select_actions(self.realised(outcomes)) - self.select_actions(self.expected)
+        return self.select_actions(self.compute_losses(outcomes)) - self.select_actions(
+            self.expected
+        )
 
     def select_actions(self, losses: np.ndarray) -> np.ndarray:
         """The losses (…, n, A) of the actions that are compared."""
@@ -78,22 +80,22 @@ class DecisionGaps(Statistic):
             return losses
         return losses[..., np.arange(len(self.action)), self.action, None]
 
-    def realised(self, outcomes: np.ndarray | None = None) -> np.ndarray:
+    def compute_losses(self, outcomes: np.ndarray | None = None) -> np.ndarray:
         """ℓ(a, y_i) for R vectors of outcomes (R, n), by default those of the data; (R, n, A)."""
         if not self.data.is_forecast:
             return self._of_classes[self.data.outcome[None] if outcomes is None else outcomes]
         values = self.data.value[None] if outcomes is None else outcomes
-        losses = self.loss.outcome_losses(values.ravel())
+        losses = self.loss.at_outcomes(values.ravel())
         check_size_of_losses(losses)
         return losses.reshape(*values.shape, -1)
 
-    def _expected(self):
+    def _compute_expected(self):
         if not self.data.is_forecast:
             classes = self.data.classes
-            self._of_classes = self.loss.class_losses(classes, len(classes))  # (K, A)
+            self._of_classes = self.loss.of_classes(classes, len(classes))  # (K, A)
             check_size_of_losses(self._of_classes)
             return class_expected_losses(self.data.matrix, self._of_classes)
-        expected = self.loss.expected_losses(self.data.forecast)
+        expected = self.loss.expected_of(self.data.forecast)
         check_size_of_losses(expected)
         return expected
 
@@ -107,8 +109,8 @@ class DecisionGaps(Statistic):
         order = np.lexsort((*terms.T, self.code))  # counts do not depend on that of the samples
         terms, code, n = terms[order], self.code[order], len(order)
         null = []
-        for start in range(0, n_resamples, max(1, _COUNTS // n)):
-            size = min(max(1, _COUNTS // n), n_resamples - start)
+        for start in range(0, n_resamples, max(1, _MAX_COUNT_ENTRIES // n)):
+            size = min(max(1, _MAX_COUNT_ENTRIES // n), n_resamples - start)
             counts = random_state.multinomial(n, np.full(n, 1 / n), size=size) - 1.0  # (B, n)
             squares = sum(
                 np.sum((counts[:, code == g] @ terms[code == g]) ** 2, axis=1)

@@ -30,7 +30,7 @@ from .kernels import KERNELS, check_semidefinite, resolve_bandwidth
 from .squared_error import SquaredKernelError, check_class_kernel, check_enough_for_estimator
 
 # Rows whose features are summed in single precision; the sums of such blocks are double.
-_BLOCK = 2**14
+_SINGLE_BLOCK_SIZE = 2**14
 
 # Sums of features of all classes that stay in the cache (512 kB) while rows are added.
 _SUMS = 2**17
@@ -121,7 +121,7 @@ class FourierKernelError(Statistic):
         self.expected = self._zeros((n_classes, 2 * n_components))
         n_columns = max(self.expected.shape)
         for rows in iter_sample_blocks(arange_like(self.frequencies, len(weight)), n_columns):
-            self.expected += self._expected(rows)
+            self.expected += self._compute_expected(rows)
 
     def waves(self, rows):
         """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
@@ -153,7 +153,7 @@ class FourierKernelError(Statistic):
             return np.column_stack([1 - proba, proba])
         return doubles(proba)
 
-    def _expected(self, rows):
+    def _compute_expected(self, rows):
         """Expected sums of features by class, (K, 2D)."""
         waves, total = self.waves(rows), self._zeros(self.expected.shape)
         for block in self._blocks(rows.shape[0]):
@@ -173,8 +173,8 @@ class FourierKernelError(Statistic):
         gaps, diagonal = sums
         n, n_draws = labels.shape
         at_once = self._draws_at_once()
-        for start in range(0, n, _BLOCK):
-            block = slice(start, min(start + _BLOCK, n))
+        for start in range(0, n, _SINGLE_BLOCK_SIZE):
+            block = slice(start, min(start + _SINGLE_BLOCK_SIZE, n))
             waves = self.waves(rows[block])
             for i in range(0, n_draws, at_once):
                 draws = slice(i, min(i + at_once, n_draws))
@@ -201,8 +201,8 @@ class FourierKernelError(Statistic):
         order, label = np.arange(len(self.data.label)), self.data.label[:, None]
         gaps = np.zeros((len(signs), *self.expected.shape))
         diagonal = np.zeros(len(signs))
-        for start in range(0, len(order), _BLOCK):
-            rows = order[start : start + _BLOCK]
+        for start in range(0, len(order), _SINGLE_BLOCK_SIZE):
+            rows = order[start : start + _SINGLE_BLOCK_SIZE]
             waves, matrix = self.waves(rows), self._matrix(rows)
             for row, gap in zip(signs, gaps, strict=True):
                 flipped = waves * row[rows, None].astype(np.float32)
@@ -241,7 +241,7 @@ class FourierKernelError(Statistic):
         """The draws whose sums by class are taken together."""
         if isinstance(self.expected, np.ndarray):
             return max(1, _SUMS // math.prod(self.expected.shape))
-        return max(1, _SUMS_ON_DEVICE // (_BLOCK * self.expected.shape[0]))
+        return max(1, _SUMS_ON_DEVICE // (_SINGLE_BLOCK_SIZE * self.expected.shape[0]))
 
 
 def make_kernel_error(

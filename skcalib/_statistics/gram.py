@@ -190,7 +190,7 @@ def random_frequencies(
     return direction * (family.scale / max(bandwidth, MIN_KERNEL_BANDWIDTH))
 
 
-def pivoted_cholesky(
+def compute_pivoted_cholesky(
     kernel: Kernel,
     points: np.ndarray,
     diagonal: np.ndarray,

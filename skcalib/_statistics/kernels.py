@@ -27,7 +27,7 @@ _MAX_BANDWIDTHS_APART = 1e4
 _TRIED = 100
 
 # If the median distance is below this, the points are all but equal.
-_RESOLUTION = 1e-6
+_MEDIAN_RTOL = 1e-6
 
 
 class KernelFamily(NamedTuple):
@@ -96,7 +96,7 @@ def median_bandwidth(
     but for rounding errors have the bandwidth of equal ones.
     """
     median = scale * median_distance(points, weight, metric, square)
-    return max(median, min(1.0, _RESOLUTION**2 / median)) if median > 0 else 1.0
+    return max(median, min(1.0, _MEDIAN_RTOL**2 / median)) if median > 0 else 1.0
 
 
 def check_kernel(kernel, points, *, may_be_matrices=False):

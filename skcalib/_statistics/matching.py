@@ -33,7 +33,7 @@ from .squared_error import SquaredKernelError, check_not_negative
 PIT_BANDWIDTH = math.sqrt(0.05)
 
 # Several times the largest error of a term that comes from features, which depends on the batch.
-_RESOLUTION = 1e-9
+_FEATURE_TERM_ATOL = 1e-9
 
 # Features per sample that are still faster than pairs: of normal forecasts, and of ensembles or
 # nodes with many members.
@@ -68,7 +68,7 @@ class MatchingError(Statistic):
         self.forecast: Any = data.forecast if data.is_forecast else None
         self.scale = 1.0
         if self.forecast is not None and self.forecast.is_exchangeable:
-            pooled = data.pool_label_weights()
+            pooled = data.exchangeable_values()
             size = pooled.shape[1] - 1
             self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
         self.observed = self.to_component_scale(data.outcome[None])[0]  # (n,)
@@ -83,7 +83,7 @@ class MatchingError(Statistic):
         self.features: Any = self._features()
         self.n_features = self.features.size if self.has_features else 1
         if self.has_features and not self.features.is_exact:
-            self.tie_tolerance = _RESOLUTION * self.scale**2
+            self.tie_tolerance = _FEATURE_TERM_ATOL * self.scale**2
         self.min_batches = 1 if self.has_features else 16  # batches of pairs are not faster
 
     @property
@@ -154,7 +154,7 @@ class MatchingError(Statistic):
         """Outcomes on the scale of the forecast's components, (R, n)."""
         if not self.data.is_forecast:
             return outcomes
-        values = self.data.to_component_scale(outcomes)
+        values = self.data.to_outcome_values(outcomes)
         if self.matching_options.is_of_pits or not self.forecast._has_quantiles_only:
             return values
         return np.array([self.forecast._match_scale(value) for value in values])
@@ -234,7 +234,7 @@ class MatchingError(Statistic):
 
     # Some of the samples
 
-    def at_rows(self, rows: np.ndarray) -> "MatchingError":
+    def take(self, rows: np.ndarray) -> "MatchingError":
         """The statistic of some samples, with all bandwidths as they are."""
         subset = copy(self)
         for name in ("pairs", "_sums_of_forecasts"):
@@ -244,7 +244,7 @@ class MatchingError(Statistic):
         subset.given = self.given._replace(points=self.given.points[rows], features=None)
         subset.matching_options = replace(self.matching_options, method="exact")
         if self.has_features and self.features.is_exact:
-            subset.features = self.features.at_rows(rows, subset.mass)
+            subset.features = self.features.take(rows, subset.mass)
             return subset
         subset.bandwidth, subset.has_median = float(self._bandwidths(self.observed[None])[0]), False
         subset.forecast = self.forecast[rows]
@@ -291,7 +291,7 @@ class ClassKernelErrors(Statistic):
         pairs = zip(self.errors, self._outcomes(labels), strict=True)
         return np.mean([error(outcomes) for error, outcomes in pairs], axis=0)
 
-    def at_rows(self, rows: np.ndarray) -> "ClassKernelErrors":
+    def take(self, rows: np.ndarray) -> "ClassKernelErrors":
         """The statistic of some samples, with the same bandwidths."""
         subset = copy(self)
         subset.data = self.data.take(rows)

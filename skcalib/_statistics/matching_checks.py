@@ -53,7 +53,7 @@ _MAX_FEATURE = 1e70
 _MAX_OF_MOMENTS = 1e35
 
 # The standard deviation of a forecast divided by the bandwidth of "tanh".
-_WIDEST = 1e150
+_MAX_STD_RATIO = 1e150
 
 # Forms of calibration for classes.
 CLASS_FORMS = {
@@ -160,7 +160,7 @@ def check_matching(data, options: MatchingOptions) -> None:
         _check_of_forecasts(data, options)
     for decision in [] if options.loss is None else options.losses:
         if is_of_classes:
-            decision.class_losses(data.classes, len(data.classes))
+            decision.of_classes(data.classes, len(data.classes))
         else:
             decision.check_is_of_numbers()
 
@@ -268,7 +268,7 @@ def _check_decision_kernel(data, options):
         )
     if kernel == "loss":
         for decision in losses:
-            check_size_of_losses(decision.outcome_losses(data.value))
+            check_size_of_losses(decision.at_outcomes(data.value))
 
 
 def check_moments(mean, std):
@@ -296,11 +296,11 @@ def check_size_of_losses(losses):
 def check_width_of_steps(scale, variance):
     """Refuse forecasts that are too wide for the bandwidth of "tanh"."""
     widest = float(np.sqrt(variance.max()))
-    if widest > _WIDEST * scale:
+    if widest > _MAX_STD_RATIO * scale:
         raise ValueError(
-            f"bandwidth must be at least {1 / _WIDEST:g} times the standard deviations of the "
-            f"forecasts with kernel='tanh'; found {scale:g} and {widest:g}. Pass a larger one, or "
-            "use kernel='loss', whose step is sharp."
+            f"bandwidth must be at least {1 / _MAX_STD_RATIO:g} times the standard deviations of "
+            f"the forecasts with kernel='tanh'; found {scale:g} and {widest:g}. Pass a larger one, "
+            "or use kernel='loss', whose step is sharp."
         )
 
 

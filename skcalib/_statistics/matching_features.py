@@ -34,12 +34,12 @@ from .matching_checks import (
 from .matching_given import LEVELS, ConditionKernel, Rows, quantile_thresholds
 
 # A normal distribution ends this many standard deviations from its mean, but for a share of 1e-9.
-_REACH = 6.0
+_NORMAL_REACH = 6.0
 
 NODES = 64
 
 # Rows of forecasts whose components are held at once.
-_ROWS = 2**11
+_COMPONENT_BLOCK_SIZE = 2**11
 
 # Between these places, times the scale, tanh rises. With nodes on each piece its mean is right to
 # 1e-13, where those from its middle to infinity miss it by up to 1e-7.
@@ -85,7 +85,7 @@ class OutcomeWaves(Features):
             low, high = location.min() + residuals[0], location.max() + residuals[-1]
         else:
             self.components = forecast.components(NODES)
-            reach = _REACH * np.sqrt(self.components.variance)
+            reach = _NORMAL_REACH * np.sqrt(self.components.variance)
             low = (self.components.location - reach).min()
             high = (self.components.location + reach).max()
         self.range = float(low), float(high)
@@ -232,7 +232,7 @@ class FeatureMap(Features):
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
         return (self.at(value[rows]) - self.mean[:, rows]).T @ self.at(grid)
 
-    def at_rows(self, rows: np.ndarray, mass: np.ndarray) -> "FeatureMap":
+    def take(self, rows: np.ndarray, mass: np.ndarray) -> "FeatureMap":
         """The map, with the means of some samples."""
         return FeatureMap(self.at, self.mean[:, rows], mass, self.largest_term)
 
@@ -249,7 +249,7 @@ def class_features(data, options: MatchingOptions) -> FeatureMap:
 def loss_table(losses: list[DecisionLoss], classes: np.ndarray) -> np.ndarray:
     """The losses of all actions for each class, for L losses divided by √L, (K, C)."""
     table = np.concatenate(
-        [decision.class_losses(classes, len(classes)) for decision in losses], axis=1
+        [decision.of_classes(classes, len(classes)) for decision in losses], axis=1
     )
     check_size_of_losses(table)
     return table / np.sqrt(len(losses))
@@ -275,7 +275,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
     else:
         losses = options.losses
         at = partial(_losses_at, losses)
-        mean = np.concatenate([decision.expected_losses(forecast).T for decision in losses])
+        mean = np.concatenate([decision.expected_of(forecast).T for decision in losses])
         mean /= np.sqrt(len(losses))
         check_size_of_losses(mean)
         largest_term = None if any(callable(decision.loss) for decision in losses) else 2.0
@@ -303,8 +303,8 @@ def _tanh(thresholds, scale, y):
 def _mean_steps(forecast, thresholds, scale):
     """E tanh((Y_i − c)/s)/√L for L thresholds c, (L, n)."""
     blocks = [
-        _mean_steps_of(forecast[start : start + _ROWS], thresholds, scale)
-        for start in range(0, len(forecast), _ROWS)
+        _mean_steps_of(forecast[start : start + _COMPONENT_BLOCK_SIZE], thresholds, scale)
+        for start in range(0, len(forecast), _COMPONENT_BLOCK_SIZE)
     ]
     return np.concatenate(blocks, axis=1) / np.sqrt(len(thresholds))
 
@@ -322,7 +322,7 @@ def _mean_steps_of(forecast, thresholds, scale):
         if not is_normal.all():
             ends = threshold + min(scale, _MAX_SCALE) * _ENDS
             step = DecisionLoss(partial(_column, threshold, scale), breakpoints=ends)
-            row[~is_normal] = step.expected_losses(forecast[~is_normal])[:, 0]
+            row[~is_normal] = step.expected_of(forecast[~is_normal])[:, 0]
     return mean
 
 
@@ -331,9 +331,7 @@ def _column(threshold, scale, y):
 
 
 def _losses_at(losses, y):
-    return np.concatenate([decision.outcome_losses(y).T for decision in losses]) / np.sqrt(
-        len(losses)
-    )
+    return np.concatenate([decision.at_outcomes(y).T for decision in losses]) / np.sqrt(len(losses))
 
 
 def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast) -> float:

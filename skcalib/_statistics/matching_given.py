@@ -17,7 +17,7 @@ from .._numerics.matching import distance_pair_sum
 from .._numerics.median_distance import median_distance
 from ..forecasts import Forecast
 from ..forecasts._decisions import argmin_first, class_expected_losses
-from .gram import gram_diagonal, gram_pair_sum, pivoted_cholesky, random_frequencies
+from .gram import compute_pivoted_cholesky, gram_diagonal, gram_pair_sum, random_frequencies
 from .kernels import KERNELS, Kernel, check_kernel, kernel_values
 from .matching_checks import MatchingOptions
 
@@ -43,7 +43,7 @@ _POOLED = 2**20
 _CONSTANT_COLUMN_RTOL = 1e-12
 
 # Features of residuals of this many entries are computed at once (4 MB).
-_ENTRIES = 2**19
+_MAX_CONDITION_ENTRIES = 2**19
 
 # Fewer rows at once are not faster.
 _MIN_BLOCK_ROWS = 64
@@ -116,7 +116,7 @@ def compute_in_blocks(rows_of: Rows, n: int, n_numbers: int) -> np.ndarray:
 
 
 def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
-    size = max(_MIN_BLOCK_ROWS, _ENTRIES // n_numbers)
+    size = max(_MIN_BLOCK_ROWS, _MAX_CONDITION_ENTRIES // n_numbers)
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
@@ -168,7 +168,7 @@ def _actions(data, forecast, losses):
     """The best action for each loss, (n, L)."""
     if forecast is not None:
         return np.column_stack([decision.best_for(forecast) for decision in losses])
-    tables = [decision.class_losses(data.classes, len(data.classes)) for decision in losses]
+    tables = [decision.of_classes(data.classes, len(data.classes)) for decision in losses]
     return np.column_stack(
         [argmin_first(class_expected_losses(data.matrix, table)) for table in tables]
     )
@@ -218,7 +218,9 @@ def point_kernel(
     has_few = family.is_gaussian and points.shape[1] <= _MAX_DIMENSIONS
     if not has_few or len(points) * most > _HELD:
         return given
-    features, error = pivoted_cholesky(function, points, given.diagonal, weight, most, _TOLERANCE)
+    features, error = compute_pivoted_cholesky(
+        function, points, given.diagonal, weight, most, _TOLERANCE
+    )
     if error > _TOLERANCE:
         return given
     diagonal = np.einsum("nd,nd->n", features, features)

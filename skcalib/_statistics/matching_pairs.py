@@ -17,7 +17,7 @@ from ..forecasts._base import Components
 from .matching_features import NODES, pit_intervals
 
 # Entries of a block of kernel values.
-_ENTRIES = 2**20
+_MAX_PAIR_BLOCK_ENTRIES = 2**20
 
 # Nodes for the PITs of one outcome of positive probability.
 _NODES_OF_ATOM = 16
@@ -43,7 +43,7 @@ class OutcomePairs:
         """c_ij, (a, b)."""
         other = Components(*(array[columns] for array in self.components))
         value = np.zeros((len(rows), len(columns)))
-        size = max(1, _ENTRIES // value.size)
+        size = max(1, _MAX_PAIR_BLOCK_ENTRIES // value.size)
         for start in range(0, other.location.shape[1], size):
             location, variance, weight = (array[:, start : start + size] for array in other)
             means = self._means(rows, location.ravel(), variance.ravel())
@@ -56,7 +56,7 @@ class OutcomePairs:
             return self.atoms.means(rows, location)
         components = Components(*(array[rows] for array in self.components))
         value = np.zeros((len(rows), len(location)))
-        size = max(1, _ENTRIES // value.size)
+        size = max(1, _MAX_PAIR_BLOCK_ENTRIES // value.size)
         for start in range(0, components.location.shape[1], size):
             centre, spread, weight = (array[:, start : start + size] for array in components)
             if callable(self.kernel):
@@ -136,7 +136,7 @@ class UniformPairs:
         """The mean of the user's kernel over the nodes of rows and columns, (a, b)."""
         value = np.empty((len(rows.points), len(columns.points)))
         n_nodes = len(columns.share)
-        size = max(1, _ENTRIES // (rows.points.size * n_nodes))
+        size = max(1, _MAX_PAIR_BLOCK_ENTRIES // (rows.points.size * n_nodes))
         for start in range(0, len(columns.points), size):
             points = columns.points[start : start + size]
             values = self.kernel(rows.points.reshape(-1, 1), points.reshape(-1, 1))

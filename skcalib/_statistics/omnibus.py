@@ -101,7 +101,7 @@ class Omnibus(Statistic):
         """
         p_values, distance = np.empty((2, *values.shape))
         for c, component in enumerate(self.components.values()):
-            p_values[:, c], distance[:, c] = pooled_p_values(
+            p_values[:, c], distance[:, c] = compute_p_values(
                 values[:, c], component.is_two_sided, component.tie_tolerance
             )
         # adjusted for their number: the share of rows whose smallest p-value is as small
@@ -146,7 +146,7 @@ def several_bandwidths(data: ClassData, options: dict[str, Any]) -> SeveralBandw
     return SeveralBandwidths(errors, options["method"])
 
 
-def pooled_p_values(
+def compute_p_values(
     values: np.ndarray, is_two_sided: bool, tie_tolerance: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """P-values of all values (B + 1,) among themselves, and how far each lies beyond all others.
@@ -185,12 +185,12 @@ class PooledKernelError(ResidualStatistic):
         self.points = self.cells.expected / self.cells.mass
 
     def __call__(self, labels):
-        return self._of(self.cells.bin_hits(labels))
+        return self._values_from_cells(self.cells.bin_hits(labels))
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
-        return self._of(self.cells.flip_signs(signs))
+        return self._values_from_cells(self.cells.flip_signs(signs))
 
-    def _of(self, mass):
+    def _values_from_cells(self, mass):
         """Values (R,) of sums of residuals (R, cells)."""
         pairs = laplace_pair_sum(self.points, mass, self.length)
         return 2 * (pairs + np.einsum("rn,rn->r", mass, mass))
@@ -224,7 +224,7 @@ def omnibus(
     if is_fast and n > _MAX_CELLS:
         error, method = (
             PooledKernelError(data, kernel=kernel, bandwidth=bandwidth),
-            "pool_label_weights",
+            "pooled",
         )
     elif (
         is_plain and not is_fast and n**2 * len(data.classes) * int(n_resamples) > _MULTIPLICATIONS

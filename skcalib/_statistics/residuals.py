@@ -28,7 +28,7 @@ _MOSTLY_CERTAIN = 0.9
 _MAX_GAP_GROUPS = 1024
 
 # The most neighbouring groups that are merged.
-_WIDEST = 3
+_MAX_MERGED_GROUPS = 3
 
 # Tails of sums of squared gaps that are smaller are not told apart.
 _MIN_TAIL = np.finfo(np.float64).tiny
@@ -209,7 +209,7 @@ class ClasswiseScoreTest(ResidualStatistic):
         cell = (labels + self.n_columns * np.arange(labels.shape[1])).ravel()
         weight = self.data.weight[rows, None]
         yield sums[0], cell, np.broadcast_to(weight, labels.shape).ravel()
-        yield sums[1], cell, (weight * self._spread(rows, labels)).ravel()
+        yield sums[1], cell, (weight * self._center_log_odds(rows, labels)).ravel()
 
     def _unlikely_updates(self, rows, labels, sums):
         """Cells and numbers for the change by labels that are not the likeliest."""
@@ -219,9 +219,9 @@ class ClasswiseScoreTest(ResidualStatistic):
         for label, sign in ((labels[row, draw], weight), (top[row], -weight)):
             cell = draw * self.n_columns + label
             yield sums[0], cell, sign
-            yield sums[1], cell, sign * self._spread(rows[row], label[:, None])[:, 0]
+            yield sums[1], cell, sign * self._center_log_odds(rows[row], label[:, None])[:, 0]
 
-    def _spread(self, rows, labels):
+    def _center_log_odds(self, rows, labels):
         """The log-odds of the labels (m, R), centred."""
         proba = np.ascontiguousarray(self.data.proba[rows], dtype=np.float64)
         if labels.shape[1] < self.n_columns:
@@ -323,7 +323,7 @@ class MultiResolutionGaps(ResidualStatistic):
 
     def __call__(self, labels):
         return (
-            self._of(self.cells.bin_hits(labels))
+            self._values_from_cells(self.cells.bin_hits(labels))
             if self.data.is_binary
             else super().__call__(labels)
         )
@@ -335,12 +335,12 @@ class MultiResolutionGaps(ResidualStatistic):
         self.cells.add_hits(sums, rows, labels == self.top[rows, None])
 
     def _values_from_sums(self, sums: np.ndarray) -> np.ndarray:
-        return self._of(self.cells.residuals_from_sums(sums))
+        return self._values_from_cells(self.cells.residuals_from_sums(sums))
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
-        return self._of(self.cells.flip_signs(signs))
+        return self._values_from_cells(self.cells.flip_signs(signs))
 
-    def _of(self, sums):
+    def _values_from_cells(self, sums):
         """Values (R,) of gaps (R, cells)."""
         n_groups = self.n_groups
         gaps, variance = np.zeros((len(sums), n_groups)), np.zeros(n_groups)
@@ -351,7 +351,7 @@ class MultiResolutionGaps(ResidualStatistic):
             n_filled = np.maximum(np.sum(variance > 0), 1)
             squares = gaps**2 / (variance + self.one_label)
             peak, merged, merged_variance = squares.max(axis=1), gaps, variance
-            for width in range(2, min(n_groups, _WIDEST) + 1):
+            for width in range(2, min(n_groups, _MAX_MERGED_GROUPS) + 1):
                 merged = merged[:, :-1] + gaps[:, width - 1 :]
                 merged_variance = merged_variance[:-1] + variance[width - 1 :]
                 gap_square = merged**2 / (merged_variance + self.one_label)

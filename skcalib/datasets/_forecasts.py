@@ -23,10 +23,10 @@ from ..forecasts import (
     GaussianForecast,
     GaussianMixtureForecast,
 )
-from ._options import check_options
+from ._options import check_generator_options
 
 # The options of each problem.
-_OPTIONS: dict[str, tuple[str, ...]] = {
+_FORECAST_OPTIONS: dict[str, tuple[str, ...]] = {
     "gaussian": ("dispersion", "bias"),
     "ensemble": ("dispersion", "bias", "n_members"),
     "zero-inflated": ("dispersion", "bias"),
@@ -42,7 +42,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 @validate_params(
     {
         "n_samples": [Count(1, 10**8)],
-        "problem": [StrOptions(set(_OPTIONS))],
+        "problem": [StrOptions(set(_FORECAST_OPTIONS))],
         "dispersion": [Interval(Real, 0, None, closed="neither")],
         "bias": [Interval(Real, None, None, closed="neither")],
         "n_members": [Count(2, 10**4)],
@@ -226,7 +226,7 @@ def make_forecasts(
     >>> print(pit.mean().round(2), pit[middle].mean().round(2))
     0.48 0.73
     """
-    check_options(make_forecasts, _OPTIONS, locals())
+    check_generator_options(make_forecasts, _FORECAST_OPTIONS, locals())
     rng = check_random_state(random_state)
     positions = rng.uniform(size=(n_samples, 2)) if problem == "spatial" else np.empty(0)
     forecast: Any
@@ -247,7 +247,7 @@ def make_forecasts(
         local = local_bias / np.sqrt(2.0) * ndtri(1 - np.abs(2 * phase - 1)).sum(axis=1)
         truth = GaussianForecast(mean + local * std, np.sqrt(1 - local_bias**2) * std)
         y_true = truth.loc + truth.scale * rng.standard_normal(n_samples)
-    elif _OPTIONS[problem]:
+    elif _FORECAST_OPTIONS[problem]:
         mean, std = _draw_mean_and_std(n_samples, rng)
         truth = GaussianForecast(mean, std)
         y_true = mean + std * rng.standard_normal(n_samples)

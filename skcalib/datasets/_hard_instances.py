@@ -6,10 +6,10 @@ from numbers import Real
 import numpy as np
 
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from ._options import check_options
+from ._options import check_generator_options
 
 # The options of each problem.
-_OPTIONS: dict[str, tuple[str, ...]] = {
+_HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
     "near": ("alpha", "separation", "return_inputs"),
     "far": ("alpha", "return_inputs"),
     "gaussian-blind-spot": ("scale",),
@@ -18,7 +18,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 @validate_params(
     {
-        "problem": [StrOptions(set(_OPTIONS))],
+        "problem": [StrOptions(set(_HARD_INSTANCE_OPTIONS))],
         "alpha": [Interval(Real, 0, 0.5, closed="neither")],
         "separation": [Interval(Real, None, None, closed="neither")],
         "scale": [Interval(Real, 0, 0.1, closed="right")],
@@ -157,7 +157,7 @@ def make_hard_instance(
     ... ) < 1e-6
     True
     """
-    check_options(make_hard_instance, _OPTIONS, locals())
+    check_generator_options(make_hard_instance, _HARD_INSTANCE_OPTIONS, locals())
     if problem == "gaussian-blind-spot":
         n_points = math.ceil(10 / scale)
         offset = (np.arange(n_points) + 0.5) / (2 * n_points) - 0.25  # from the middle, 1/2

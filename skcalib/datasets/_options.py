@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 
-def check_options(
+def check_generator_options(
     generator: Callable, options: Mapping[str, tuple[str, ...]], arguments: dict[str, Any]
 ) -> None:
     """Refuse an option that the problem does not have; its default is no option.

@@ -45,7 +45,7 @@ _LEGEND = {"frameon": False, "fontsize": "small", "labelspacing": 0.35, "handlel
 _NARROW, _LOW, _LETTERS_IN_INCH, _LETTERS = 3.1, 2.0, 13, 20
 
 # A legend with a longer line than this would hide much of the axes.
-_LONG = 40
+_MAX_LEGEND_LENGTH = 40
 
 # Distance between texts below the axes, in points; and height of a line, in units of its font size.
 _PAD, _LINE = 4.0, 1.2
@@ -250,7 +250,7 @@ def legend_style() -> dict[str, Any]:
 def draw_legend(ax: Any) -> None:
     """The legend where it hides least, or below axes that are small for it."""
     labels = ax.get_legend_handles_labels()[1]
-    if is_small(ax) or max(map(len, "\n".join(labels).split("\n"))) > _LONG:
+    if is_small(ax) or max(map(len, "\n".join(labels).split("\n"))) > _MAX_LEGEND_LENGTH:
         legend_below(ax, *ax.get_legend_handles_labels())
     else:
         ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")

@@ -23,7 +23,7 @@ from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 _LEAST, _WIDTH, _ROW, _AROUND = 1.5, 2.4, 0.35, 1.0
 
 # Width of a letter of the titles, in units of their size.
-_LETTER = 0.57
+_TITLE_LETTER_WIDTH = 0.57
 
 
 @dataclass(eq=False, repr=False)
@@ -239,7 +239,7 @@ class ComparisonDisplay(Display):
             raise ValueError(
                 f"metrics must name at least one measure; found {metrics!r:.80}. Leave it out."
             )
-        params = check_metric_params(metric_params, by_name)
+        params = check_params_by_metric(metric_params, by_name)
         options = {
             "confidence_level": confidence_level,
             "method": method,
@@ -337,7 +337,7 @@ class ComparisonDisplay(Display):
         ax.locator_params(axis="x", nbins=3 if width < _WIDTH else 5, min_n_ticks=2)
         ax.ticklabel_format(axis="x", scilimits=(-3, 3), useMathText=True)
         title = ax.set_title("", fontsize="medium", wrap=True)
-        n_letters = int(72 * width / (_LETTER * title.get_size()))
+        n_letters = int(72 * width / (_TITLE_LETTER_WIDTH * title.get_size()))
         title.set_text(fill(self.metrics[k].replace("_", " "), max(n_letters, 12)))
         return points, whiskers
 
@@ -371,7 +371,7 @@ def check_reference(reference: str | None, y_probas: Mapping[str, Any]) -> None:
         )
 
 
-def check_metric_params(metric_params: Any, by_name: dict) -> dict:
+def check_params_by_metric(metric_params: Any, by_name: dict) -> dict:
     """Arguments of measures that are shown."""
     params = metric_params or {}
     names = params if isinstance(params, Mapping) else [params]

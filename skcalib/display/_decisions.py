@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from .._data import ForecastData
-from .._inputs.arrays import ArrayLike, numbers_of_objects
+from .._inputs.arrays import ArrayLike, convert_numbers
 from .._inputs.scikit_learn import Label, StrOptions
 from .._statistics.decisions import DecisionGaps
 from ..forecasts._decisions import DecisionLoss
@@ -30,7 +30,7 @@ _THRESHOLDS = np.linspace(0.01, 0.99, 99)
 # Room for the name of an action: a letter's width, and the height of a line, in points.
 _LETTER, _LINE = 5, 12
 
-_LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
+_DECISION_LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
 
 
 @dataclass(eq=False, repr=False)
@@ -284,7 +284,7 @@ class DecisionDisplay(Display):
             xlim=(0, 1),
             ylim=(lowest, 1.35 * highest if is_loss else 1.1 * highest),
             xlabel=wrap_label("threshold t: a false alarm costs t, a miss 1 − t", ax),
-            ylabel=_LABELS[self.kind],
+            ylabel=_DECISION_LABELS[self.kind],
         )
 
 
@@ -321,7 +321,7 @@ def _compare_at_ratio(proba, label, weight, t, kind):
 
 def check_thresholds(thresholds: Any) -> np.ndarray:
     """Sorted numbers in (0, 1)."""
-    values = numbers_of_objects(np.asarray(thresholds))
+    values = convert_numbers(np.asarray(thresholds))
     is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
     if not is_list or not ((values > 0) & (values < 1)).all():
         raise ValueError(

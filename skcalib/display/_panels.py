@@ -32,7 +32,7 @@ _MAX_COLUMNS = 4
 _WIDTH, _HEIGHT = 2.3, 3.0
 
 # Width of a letter, in units of the font size.
-_LETTER = 0.55
+_LETTER_WIDTH = 0.55
 
 # Names of panels that are not shown, in the note below.
 _MAX_NAMES = 20
@@ -184,7 +184,7 @@ def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = 
         legend.remove()
     legend = figure.legend(handles, labels, loc="outside lower center", **legend_style())
     size = legend.get_texts()[0].get_size()
-    letters = int(figure.bbox.width / figure.dpi * 72 / (_LETTER * size))
+    letters = int(figure.bbox.width / figure.dpi * 72 / (_LETTER_WIDTH * size))
     for text in legend.get_texts():
         lines = shorten(text.get_text(), 3 * letters).split("\n")
         text.set_text("\n".join(fill(line, letters - _HANDLE) for line in lines))
@@ -221,7 +221,7 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
     return f"not shown: {', '.join(names)} ({errors} {max(left_out.values()):.3f})"
 
 
-def _title_of(ax: Any, curve: Any) -> str:
+def _make_panel_title(ax: Any, curve: Any) -> str:
     """The title of the curve and its error, beside those of other models on the same axes."""
     title = wrap_label(f"{curve.title}", ax, 2)
     if curve.error is None:
@@ -265,7 +265,7 @@ class CurvesDisplay(Display):
         else:
             label = name or self._curve
             for panel, curve in zip(axes, self.curves, strict=True):
-                panel.set_title(_title_of(panel, curve), fontsize="medium")
+                panel.set_title(_make_panel_title(panel, curve), fontsize="medium")
             label_outer(axes, self.curves[0].x_label, self._y_label)
         self.lines_ = self._draw_curves(label, style, **draw_options)
         self.line_ = self.lines_[0]

@@ -39,12 +39,12 @@ _BIN_WIDTH_RTOL = 1e-9
 # Levels at which a curve is drawn.
 _GRID = np.arange(101) / 100
 
-_LABELS = {
+_PIT_LABELS = {
     "quantile": ("level of the quantile", "share of outcomes up to it"),
     "interval": ("level of the central interval", "share of outcomes in it"),
 }
 
-_LEVEL = [Interval(Real, 0, 1, closed="neither"), None]
+_LEVEL_CONSTRAINT = [Interval(Real, 0, 1, closed="neither"), None]
 
 
 class Band(NamedTuple):
@@ -154,7 +154,7 @@ class PITHistogramDisplay(_PitDisplay):
 
     @classmethod
     @validate_options(
-        confidence_level=_LEVEL,
+        confidence_level=_LEVEL_CONSTRAINT,
         n_bins=[Count(1, 1000), None],
         atoms=[StrOptions({"average", "randomize"})],
     )
@@ -342,7 +342,9 @@ class QuantileReliabilityDisplay(_PitDisplay):
 
     @classmethod
     @validate_options(
-        confidence_level=_LEVEL, kind=[StrOptions(set(_LABELS))], levels=["array-like", None]
+        confidence_level=_LEVEL_CONSTRAINT,
+        kind=[StrOptions(set(_PIT_LABELS))],
+        levels=["array-like", None],
     )
     def from_predictions(
         cls,
@@ -436,7 +438,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         if len(self.levels) < 30:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
-        xlabel, ylabel = _LABELS[self.kind]
+        xlabel, ylabel = _PIT_LABELS[self.kind]
         ax.set(
             xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=wrap_label(xlabel, ax), ylabel=ylabel
         )

@@ -29,7 +29,7 @@ _BARS = 20
 MIN_CURVE_BANDWIDTH = 1e-3
 
 # A smoothed curve ends this many bandwidths away from the predictions.
-_REACH = 2.0
+_CURVE_REACH = 2.0
 
 # Number of cells to whose centres predictions are moved where labels are drawn again and again.
 _CELLS = 4096
@@ -288,7 +288,7 @@ class Smooth(CurveMethod):
         behind = np.searchsorted(self.proba, self.positions)
         neighbours = np.stack([np.maximum(behind - 1, 0), np.minimum(behind, len(self.proba) - 1)])
         distance = np.abs(self.proba[neighbours] - self.positions).min(axis=0)
-        self.is_near = distance <= _REACH * self.bandwidth
+        self.is_near = distance <= _CURVE_REACH * self.bandwidth
 
         near = self.positions[self.is_near]
         self.density = interpolate_smooth_mass(self.proba, self.weight, self.bandwidth, near)

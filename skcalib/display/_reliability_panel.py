@@ -13,10 +13,10 @@ from ._reliability_curve import ReliabilityCurve
 
 _BANDS = {"consistency": "by chance", "confidence": "confidence"}
 
-_MARGIN = 0.02
+_AXES_MARGIN = 0.02
 
 # Height of the strip, in units of the diagram's height.
-_HEIGHT = 0.26
+_STRIP_HEIGHT = 0.26
 
 # Every half of the strip has at least this share of its height.
 _MIN_HALF_HEIGHT = 0.4
@@ -29,7 +29,7 @@ _DIGIT, _LINE = 0.55, 1.6
 _DECADE = np.log(10.0)
 
 # Height of three lines in the corner, in units of the height of narrow axes.
-_PARTS = 0.24
+_CORNER_HEIGHT = 0.24
 
 # Predictions this close to 0 or 1 are very sure: if most are, axes are logarithmic in the odds.
 _SURE = 0.01
@@ -71,7 +71,7 @@ def _write_parts(ax, components, color):
     values = components.miscalibration, components.discrimination, components.uncertainty
     text = "MCB {:.3f}\nDSC {:.3f}\nUNC {:.3f}".format(*values)
     style = {"va": "top", "color": color, "fontsize": "x-small", "transform": ax.transAxes}
-    ax.text(0.03, 0.97 - _PARTS * len(ax.texts), text, **style)
+    ax.text(0.03, 0.97 - _CORNER_HEIGHT * len(ax.texts), text, **style)
 
 
 def _shade(ax, curve, color):
@@ -90,7 +90,7 @@ def draw_strip(ax: Any, curve: ReliabilityCurve, line: Any) -> Any:
     """Draw the distribution of the predictions below the axes: events upwards, others downwards."""
     if curve.edges is None or curve.events is None or curve.others is None:
         return None
-    strip = strip_below(ax, "predictions", _HEIGHT)
+    strip = strip_below(ax, "predictions", _STRIP_HEIGHT)
     half = len(curve.edges) // 2
     sides = [
         "left" if bars[:half].max() <= bars[-half:].max() else "right"  # where there are fewer
@@ -162,7 +162,7 @@ def set_axes(axes: np.ndarray, strips: list, scale: str) -> None:
             continue
         for axis in (ax.xaxis, ax.yaxis):  # no steps of 0.25, whose labels are wider than others
             axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10]))
-        ax.set(xlim=(-_MARGIN, 1 + _MARGIN), ylim=(-_MARGIN, 1 + _MARGIN))
+        ax.set(xlim=(-_AXES_MARGIN, 1 + _AXES_MARGIN), ylim=(-_AXES_MARGIN, 1 + _AXES_MARGIN))
 
 
 def _set_logit_scale(ax: Any, end: float) -> None:
@@ -182,9 +182,9 @@ def _set_logit_scale(ax: Any, end: float) -> None:
 
     size = ax.yaxis.get_major_ticks(1)[0].label1.get_size() / 72
     n_decades = round(-np.log10(end))
-    n_digits = max(len(_text(_tick(decade))) for decade in (-n_decades, n_decades))
+    n_digits = max(len(_format_tick(_tick(decade))) for decade in (-n_decades, n_decades))
     width, height = inches_of(ax)
-    side = min(width, height / (1 + _HEIGHT))
+    side = min(width, height / (1 + _STRIP_HEIGHT))
     if is_small(ax):  # labels and legend take much of its room
         side /= 2
     limits = inverse(np.array([-1.04, 1.04]) * (highest + _DECADE))
@@ -192,7 +192,7 @@ def _set_logit_scale(ax: Any, end: float) -> None:
         getattr(ax, f"set_{name}scale")("function", functions=(forward, inverse))
         step = ceil((2 * n_decades + 2) / max(int(side / needed), 1))
         ax.set(**{f"{name}ticks": _ticks(n_decades, step), f"{name}lim": limits})
-        getattr(ax, f"{name}axis").set_major_formatter(_text)
+        getattr(ax, f"{name}axis").set_major_formatter(_format_tick)
 
 
 def _ticks(n_decades: int, step: int) -> list[float]:
@@ -211,7 +211,7 @@ def _tick(decade: int) -> float:
     return 10.0**decade if decade < 0 else 1 - 10.0**-decade
 
 
-def _text(value: float, _: Any = None) -> str:
+def _format_tick(value: float, _: Any = None) -> str:
     if value in (0.0, 0.5, 1.0):
         return f"{value:g}"
     distance = min(value, 1 - value)

@@ -24,12 +24,12 @@ from ._base import (
 )
 
 # Attributes of a decomposition, with their colours, from top to bottom.
-_PARTS = {"miscalibration": "C1", "discrimination": "C0", "uncertainty": "0.8"}
+_COMPONENT_COLORS = {"miscalibration": "C1", "discrimination": "C0", "uncertainty": "0.8"}
 
 # Methods of matplotlib that draw each kind.
 _METHODS = {"bars": "barh", "points": "plot"}
 
-_TITLES = {"brier": "Brier score", "log_loss": "log loss", "crps": "CRPS"}
+_SCORE_TITLES = {"brier": "Brier score", "log_loss": "log loss", "crps": "CRPS"}
 
 _CHANCE = "miscalibration of a calibrated model"
 
@@ -40,7 +40,7 @@ _POINT, _ISOLINE = "model", "uncertainty "
 _LINES_IF_LARGE, _LINES_IF_SMALL = 8, 5
 
 # Free room around the points, in units of their extents.
-_MARGIN = 0.2
+_POINTS_MARGIN = 0.2
 
 
 @dataclass(eq=False, repr=False)
@@ -117,7 +117,7 @@ class ScoreDecompositionDisplay(Display):
 
     @classmethod
     @validate_options(
-        score=[StrOptions({"auto", *_TITLES})],
+        score=[StrOptions({"auto", *_SCORE_TITLES})],
         kind=[StrOptions(set(_METHODS))],
         n_resamples=[Count(0, 10**9)],
     )
@@ -196,7 +196,7 @@ class ScoreDecompositionDisplay(Display):
         return _METHODS[self.kind]
 
     def _draw(self, ax, name, style):
-        title = _TITLES[self.score]
+        title = _SCORE_TITLES[self.score]
         self.bars_ = self.point_ = self.isolines_ = None
         if self.kind == "bars":
             self.ax_ = ax = axes_of(ax, (5.5, 3))
@@ -208,10 +208,18 @@ class ScoreDecompositionDisplay(Display):
     def _draw_bars(self, ax, name, title, style):
         rows = [text.get_text() for text in ax.get_yticklabels()] if ax.containers else []
         decomposition = self.decomposition
-        value = np.array([getattr(decomposition, component) for component in _PARTS])
+        value = np.array([getattr(decomposition, component) for component in _COMPONENT_COLORS])
         positions = len(rows) + np.array([-0.25, 0.0, 0.25])
-        labels = list(_PARTS) if not rows else [f"_{component}" for component in _PARTS]
-        bar_options = {"color": list(_PARTS.values()), "label": labels, "height": 0.23} | style
+        labels = (
+            list(_COMPONENT_COLORS)
+            if not rows
+            else [f"_{component}" for component in _COMPONENT_COLORS]
+        )
+        bar_options = {
+            "color": list(_COMPONENT_COLORS.values()),
+            "label": labels,
+            "height": 0.23,
+        } | style
         self.bars_ = ax.barh(positions, value, **bar_options)
         texts = [f"{v:.3g}" if v > 1e-3 * value.max() else "0" for v in value]
         ax.bar_label(self.bars_, texts, padding=3, fontsize="small")
@@ -251,7 +259,7 @@ class ScoreDecompositionDisplay(Display):
             ax.plot(ends[0], position[1], **mark)
             if _CHANCE not in legend_labels:
                 ax.plot([], [], label=_CHANCE, **(mark | {"color": "0.5"}))
-        _set_limits(ax)
+        _set_score_limits(ax)
         equal = f"equal {title}"
         self.isolines_ = _draw_isolines(ax, float(decomposition.uncertainty), equal)
         ax.set(xlabel=wrap_label("miscalibration", ax), ylabel="discrimination")
@@ -266,11 +274,11 @@ def _isolines_on(ax):
     return [artist for artist in ax.get_children() if str(artist.get_gid()).startswith(_ISOLINE)]
 
 
-def _set_limits(ax):
+def _set_score_limits(ax):
     """Limits that hold all models; no miscalibration is at the left end."""
     x, y = np.concatenate([line.get_xydata() for line in ax.lines if len(line.get_xdata())]).T
-    right = (1 + _MARGIN) * max(x.max(), 1e-9)
-    room = max(_MARGIN * np.ptp(y), 0.5 * _MARGIN * right)
+    right = (1 + _POINTS_MARGIN) * max(x.max(), 1e-9)
+    room = max(_POINTS_MARGIN * np.ptp(y), 0.5 * _POINTS_MARGIN * right)
     ax.set(xlim=(0, right), ylim=(y.min() - room, y.max() + room))
     ax.locator_params(nbins=3 if is_small(ax) else 5)
 

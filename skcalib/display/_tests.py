@@ -17,7 +17,7 @@ from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 # Least width and usual height of a panel, in inches.
 _LEAST, _HEIGHT = 1.5, 2.1
 
-_TITLES = {"skce": "kernel error"}
+_STATISTIC_TITLES = {"skce": "kernel error"}
 
 # The axis of e-values ends at this power of 1/α: larger ones hide where the line is crossed.
 _ABOVE = 2
@@ -129,7 +129,7 @@ class NullDistributionDisplay(Display):
             nulls = test.component_null_distributions_
             statistics = [test.component_statistics_, nulls, test.adjusted_p_values_]
         else:
-            title = _title_of(test)
+            title = _make_test_title(test)
             single = test.statistic_, test.null_distribution_, test.p_value_
             statistics = [{title: values} for values in single]
         return cls(*statistics, p_value=test.p_value_, name=name).plot(ax, **kwargs)
@@ -211,7 +211,7 @@ class NullDistributionDisplay(Display):
         self.lines_ = [line for _, line in artists]
         is_single = n_panels == 1
         for ax, statistic in zip(axes, self.statistics, strict=True):
-            title = _TITLES.get(statistic, statistic.replace("_", " "))
+            title = _STATISTIC_TITLES.get(statistic, statistic.replace("_", " "))
             title += f", {name}" if name and is_single else ""
             p_value = f"p = {self.p_values[statistic]:.2g}"
             title = f"{title}\n{p_value if is_single else f'adjusted {p_value}'}"
@@ -389,7 +389,7 @@ class SequentialTestDisplay(Display):
         return ax.axhline(1 / self.alpha, color="0.3", linestyle="--", linewidth=1.2, label=label)
 
 
-def _title_of(test):
+def _make_test_title(test):
     """The name of the statistic, or of the test."""
     statistic = getattr(test, "statistic", None)
     if isinstance(statistic, str) and statistic != "auto":

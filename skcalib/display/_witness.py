@@ -21,7 +21,7 @@ from ._base import (
 from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of
 
 # Height of the strip, in units of the height of the axes.
-_HEIGHT = 0.35
+_WITNESS_STRIP_HEIGHT = 0.35
 
 _N_BINS = 40
 
@@ -258,7 +258,7 @@ class WitnessDisplay(CurvesDisplay):
                 defaults["label"] += f"\n({bias:z.3f} by bias, {curve.error - bias:z.3f} by shape)"
             (line,) = ax.plot(curve.predicted, curve.witness - middle, **(defaults | style))
             lines.append(line)
-            strip = strip_below(ax, "residuals", _HEIGHT)
+            strip = strip_below(ax, "residuals", _WITNESS_STRIP_HEIGHT)
             name_halves(strip, ("too low", "too high"), ("left", "left"))
             sums, edges = np.histogram(curve.predicted, _N_BINS, (0, 1), weights=curve.residual)
             if curve.share is not None and _PREDICTIONS not in ax.get_legend_handles_labels()[1]:
@@ -267,11 +267,11 @@ class WitnessDisplay(CurvesDisplay):
                 ax.stairs(shares / shares.max(), edges, fill=True, label=_PREDICTIONS, **behind)
             self.strips_.append(strip)
             self.bars_.append(draw_bars(strip, sums, edges, line))
-        _set_limits(self.axes_, self.strips_)
+        _set_witness_limits(self.axes_, self.strips_)
         return lines
 
 
-def _set_limits(axes: Any, strips: list[Any]) -> None:
+def _set_witness_limits(axes: Any, strips: list[Any]) -> None:
     """Give all panels the same limits, not too close, so that a flat curve looks flat.
 
     The limits of the strips hold all bars and leave room for names.

@@ -8,9 +8,9 @@ from .._inputs.arrays import (
     ArrayLike,
     as_array,
     check_numbers,
+    convert_numbers,
     format_values,
     is_number,
-    numbers_of_objects,
 )
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
@@ -100,7 +100,7 @@ class DecisionLoss:
                 f"{len(self.actions)} actions. Name the others, or leave actions out."
             )
 
-    def class_losses(self, classes: np.ndarray | None, n_classes: int) -> np.ndarray:
+    def of_classes(self, classes: np.ndarray | None, n_classes: int) -> np.ndarray:
         """Losses of all actions for each class.
 
         Parameters
@@ -138,7 +138,7 @@ class DecisionLoss:
         self._check_number_of_actions(losses.shape[1])
         return losses
 
-    def outcome_losses(self, y: np.ndarray) -> np.ndarray:
+    def at_outcomes(self, y: np.ndarray) -> np.ndarray:
         """Losses of all actions for each outcome.
 
         Parameters
@@ -154,7 +154,7 @@ class DecisionLoss:
         self.check_is_of_numbers()
         return _threshold_losses(y, self.loss) if is_number(self.loss) else self._call_loss(y)
 
-    def expected_losses(self, forecast: Forecast) -> np.ndarray:
+    def expected_of(self, forecast: Forecast) -> np.ndarray:
         """Expected losses of all actions for each forecast.
 
         Parameters
@@ -206,7 +206,7 @@ class DecisionLoss:
         """
         if is_number(self.loss) and forecast._has_quantiles_only:
             return (forecast.ppf(0.5) > self.loss).astype(np.intp)  # known without tails
-        return argmin_first(self.expected_losses(forecast))
+        return argmin_first(self.expected_of(forecast))
 
     def with_classes_reversed(self) -> "DecisionLoss":
         """Losses with the two classes in the other order.
@@ -218,9 +218,9 @@ class DecisionLoss:
         """
         if not self.is_of_classes:
             return self
-        return DecisionLoss(self.class_losses(None, 2).T[:, ::-1], self.actions)
+        return DecisionLoss(self.of_classes(None, 2).T[:, ::-1], self.actions)
 
-    def action_names(self, action: np.ndarray) -> np.ndarray:
+    def named(self, action: np.ndarray) -> np.ndarray:
         """The actions of these numbers.
 
         Parameters
@@ -235,7 +235,7 @@ class DecisionLoss:
         """
         return action if self.actions is None else self.actions[action]
 
-    def action_codes(self, action: Any, n_samples: int, n_actions: int) -> np.ndarray:
+    def numbered(self, action: Any, n_samples: int, n_actions: int) -> np.ndarray:
         """The numbers of these actions.
 
         Parameters
@@ -311,7 +311,7 @@ def _threshold_losses(y: np.ndarray, threshold: float) -> np.ndarray:
 
 def _number_classes(classes: np.ndarray, threshold: float) -> np.ndarray:
     """Return classes as numbers; refuse those that lie on one side of the threshold."""
-    values = numbers_of_objects(classes)
+    values = convert_numbers(classes)
     if values.dtype.kind not in "iuf" or not values.min() <= threshold < values.max():
         raise ValueError(
             "loss must be a number with classes on both sides of it, as it is held against the "
@@ -363,7 +363,7 @@ def check_loss(loss: Any) -> Any:
             )
         return float(loss)
     is_array = loss is not None and not isinstance(loss, bool)
-    values = numbers_of_objects(as_array(loss, "loss") if is_array else np.empty(0))
+    values = convert_numbers(as_array(loss, "loss") if is_array else np.empty(0))
     problem = f"{loss!r:.80}"
     if values.ndim == 2 and values.size > 0 and values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
@@ -405,14 +405,14 @@ def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
     return np.einsum("nk,ka->na", matrix, losses)
 
 
-_CONSTRAINTS: dict = {
+_DECISION_CONSTRAINTS: dict = {
     "y_proba": "no_validation",
     "loss": "no_validation",
     "labels": ["array-like", None],
 }
 
 
-@validate_params(_CONSTRAINTS)
+@validate_params(_DECISION_CONSTRAINTS)
 def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
     """The action of the least expected loss for each prediction.
 
@@ -453,11 +453,11 @@ def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) ->
     """
     decision = as_loss(loss)
     if is_forecast(y_proba):
-        return decision.action_names(decision.best_for(as_forecast(y_proba, name="y_proba")))
-    return decision.action_names(argmin_first(_class_expected_losses(y_proba, decision, labels)))
+        return decision.named(decision.best_for(as_forecast(y_proba, name="y_proba")))
+    return decision.named(argmin_first(_class_expected_losses(y_proba, decision, labels)))
 
 
-@validate_params(_CONSTRAINTS | {"action": "no_validation"})
+@validate_params(_DECISION_CONSTRAINTS | {"action": "no_validation"})
 def expected_loss(
     y_proba: Any, *, loss: Any, action: Any = None, labels: ArrayLike | None = None
 ) -> np.ndarray:
@@ -516,11 +516,11 @@ def expected_loss(
     """
     decision = as_loss(loss)
     if is_forecast(y_proba):
-        expected = decision.expected_losses(as_forecast(y_proba, name="y_proba"))
+        expected = decision.expected_of(as_forecast(y_proba, name="y_proba"))
     else:
         expected = _class_expected_losses(y_proba, decision, labels)
     action_index = (
-        argmin_first(expected) if action is None else decision.action_codes(action, *expected.shape)
+        argmin_first(expected) if action is None else decision.numbered(action, *expected.shape)
     )
     return expected[np.arange(len(expected)), action_index]
 
@@ -535,4 +535,4 @@ def _class_expected_losses(y_proba: Any, decision: DecisionLoss, labels: Any) ->
             f"labels must name one class for each of the {matrix.shape[1]} columns of y_proba; "
             f"found shape {classes.shape}. Give the classes in the order of the columns."
         )
-    return class_expected_losses(matrix, decision.class_losses(classes, matrix.shape[1]))
+    return class_expected_losses(matrix, decision.of_classes(classes, matrix.shape[1]))

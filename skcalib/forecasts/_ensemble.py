@@ -78,7 +78,7 @@ class EnsembleForecast(Forecast):
                 "members must have at least 2 columns, one for each member; found 1. A single "
                 "prediction is no distribution: RecalibratedRegressor makes one of its residuals."
             )
-        self.weights = check_weights(weights, self.members.shape)
+        self.weights = normalize_member_weights(weights, self.members.shape)
         self.is_exchangeable = weights is None
 
     @cached_property
@@ -197,7 +197,7 @@ class ResidualForecast(Forecast):
             )
         order = np.argsort(residuals, kind="stable")
         self.residuals = residuals[order]
-        self.weights = check_weights(weights, (1, len(residuals)))[0][order]
+        self.weights = normalize_member_weights(weights, (1, len(residuals)))[0][order]
 
     @property
     def _cumulative(self) -> np.ndarray:
@@ -252,7 +252,7 @@ class ResidualForecast(Forecast):
         return Components(location, np.zeros_like(location), weight)
 
 
-def check_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
+def normalize_member_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
     """Return weights (n, s) whose rows sum to 1; equal ones by default, one row from (s,)."""
     if weights is None:
         return np.full(shape, 1 / shape[1])

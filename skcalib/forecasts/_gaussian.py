@@ -10,7 +10,7 @@ from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_gaussian, crps_mixture, normal_density
 from ._base import MAX_NUMBER, Components, Forecast
-from ._ensemble import check_weights
+from ._ensemble import normalize_member_weights
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2 * np.pi)
 
@@ -173,7 +173,7 @@ class GaussianMixtureForecast(Forecast):
             mean, "mean", ndim=2, rows="one row for each sample", most=MAX_NUMBER
         )
         self.scale = check_deviations(std, self.loc.shape)
-        self.weights = check_weights(weights, self.loc.shape)
+        self.weights = normalize_member_weights(weights, self.loc.shape)
 
     def _mix_logs(self, log_values: Callable, y: np.ndarray) -> np.ndarray:
         """Return log Σ_k w_k exp(log_values(z_k)) with z_k = (y − μ_k)/σ_k for y (n, m)."""

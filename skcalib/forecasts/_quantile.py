@@ -73,7 +73,7 @@ class QuantileForecast(Forecast):
         self.values = check_numbers(
             quantiles, "quantiles", ndim=2, rows="one row for each sample", most=MAX_NUMBER
         )
-        self.levels = check_grid(levels, self.values.shape[1])
+        self.levels = check_quantile_levels(levels, self.values.shape[1])
         check_order(self.values, self.levels)
 
     @property
@@ -181,7 +181,7 @@ class QuantileForecast(Forecast):
         return np.column_stack([first, between, last])
 
 
-def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
+def check_quantile_levels(levels: ArrayLike, n_columns: int) -> np.ndarray:
     """Return increasing levels in (0, 1), one for each column; refuse all others."""
     array = check_numbers(levels, "levels", finite=False)
     if array.shape != (n_columns,) or n_columns == 0:
@@ -206,7 +206,9 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
 
 def select_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
     """Return the forecast's quantiles at some levels as a forecast by quantiles."""
-    return QuantileForecast(forecast.quantiles(check_grid(levels, np.size(levels))), levels)
+    return QuantileForecast(
+        forecast.quantiles(check_quantile_levels(levels, np.size(levels))), levels
+    )
 
 
 def check_same_levels(forecasts: dict[str, Forecast], remedy: str) -> None:

@@ -52,7 +52,7 @@ def _(forecast: QuantileForecast, centre: Any, new: Any, factor: Any) -> Forecas
 
 
 @singledispatch
-def centre_and_spread(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
+def center_and_spread(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation; if infinite, median and spread of quartiles."""
     mean, std = forecast.mean(), forecast.std()
     is_finite = np.isfinite(mean) & np.isfinite(std)
@@ -63,7 +63,7 @@ def centre_and_spread(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
     return np.where(is_finite, mean, median), np.where(is_finite, std, spread)
 
 
-@centre_and_spread.register
+@center_and_spread.register
 def _(forecast: QuantileForecast) -> tuple[np.ndarray, np.ndarray]:
     levels, values = forecast.levels, forecast.values
     centre = forecast.quantiles([np.clip(0.5, levels[0], levels[-1])])[:, 0]

@@ -9,7 +9,7 @@ from .._statistics.matching_checks import FEATURE_KERNELS
 from ._base import as_p_value, check_supports, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
-_COUNTS = 2**24
+_MAX_BOOTSTRAP_ENTRIES = 2**24
 
 
 def asymptotic(error, statistic, test):
@@ -103,8 +103,8 @@ def bootstrap_null(error, n_resamples, random_state):
     diagonal = gram_own_terms(kernel, points, mass[:, None])[:, 0]
     scale = n / (n - 1)
     null = []
-    for start in range(0, n_resamples, max(1, _COUNTS // n)):
-        size = min(max(1, _COUNTS // n), n_resamples - start)
+    for start in range(0, n_resamples, max(1, _MAX_BOOTSTRAP_ENTRIES // n)):
+        size = min(max(1, _MAX_BOOTSTRAP_ENTRIES // n), n_resamples - start)
         counts = np.empty((n, size))
         counts[order] = random_state.multinomial(n, np.full(n, 1 / n), size=size).T
         forms, row_sums = gram_quadratic_forms(kernel, points, mass, counts)

@@ -27,7 +27,7 @@ class HypothesisTest(BaseEstimator):
     """An estimator of probabilities and labels, or of forecasts and outcomes."""
 
     # Whether X holds logits.
-    _takes_logits = False
+    _expects_logits = False
 
     # The remedy that warnings and errors name if draws take very long or too much memory.
     _remedy = (
@@ -36,7 +36,7 @@ class HypothesisTest(BaseEstimator):
     )
 
     @property
-    def _fits_in_place(self) -> bool:
+    def _fits_on_device(self) -> bool:
         """True if tensors stay on their device."""
         return False
 
@@ -178,13 +178,13 @@ def compute_null_values(test, statistic, value, order, *, resampled=False):
 
 
 # Bytes of memory for each drawn value, which is held, sorted and compared.
-_BYTES = 24.0
+_BYTES_PER_DRAW = 24.0
 
 
 def evaluate_draws(test, evaluate, batches):
     """The values of all batches, spread among jobs."""
     parallel_options = {"n_jobs": test.n_jobs, "verbose": test.verbose}
-    return evaluate_batches(evaluate, batches, _BYTES, test._remedy, **parallel_options)
+    return evaluate_batches(evaluate, batches, _BYTES_PER_DRAW, test._remedy, **parallel_options)
 
 
 def select_largest_p_value(judgements):

@@ -506,7 +506,7 @@ class CalibrationTest(HypothesisTest):
         return ("omnibus" if is_plain else "skce"), options
 
     @property
-    def _fits_in_place(self):
+    def _fits_on_device(self):
         """True if tensors stay on their device: for kernel errors of labels that are drawn."""
         return (
             self.method == "conditional"

@@ -28,7 +28,7 @@ from ._base import (
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
 # inverse covariances and fits enlarge the rounding errors of sums.
-_TIE = 1e-9
+_BATCH_RTOL = 1e-9
 
 # Nodes of the mean over a circle, which converges faster than any power of their number.
 _N_ANGLES = 1000
@@ -100,10 +100,10 @@ class ClassicalTest(HypothesisTest):
         data = check_class_input(self, X, y, sample_weight)
         self.classes_ = data.classes
         binary = data if data.is_binary else data.confidence()
-        self._judge(binary, check_random_state(self.random_state))
+        self._evaluate(binary, check_random_state(self.random_state))
         return self
 
-    def _judge(self, data, random_state, *options):
+    def _evaluate(self, data, random_state, *options):
         """Set the statistic and the p-value.
 
         `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and
@@ -120,7 +120,7 @@ class ClassicalTest(HypothesisTest):
         batches = make_batches(self.n_resamples, numbers, 1, random_state)
         evaluate = partial(simulate_outcome_values, statistic, data, None)
         null = self.null_distribution_ = np.concatenate(evaluate_draws(self, evaluate, batches))
-        slack = _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0)
+        slack = _BATCH_RTOL * np.abs(null).max(where=np.isfinite(null), initial=0.0)
         compared = clip_infinite(np.append(self.statistic_, null))
         self.p_value_ = monte_carlo_p_value(compared, self.alternative, slack)
 

@@ -35,7 +35,7 @@ _N_GLANCES = 25
 # The curve is fitted this many times.
 _N_ROUNDS = 5
 
-_CONSTRAINTS: dict = {
+_POWER_CONSTRAINTS: dict = {
     "y_proba": "no_validation",
     "true_proba": "no_validation",
     "test": [HasMethods(["fit", "get_params"]), None],
@@ -94,7 +94,7 @@ class RequiredSampleSize:
 
 
 @validate_params(
-    _CONSTRAINTS | {"n_samples": [Count(1, 10**8)]}, prefer_skip_nested_validation=False
+    _POWER_CONSTRAINTS | {"n_samples": [Count(1, 10**8)]}, prefer_skip_nested_validation=False
 )
 def power_of_test(
     y_proba: ArrayLike,
@@ -173,7 +173,7 @@ def power_of_test(
 
 
 @validate_params(
-    _CONSTRAINTS
+    _POWER_CONSTRAINTS
     | {
         "power": [Interval(Real, 0, 1, closed="neither")],
         "max_samples": [IntegerInterval(_MIN_SAMPLES)],
@@ -283,12 +283,12 @@ def required_sample_size(
             trials.rejections(_clip_size(curve.middle, max_samples), size)
             curve = trials.curve(power, curve.middle)
     if curve.middle > max_samples:
-        raise _too_few(power, max_samples, f"a share of {curve.at(max_samples):.2f}")
+        raise _too_few(power, max_samples, f"a share of {curve.evaluate(max_samples):.2f}")
     n_samples = _clip_size(curve.middle, max_samples)
     searched, rejected, simulated = trials.table()
     return RequiredSampleSize(
         n_samples,
-        curve.at(n_samples),
+        curve.evaluate(n_samples),
         curve.standard_error,
         searched,
         rejected / simulated,
@@ -304,7 +304,7 @@ class PowerCurve(NamedTuple):
     error: float  # standard error of log(middle)
     wanted: float  # z
 
-    def at(self, n: float) -> float:
+    def evaluate(self, n: float) -> float:
         return float(norm.cdf(self.wanted + self.slope * (np.sqrt(n / self.middle) - 1)))
 
     @property
@@ -313,7 +313,7 @@ class PowerCurve(NamedTuple):
         return float(norm.pdf(self.wanted) * self.slope / 2 * self.error)
 
 
-def fitted_power_curve(
+def fit_power_curve(
     n: np.ndarray,
     rejected: np.ndarray,
     simulated: np.ndarray,
@@ -387,7 +387,7 @@ class Trials:
         return np.array(numbers), rejected, simulated
 
     def curve(self, power: float, guess: float) -> PowerCurve:
-        return fitted_power_curve(*self.table(), power=power, level=self.level, guess=guess)
+        return fit_power_curve(*self.table(), power=power, level=self.level, guess=guess)
 
 
 def _p_value(test, proba, truth, n_samples, seed):

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ForecastData, check_data
 from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
-from .._inputs.by import encode_column, format_columns, title_of
+from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -119,12 +119,12 @@ class SubgroupSearch:
         table = []
         for name, values in self._table().items():
             title = {"n_samples": "samples", "p_values": "p-value"}.get(name, name)
-            table.append([title, *(_text(value) for value in values[:10])])
+            table.append([title, *(_format_cell(value) for value in values[:10])])
         rows = list(zip(*table, strict=True))
         return "\n".join(format_columns(rows, n_texts=2 if self.label is None else 3))
 
 
-def _text(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
@@ -363,7 +363,7 @@ def _candidates(name: Any, column: Any, n: int, used: Any, n_bins: int) -> Itera
     numbers = [label for label in labels if is_number(label)]
     if len(numbers) <= _MAX_DISTINCT_NUMBERS or len(numbers) < len(labels) - (labels[-1] is None):
         for k, label in enumerate(labels):
-            yield Candidate(name, title_of(label), code == k)
+            yield Candidate(name, format_label(label), code == k)
         return
     value = np.array([np.nan if label is None else label for label in labels], dtype=float)[code]
     missing = np.isnan(value)

@@ -18,7 +18,7 @@ from ..recalibration._either import to_fit_data
 _REMAINDER_RTOL = 1e-9
 
 # Level of the central intervals whose coverage is shown.
-_LEVEL = 0.8
+_INTERVAL_LEVEL = 0.8
 
 
 class Candidate(NamedTuple):
@@ -202,7 +202,7 @@ class ForecastSearch(Search):
         except ValueError:  # quantiles do not know it
             mean = np.full(data.n_samples, np.nan)
         folded = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
-        covered = pit_cdf(folded, _LEVEL)
+        covered = pit_cdf(folded, _INTERVAL_LEVEL)
         means = _means(self.candidates, data.weight, mean, data.value, covered)
         return dict(zip(("predicted", "observed", "coverage"), means, strict=True))
 

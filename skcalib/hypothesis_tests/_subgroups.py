@@ -9,7 +9,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
 from .._statistics.base import TIE_RTOL, Statistic
-from .._statistics.omnibus import pooled_p_values
+from .._statistics.omnibus import compute_p_values
 from ..metrics._registry import MetricNames
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
@@ -372,7 +372,7 @@ def standardize(
     values = clip_infinite(values)
     monte_carlo_p_value(values)  # refuses what is not a number
     n = len(values)
-    rank = np.rint(n * pooled_p_values(values, is_two_sided, tie_tolerance)[0])
+    rank = np.rint(n * compute_p_values(values, is_two_sided, tie_tolerance)[0])
     distance = values - np.mean(values)
     if is_two_sided:
         distance = np.abs(distance)

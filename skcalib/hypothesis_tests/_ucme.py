@@ -203,7 +203,7 @@ class UCMETest(ClassicalTest):
             points, codes = check_locations(self.locations, data.classes)
         self.classes_ = data.classes
         self.locations_ = points, data.classes[codes]
-        self._judge(data, random_state, points, codes)
+        self._evaluate(data, random_state, points, codes)
         return self
 
     def _statistic(self, data, points, codes):

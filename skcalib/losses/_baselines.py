@@ -18,8 +18,8 @@ from .._numerics.array_api import (
     special_functions,
     stop_gradient,
 )
-from ._checks import CLASS_CONSTRAINTS, validate_options
-from ._errors import MULTI_CLASS, POSITIVE, ROOT_ATOL, prepare_batch
+from ._checks import CLASS_CONSTRAINTS, POSITIVE, validate_loss_options
+from ._errors import MULTI_CLASS, ROOT_ATOL, prepare_batch
 from ._predictions import MIN_PROBABILITY, less_largest
 
 # Soft bins that hold less than this share of a batch add less than that to the sum of squares.
@@ -30,7 +30,7 @@ _MIN_BIN_SHARE = 1e-12
 _MIN_KDE_WIDTH, _MAX_KDE_WIDTH, _N_KDE_WIDTHS = 1e-5, 1.0, 21
 
 
-@validate_options(
+@validate_loss_options(
     {
         "bandwidth": [POSITIVE, StrOptions({"likelihood"})],
         "order": [Interval(Real, 1, None, closed="left")],
@@ -143,7 +143,7 @@ def _likely_width(proba: Array, products: Array, weight: Array) -> Array:
     return xp.exp(best)
 
 
-@validate_options(
+@validate_loss_options(
     {"n_bins": [Count(1, 10_000)], "temperature": [POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS
 )
 def soft_binned_calibration_loss(

@@ -1,12 +1,13 @@
 """Checks of a batch that look at no values, so that losses can be compiled."""
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from .._inputs.scikit_learn import Function, StrOptions, validate_params
+from .._inputs.scikit_learn import Function, Interval, StrOptions, validate_params
 from .._numerics.array_api import Array
 from .._statistics.matching_checks import (
     CLASS_FORMS,
@@ -18,17 +19,17 @@ from .._statistics.matching_checks import (
 )
 from ._predictions import Distributions, SampledForecast
 
+POSITIVE = Interval(Real, 0, None, closed="neither")
+
 CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}
 
 
-def validate_options(constraints: dict) -> Callable[[Function], Function]:
+def validate_loss_options(constraints: dict) -> Callable[[Function], Function]:
     """`validate_params` for losses. Bad values make them NaN without a warning, as in torch."""
     return lambda loss: validate_params(constraints)(np.errstate(all="ignore")(loss))
 
 
 SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
-
-FEATURE_KERNELS = {"moments", "tanh", "thresholds", "loss"}
 
 # Kernels that have a bandwidth.
 WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}

@@ -18,10 +18,11 @@ from .._numerics.smooth_expected import MIN_SMOOTHING_BANDWIDTH, smooth_mass
 from .._statistics.kernels import KERNELS, kernel_values
 from ._checks import (
     CLASS_CONSTRAINTS,
+    POSITIVE,
     check_arrays,
     check_batch,
     check_class_batch,
-    validate_options,
+    validate_loss_options,
 )
 from ._matching import pair_average, weights_of
 from ._predictions import ClassPredictions, class_predictions
@@ -33,12 +34,10 @@ ROOT_ATOL = 1e-10
 # Steps per bandwidth of the integral over predictions.
 _STEPS_PER_BANDWIDTH = 32
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-
 MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
 
 
-@validate_options(
+@validate_loss_options(
     {"bandwidth": [Interval(Real, MIN_SMOOTHING_BANDWIDTH, None, closed="left")]}
     | MULTI_CLASS
     | CLASS_CONSTRAINTS
@@ -119,7 +118,7 @@ def smooth_calibration_loss(
     return xp.mean(inner) / n_steps
 
 
-@validate_options(
+@validate_loss_options(
     {"bandwidth": [POSITIVE], "balanced": ["boolean"]} | MULTI_CLASS | CLASS_CONSTRAINTS
 )
 def maximum_mean_calibration_loss(
@@ -213,7 +212,7 @@ def maximum_mean_calibration_loss(
     return total / proba.shape[1]
 
 
-@validate_options(
+@validate_loss_options(
     {
         "bandwidth": [POSITIVE],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],

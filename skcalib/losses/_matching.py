@@ -3,20 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from array_api_compat import array_namespace
 
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import Array, arange_like, as_type, distances, stop_gradient
 from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
-from .._statistics.matching_checks import CLASS_FORMS, FORMS, PIT_FORMS
+from .._statistics.matching_checks import CLASS_FORMS, FEATURE_KERNELS, FORMS, PIT_FORMS
 from ._checks import (
     CLASS_CONSTRAINTS,
-    FEATURE_KERNELS,
+    POSITIVE,
     SMOOTH_KERNELS,
     check_arrays,
     check_batch,
@@ -25,7 +24,7 @@ from ._checks import (
     check_forecast_batch,
     check_forecast_form,
     name_of,
-    validate_options,
+    validate_loss_options,
 )
 from ._predictions import (
     ClassPredictions,
@@ -40,7 +39,7 @@ from ._predictions import (
 )
 
 # Expected losses that differ by less than this many rounding errors are equal.
-_TIE = 16
+_TIE_ROUNDINGS = 16
 
 # The default bandwidth on probabilities of classes.
 _PROBABILITY_BANDWIDTH = 0.4
@@ -53,21 +52,19 @@ _MAX_SERIES_REACH = 6.0
 # with a Gaussian kernel of a larger bandwidth.
 _MIN_PRODUCT_BANDWIDTH = 0.2
 
-_POSITIVE = Interval(Real, 0, None, closed="neither")
-
 MATCHING_LOSS_CONSTRAINTS: dict = {
     "calibration": [StrOptions(FORMS | CLASS_FORMS)],
     "kernel": [StrOptions(SMOOTH_KERNELS | FEATURE_KERNELS), callable],
-    "bandwidth": [_POSITIVE, None],
+    "bandwidth": [POSITIVE, None],
     "given_kernel": [StrOptions(set(KERNELS)), callable],
-    "given_bandwidth": [_POSITIVE, None],
+    "given_bandwidth": [POSITIVE, None],
     "detach_given": ["boolean"],
     "estimator": [StrOptions({"unbiased", "biased"})],
     **CLASS_CONSTRAINTS,
 }
 
 
-@validate_options(MATCHING_LOSS_CONSTRAINTS)
+@validate_loss_options(MATCHING_LOSS_CONSTRAINTS)
 def distribution_matching_loss(
     prediction: Any,
     target: Array,
@@ -332,11 +329,11 @@ class MatchingLossOptions:
         if self.calibration in ("quantile", "marginal"):
             return None
         if self.calibration == "group":
-            return group_kernel(self.given, forecast.dtype)
+            return equal_rows_kernel(self.given, forecast.dtype)
         if self.calibration == "threshold":
             return self._threshold_kernel(forecast.cdf(thresholds[None]))
         if self.calibration == "decision" and self.loss is not None:
-            return group_kernel(_argmin_action(forecast.loss_means(self.loss)), forecast.dtype)
+            return equal_rows_kernel(_argmin_action(forecast.loss_means(self.loss)), forecast.dtype)
         if self.calibration == "decision":  # the outcome is said to exceed what it likely exceeds
             is_below = as_type(forecast.cdf(thresholds[None]) >= 0.5, forecast.dtype)
             return self._threshold_kernel(is_below)
@@ -347,9 +344,11 @@ class MatchingLossOptions:
         """The kernel on what is conditioned on, (n, n)."""
         dtype = classes.proba.dtype
         if self.calibration == "group":
-            return group_kernel(self.given, dtype)
+            return equal_rows_kernel(self.given, dtype)
         if self.calibration == "decision":
-            return group_kernel(_argmin_action(classes.proba @ as_type(self.loss, dtype).T), dtype)
+            return equal_rows_kernel(
+                _argmin_action(classes.proba @ as_type(self.loss, dtype).T), dtype
+            )
         if self.given is not None:
             return self._kernel_matrix(as_type(self.given, dtype))
         family = KERNELS.get(name_of(self.given_kernel))
@@ -403,12 +402,14 @@ def _argmin_action(expected: Array) -> Array:
     """The action of the least expected loss (n, A), the first of equal ones, (n,)."""
     xp, expected = array_namespace(expected), stop_gradient(expected)
     lowest = xp.min(expected, axis=1, keepdims=True)
-    slack = _TIE * xp.finfo(expected.dtype).eps * xp.maximum(xp.abs(expected), xp.abs(lowest))
+    slack = (
+        _TIE_ROUNDINGS * xp.finfo(expected.dtype).eps * xp.maximum(xp.abs(expected), xp.abs(lowest))
+    )
     is_least = expected - lowest <= slack
     return xp.argmax(xp.astype(is_least, xp.int32), axis=1)
 
 
-def group_kernel(groups: Array, dtype: Any) -> Array:
+def equal_rows_kernel(groups: Array, dtype: Any) -> Array:
     """1 where two samples agree in all columns of groups (n, d), or (n,), (n, n)."""
     xp = array_namespace(groups)
     groups = groups if groups.ndim == 2 else groups[:, None]

@@ -13,7 +13,7 @@ from torch.distributions import Distribution
 from .._inputs.scikit_learn import (
     Interval,
     StrOptions,
-    constraints_of,
+    get_constraints,
     validate_parameter_constraints,
     validate_params,
 )
@@ -26,16 +26,16 @@ from ._errors import (
     smooth_calibration_loss,
 )
 from ._tensors import (
-    Batch,
-    check_finite,
+    TensorBatch,
+    check_finite_tensor,
     check_tensor,
-    check_weights,
+    check_weight_tensor,
     class_batch,
     flat,
     is_all_true,
-    normal_parameters,
+    to_mean_and_std,
 )
-from ._torch_forecasts import check_one_number_each, unwrapped
+from ._torch_forecasts import check_one_number_each, unwrap_distribution
 
 _ERRORS: dict[str, Callable[..., Tensor]] = {
     "conditional": conditional_kernel_calibration_loss,
@@ -92,9 +92,9 @@ class Penalty(torch.nn.Module):
         check_tensor("given", given)
         check_tensor("sample_weight", sample_weight)
         with torch.autocast(target.device.type, enabled=False):
-            return self._error(prediction, Batch(target, given, sample_weight))
+            return self._error(prediction, TensorBatch(target, given, sample_weight))
 
-    def _error(self, prediction: Any, batch: Batch) -> Tensor:
+    def _error(self, prediction: Any, batch: TensorBatch) -> Tensor:
         raise NotImplementedError
 
     def extra_repr(self) -> str:
@@ -173,7 +173,7 @@ class CalibrationPenalty(Penalty):
                 f"options of CalibrationPenalty({name!r}) must be among {', '.join(defaults)}; "
                 f"found {', '.join(options.keys() - defaults.keys())}. Leave others out."
             )
-        constraints = constraints_of(_ERRORS[name]) | {"ignore_index": [Integral]}
+        constraints = get_constraints(_ERRORS[name]) | {"ignore_index": [Integral]}
         options = defaults | options | {"input_type": input_type}
         super().__init__(constraints, name=name, ignore_index=ignore_index, **options)
         self._options = list(options)
@@ -332,7 +332,7 @@ class CalibrationRegularizedLoss(torch.nn.Module):
         check_batch(target, sample_weight)
         weight = is_counted.to(loss.dtype)
         if sample_weight is not None:
-            check_weights(sample_weight)
+            check_weight_tensor(sample_weight)
             weight = weight * sample_weight.to(loss.dtype)
         _check_counts(weight)
         return (weight * loss.reshape(-1)).sum() / weight.sum()
@@ -400,7 +400,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
         """
         (target,) = promote_to_float(flat(target))
         check_batch(target)
-        check_finite("target", target, "Drop these samples.")
+        check_finite_tensor("target", target, "Drop these samples.")
         with torch.autocast(target.device.type, enabled=False):
             loss = _minus_log_density(prediction, target)
         return loss.mean() if self.reduction == "mean" else loss
@@ -410,9 +410,9 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
 
 
 def _minus_log_density(prediction: Any, target: Tensor) -> Tensor:
-    prediction, n = unwrapped(prediction), len(target)
+    prediction, n = unwrap_distribution(prediction), len(target)
     if not isinstance(prediction, Distribution):
-        mean, std = normal_parameters(prediction, n)
+        mean, std = to_mean_and_std(prediction, n)
         return ((target - mean) / std) ** 2 / 2 + torch.log(std) + math.log(2 * math.pi) / 2
     check_one_number_each(prediction, n)
     shape = prediction.batch_shape + prediction.event_shape

@@ -160,7 +160,7 @@ class Distributions(NamedTuple):
     def dtype(self) -> Any:
         return self.location.dtype
 
-    def at(self, x: Array, share: Any) -> "Distributions":
+    def place_points(self, x: Array, share: Any) -> "Distributions":
         """Points in place of the normal distributions, at places (…, m) of a standard one."""
         deviation: Array = self.deviation
         location = self.location[:, :, None] + deviation[:, :, None] * x
@@ -175,7 +175,9 @@ class Distributions(NamedTuple):
         if self.deviation is None:
             return self
         level, share = quantile_nodes(NODES)
-        return self.at(*(asarray_like(self.location, array) for array in (ndtri(level), share)))
+        return self.place_points(
+            *(asarray_like(self.location, array) for array in (ndtri(level), share))
+        )
 
     def kernel_means(self, kernel: Any, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""

@@ -10,7 +10,7 @@ from .._numerics.array_api import promote_to_float
 from ._checks import check_batch, check_class_batch
 
 # The probabilities of a sample may miss 1 by this much.
-_SUM_TOLERANCE = 1e-2
+_PROBABILITY_SUM_ATOL = 1e-2
 
 _DIVERGED = "If the network has diverged, lower the learning rate or clip its gradients."
 _DROP = "Drop these samples."
@@ -56,7 +56,7 @@ def is_all_true(condition: Tensor) -> bool:
     return not are_value_checks_enabled() or bool(condition.all())
 
 
-class Batch(NamedTuple):
+class TensorBatch(NamedTuple):
     """Targets (n,) of the samples that count, with what is given for them, and their weights."""
 
     target: Tensor
@@ -65,8 +65,8 @@ class Batch(NamedTuple):
 
 
 def class_batch(
-    prediction: Tensor, batch: Batch, input_type: str, ignore_index: int
-) -> tuple[Tensor, Batch]:
+    prediction: Tensor, batch: TensorBatch, input_type: str, ignore_index: int
+) -> tuple[Tensor, TensorBatch]:
     """Scores (n, K) or (n,), with integer labels, of the samples that count."""
     if not isinstance(prediction, Tensor):
         raise TypeError(
@@ -87,14 +87,14 @@ def class_batch(
         batch = batch._replace(target=target, sample_weight=is_counted.to(prediction) * weight)
     elif not bool(is_counted.all()):
         prediction = prediction[is_counted]
-        batch = Batch(*(None if tensor is None else tensor[is_counted] for tensor in batch))
+        batch = TensorBatch(*(None if tensor is None else tensor[is_counted] for tensor in batch))
     if len(batch.target) < 2:
         raise ValueError(
             f"target must have at least 2 samples other than ignore_index={ignore_index}, as "
             f"samples are compared with each other; found {len(batch.target)}. Leave this batch "
             "out."
         )
-    check_finite("prediction", prediction)
+    check_finite_tensor("prediction", prediction)
     if input_type == "probabilities":
         prediction = _check_probabilities(prediction)
     else:
@@ -104,16 +104,16 @@ def class_batch(
     return prediction, batch._replace(target=batch.target.to(torch.int64))
 
 
-def number_batch(batch: Batch, dtype: torch.dtype) -> Batch:
+def number_batch(batch: TensorBatch, dtype: torch.dtype) -> TensorBatch:
     """The batch with outcomes of some type."""
     batch = batch._replace(target=batch.target.to(dtype))
     check_batch(batch.target, batch.sample_weight, batch.given, least=2)
-    check_finite("target", batch.target, _DROP)
+    check_finite_tensor("target", batch.target, _DROP)
     _check_sides(batch)
     return batch
 
 
-def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
+def to_mean_and_std(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
     """Means and standard deviations, (n,) each; one standard deviation may serve all."""
     if len(prediction) != 2:
         raise ValueError(
@@ -134,7 +134,7 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
 
 def check_normal(**tensors: Tensor) -> None:
     for name, tensor in tensors.items():
-        check_finite(f"{name} of prediction", tensor)
+        check_finite_tensor(f"{name} of prediction", tensor)
     if not is_all_true(tensors["std"] > 0):
         raise ValueError(
             f"std of prediction must be positive; found {tensors['std'].min().item():.3g}. Let the "
@@ -156,7 +156,7 @@ def check_tensor(name: str, tensor: Any) -> None:
         )
 
 
-def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
+def check_finite_tensor(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
     check_tensor(name, tensor)
     is_finite = torch.isfinite(tensor)
     if not is_all_true(is_finite):
@@ -184,7 +184,7 @@ def _check_logits(prediction: Tensor) -> None:
     if prediction.ndim == 1 or not are_value_checks_enabled():
         return
     are_shares = is_all_true((prediction >= 0) & (prediction <= 1))
-    if are_shares and is_all_true((prediction.sum(dim=1) - 1).abs() < _SUM_TOLERANCE):
+    if are_shares and is_all_true((prediction.sum(dim=1) - 1).abs() < _PROBABILITY_SUM_ATOL):
         raise ValueError(
             "prediction must hold logits; found rows between 0 and 1 that sum to 1. Pass what the "
             "network returns before its softmax, or declare input_type='probabilities'."
@@ -197,7 +197,7 @@ def _check_probabilities(prediction: Tensor) -> Tensor:
     if prediction.ndim == 2:
         total = prediction.sum(dim=1)
         worst = total[(total - 1).abs().argmax()]
-        if not is_all_true((worst - 1).abs() <= _SUM_TOLERANCE):
+        if not is_all_true((worst - 1).abs() <= _PROBABILITY_SUM_ATOL):
             raise ValueError(
                 "prediction must hold probabilities that sum to 1 for each sample; found a sum of "
                 f"{worst.item():.3g}. Use softmax, or pass logits with input_type='logits'."
@@ -222,11 +222,11 @@ def _check_labels(target: Tensor, n_classes: int) -> None:
         )
 
 
-def _check_sides(batch: Batch) -> None:
+def _check_sides(batch: TensorBatch) -> None:
     if batch.given is not None:
-        check_finite("given", batch.given, _DROP)
+        check_finite_tensor("given", batch.given, _DROP)
     if batch.sample_weight is not None:
-        check_weights(batch.sample_weight)
+        check_weight_tensor(batch.sample_weight)
         count = (batch.sample_weight > 0).sum()
         if not is_all_true(count >= 2):
             raise ValueError(
@@ -235,8 +235,8 @@ def _check_sides(batch: Batch) -> None:
             )
 
 
-def check_weights(sample_weight: Tensor) -> None:
-    check_finite("sample_weight", sample_weight, _DROP)
+def check_weight_tensor(sample_weight: Tensor) -> None:
+    check_finite_tensor("sample_weight", sample_weight, _DROP)
     if not is_all_true(sample_weight >= 0):
         raise ValueError(
             f"sample_weight must be non-negative; found {sample_weight.min().item():.3g}. Leave "

@@ -15,17 +15,17 @@ from ._checks import check_forecast_batch, parts_of
 from ._predictions import Distributions, SampledForecast, as_distributions
 from ._tensors import (
     check_between_0_and_1,
-    check_finite,
+    check_finite_tensor,
     check_normal,
     is_all_true,
-    normal_parameters,
+    to_mean_and_std,
 )
 
 # Draws from distributions without a closed form, unless `n_draws` says otherwise.
 N_DRAWS = 16
 
 
-def unwrapped(prediction: Any) -> Any:
+def unwrap_distribution(prediction: Any) -> Any:
     """A pair of means and standard deviations for a normal distribution."""
     while isinstance(prediction, Independent):
         prediction = prediction.base_dist
@@ -34,14 +34,14 @@ def unwrapped(prediction: Any) -> Any:
     return prediction
 
 
-def get_forecast(
+def to_distributions(
     prediction: Any, target: Tensor, *, n_draws: int | None = None, needs_draws: bool = True
 ) -> Distributions:
     """The distributions of the samples of a target; values are checked."""
-    prediction, n = unwrapped(prediction), len(target)
+    prediction, n = unwrap_distribution(prediction), len(target)
     if isinstance(prediction, SampledForecast):
         for name, tensor in parts_of(prediction).items():
-            check_finite(name, tensor)
+            check_finite_tensor(name, tensor)
         check_forecast_batch(prediction, target, None)
         cdf = prediction.cdf and partial(_check_user_cdf, prediction.cdf)
         return as_distributions(replace(prediction, cdf=cdf))
@@ -51,20 +51,22 @@ def get_forecast(
         if components is None:
             return as_distributions(_draws_of(prediction, target, n_draws, needs_draws))
     else:
-        components = normal_parameters(prediction, n)
+        components = to_mean_and_std(prediction, n)
     forecast = as_distributions(components)
     if n_draws is None or not needs_draws:
         return forecast
     shape = (*forecast.location.shape, n_draws)
     like = forecast.location
-    return forecast.at(torch.randn(shape, dtype=like.dtype, device=like.device), 1 / n_draws)
+    return forecast.place_points(
+        torch.randn(shape, dtype=like.dtype, device=like.device), 1 / n_draws
+    )
 
 
 def _normal_mixture(distribution: Distribution, n: int) -> tuple[Tensor, ...] | None:
     """Means, standard deviations and weights of a mixture of normal distributions, (n, c) each."""
     if not isinstance(distribution, MixtureSameFamily):
         return None
-    normal = unwrapped(distribution.component_distribution)
+    normal = unwrap_distribution(distribution.component_distribution)
     if not isinstance(normal, tuple):
         return None
     parameters = (*normal, _shares_of_components(distribution))
@@ -111,7 +113,7 @@ def _draws_of(
     else:
         values, weight = _draw_with_score_weights(distribution, many)
     (values,) = promote_to_float(values)
-    check_finite("draws from prediction", values)
+    check_finite_tensor("draws from prediction", values)
     cdf = partial(_cdf_at, distribution)
     return SampledForecast(values, cdf, _parameters(distribution, n), weight)
 
@@ -158,14 +160,14 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
 def check_user_values(name: str, function: Callable[..., Tensor], *points: Tensor) -> Tensor:
     """Values of a kernel or a loss of a user."""
     values = function(*points)
-    check_finite(f"values of {name}", values, "Check the function.")
+    check_finite_tensor(f"values of {name}", values, "Check the function.")
     return values
 
 
 def _check_user_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
     """Distribution functions of a user."""
     probability = cdf(points)
-    check_finite("cdf of SampledForecast", probability)
+    check_finite_tensor("cdf of SampledForecast", probability)
     return check_between_0_and_1(
         "cdf of SampledForecast", probability, "Pass distribution functions."
     )
@@ -189,7 +191,7 @@ def _cdf_at(distribution: Distribution, points: Tensor) -> Tensor:
     return probability.reshape(points.shape[1], -1).T
 
 
-def check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
+def check_moment_range(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
     """The loss is of the order of the fourth power of outcomes."""
     limit = torch.finfo(target.dtype).max ** 0.25 / 10
     largest = torch.stack([target.abs().max(), mean.abs().max(), mean_square.max() ** 0.5]).max()

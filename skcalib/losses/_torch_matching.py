@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,32 +15,34 @@ from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import PIT_FORMS
 from .._statistics.matching_given import LEVELS, median_of, standardization
-from ._checks import WITH_BANDWIDTH, name_of
+from ._checks import POSITIVE, WITH_BANDWIDTH, name_of
 from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLossOptions
 from ._modules import Penalty
 from ._predictions import SampledForecast, class_predictions
-from ._tensors import check_finite, class_batch, is_all_true, number_batch
-from ._torch_forecasts import N_DRAWS, check_moments, check_user_values, get_forecast
+from ._tensors import check_finite_tensor, class_batch, is_all_true, number_batch
+from ._torch_forecasts import N_DRAWS, check_moment_range, check_user_values, to_distributions
 
-_POSITIVE = Interval(Real, 0, None, closed="neither")
-
-_CONSTRAINTS: dict = {
+_MODULE_CONSTRAINTS: dict = {
     **MATCHING_LOSS_CONSTRAINTS,
-    "bandwidth": [StrOptions({"median"}), _POSITIVE],
-    "given_bandwidth": [StrOptions({"median"}), _POSITIVE],
+    "bandwidth": [StrOptions({"median"}), POSITIVE],
+    "given_bandwidth": [StrOptions({"median"}), POSITIVE],
     "ignore_index": [Integral],
     "n_draws": [Interval(Integral, 1, None, closed="left"), None],
-    "gumbel_temperature": [_POSITIVE],
+    "gumbel_temperature": [POSITIVE],
 }
 
 # Forms that are conditioned on numbers, which may be parameters of the forecast.
 _NEAR_FORMS = {"distribution", "individual", "local"}
 
 # Buffers that hold what `fit` learns.
-_PARTS = ("centre", "factor", "median")
+_STANDARDIZATION = ("centre", "factor", "median")
 _LEARNED = (
     "outcome_bandwidth",
-    *(f"{variable}_{statistic}" for variable in ("given", "parameter") for statistic in _PARTS),
+    *(
+        f"{variable}_{statistic}"
+        for variable in ("given", "parameter")
+        for statistic in _STANDARDIZATION
+    ),
 )
 
 
@@ -180,7 +182,7 @@ class DistributionMatchingLoss(Penalty):
         estimator: str = "unbiased",
     ) -> None:
         super().__init__(
-            _CONSTRAINTS,
+            _MODULE_CONSTRAINTS,
             calibration=calibration,
             kernel=kernel,
             bandwidth=bandwidth,
@@ -265,7 +267,7 @@ class DistributionMatchingLoss(Penalty):
         self._hold(variable, device, centre, 1 / spread, median)
 
     def _hold(self, variable, device, *values):
-        for statistic, value in zip(_PARTS, values, strict=True):
+        for statistic, value in zip(_STANDARDIZATION, values, strict=True):
             setattr(self, f"{variable}_{statistic}", _buffer(value, device))
 
     def _load_from_state_dict(self, state_dict, prefix, *args):
@@ -306,12 +308,12 @@ class DistributionMatchingLoss(Penalty):
         n_draws, needs_draws = self.n_draws, form not in PIT_FORMS and kernel != "thresholds"
         if n_draws is None and kernel == "callable" and self.loss is None:
             n_draws = N_DRAWS  # cheaper than the nodes of pairs, and unbiased
-        distributions = get_forecast(
+        distributions = to_distributions(
             prediction, batch.target, n_draws=n_draws, needs_draws=needs_draws
         )
         batch = number_batch(batch, distributions.dtype)
         if kernel == "moments":
-            check_moments(batch.target, *distributions.feature_means("moments", None, None))
+            check_moment_range(batch.target, *distributions.feature_means("moments", None, None))
         is_given_forecast = form in ("distribution", "local")
         parameters = distributions.parameters if is_given_forecast else None
         given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
@@ -358,7 +360,7 @@ class DistributionMatchingLoss(Penalty):
             self._standardization(
                 f"{variable}_{statistic}", "given_bandwidth='median'", "the median distance"
             )
-            for statistic in _PARTS
+            for statistic in _STANDARDIZATION
         )
         points = points.reshape(len(points), -1).to(dtype)
         if points.shape[1] != len(centre):
@@ -405,7 +407,7 @@ def _training_array(
 
 def _parameters_of(prediction: Any, target: Tensor) -> np.ndarray:
     """Mean and log standard deviation of training data, (n, 2)."""
-    parameters = get_forecast(prediction, target, needs_draws=False).parameters
+    parameters = to_distributions(prediction, target, needs_draws=False).parameters
     if parameters is None:
         raise ValueError(
             "prediction must consist of distributions with a mean and a standard deviation; found "
@@ -426,7 +428,7 @@ def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor
             f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'} and some entries; found "
             f"shape {tuple(tensor.shape)}."
         )
-    check_finite(name, tensor, "Replace them by numbers.")
+    check_finite_tensor(name, tensor, "Replace them by numbers.")
     if name == "class_weight" and bool((tensor < 0).any()):
         raise ValueError(
             f"class_weight must be non-negative; found {tensor.min().item():.3g}. Leave a class "

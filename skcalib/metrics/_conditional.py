@@ -28,7 +28,12 @@ from .._numerics.ridge import (
     ridge_scores,
 )
 from .._statistics.conditional_forecasts import check_kind, error_of_forecasts
-from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
+from .._statistics.gram import (
+    compute_pivoted_cholesky,
+    fourier_features,
+    gram_diagonal,
+    gram_matrix,
+)
 from .._statistics.kernels import (
     MIN_KERNEL_BANDWIDTH,
     Kernel,
@@ -199,7 +204,7 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
     factor = 3 * float(regression.weight @ squares) / float(regression.regularization) ** 2
     diagonal, tolerance = gram_diagonal(kernel, points), 1e-3
     while True:
-        features, error = pivoted_cholesky(
+        features, error = compute_pivoted_cholesky(
             kernel, points, diagonal, regression.weight, max_components, tolerance
         )
         check_finite_kernel(features)
@@ -469,7 +474,7 @@ def conditional_kernel_calibration_error(
         labels=labels,
         given=given,
         may_be_numbers=isinstance(y_proba, tuple),
-        in_place=True,
+        on_device=True,
     )
     return _conditional_kernel_calibration_error(
         data,

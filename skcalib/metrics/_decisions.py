@@ -258,7 +258,7 @@ def decision_calibration_error(
 
 
 def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> float:
-    data = data.sorted()
+    data = data.sort_samples()
     return float(WorstDecisionGap(data, n_actions=n_actions)(data.label[None])[0])
 
 
@@ -453,7 +453,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
     """Return the table of gaps that are conditioned on the action."""
     n_actions, weight, action = measure.n_actions, measure.data.weight, measure.action
     rows = np.arange(len(action))
-    expected, realised = measure.expected, measure.realised()[0]
+    expected, realised = measure.expected, measure.compute_losses()[0]
     taken_expected, taken = expected[rows, action], realised[rows, action]
     gaps = np.zeros((n_actions, n_actions))
     gaps[measure.groups] = measure.gaps()[0]
@@ -468,7 +468,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
         mean_of_all[a] = weight[is_taken] @ realised[is_taken]
     regret = float(np.sum(np.diag(mean_of_all) - mean_of_all.min(axis=1)))
     return DecisionCalibration(
-        actions=measure.loss.action_names(np.arange(n_actions)),
+        actions=measure.loss.named(np.arange(n_actions)),
         share=share,
         announced=out[0],
         realised=out[1],

@@ -312,7 +312,7 @@ def squared_kernel_calibration_error(
     >>> squared_kernel_calibration_error(y_true, y_proba, kernel=one_bandwidth_each)
     -0.027...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, in_place=True)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, on_device=True)
     return _squared_kernel_calibration_error(
         data,
         kernel=kernel,
@@ -435,7 +435,7 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     0.34...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, in_place=True)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, on_device=True)
     return _kernel_calibration_error(
         data,
         kernel=kernel,

@@ -23,7 +23,7 @@ _DRAWN = 2**14
 _DRAWN_FOR_PAIRS = 2**12  # where terms are computed pair by pair
 
 # Entries of the matrices of terms that are held at once.
-_ENTRIES = 2**20
+_MAX_MATCHING_ENTRIES = 2**20
 
 
 def _distribution_matching_error(
@@ -346,9 +346,9 @@ def null_deviation(
     n = len(weight)
     m = min(n, _MAX_PAIRED_SAMPLES)
     rows = np.sort(generator.choice(n, m, replace=False)) if m < n else np.arange(n)
-    subset = error.at_rows(rows)
+    subset = error.take(rows)
     n_draws = max(1, (_DRAWN if subset.has_features else _DRAWN_FOR_PAIRS) // m)
-    size = max(1, _ENTRIES // m**2)
+    size = max(1, _MAX_MATCHING_ENTRIES // m**2)
     squares = 0.0
     for start in range(0, n_draws, size):
         outcomes = subset.data.simulate_outcomes(generator, min(size, n_draws - start))

@@ -22,7 +22,7 @@ from ..forecasts._base import MAX_NUMBER
 _OUTCOMES, _PLACES = 101, 50
 
 # Kernel values that are held at once.
-_ENTRIES = 2**20
+_MAX_WITNESS_ENTRIES = 2**20
 
 _OWN = ("kernel", "bandwidth", "given_kernel", "given_bandwidth", "loss")
 
@@ -201,7 +201,7 @@ def _values(error, grid, grid_points):
         target = error.pairs_for(value)
         value = target.points(value[None])[0]
     total = np.zeros((len(grid_points), len(grid)))
-    size = max(1, _ENTRIES // max(len(grid_points), len(grid)))
+    size = max(1, _MAX_WITNESS_ENTRIES // max(len(grid_points), len(grid)))
     for start in range(0, len(value), size):
         rows = np.arange(start, min(start + size, len(value)))
         near = error.given.kernel(grid_points, error.given.points[rows]) * error.mass[rows]

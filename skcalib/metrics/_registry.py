@@ -17,7 +17,7 @@ from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     InvalidParameterError,
     StrOptions,
-    constraints_of,
+    get_constraints,
     validate_parameter_constraints,
     validate_params,
 )
@@ -103,7 +103,7 @@ class Metric:
         self.check_names(params)
         options = {**self.options, **params}
         validate_parameter_constraints(
-            constraints_of(self.function), options, caller_name=self.name
+            get_constraints(self.function), options, caller_name=self.name
         )
         return options
 

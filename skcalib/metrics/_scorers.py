@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from .._inputs.scikit_learn import Scorer, cache_of
+from .._inputs.scikit_learn import Scorer, find_shared_cache
 from .._inputs.warnings import warn
 from ..forecasts import get_forecast
 from ._registry import ALL_METRICS, Metric, check_name, find_entry, resolve_metric
@@ -42,7 +42,7 @@ class _ForecastScorer(_ClassAwareScorer):
         if entry is not None and "classes" in entry.takes and hasattr(estimator, "classes_"):
             return super()._score(method_caller, estimator, X, y_true, **kwargs)
         self._warn_overlap("Arguments of make_scorer are also passed as metadata.", kwargs)
-        cache = cache_of(method_caller)
+        cache = find_shared_cache(method_caller)
         if "forecast" not in cache:
             cache["forecast"] = get_forecast(estimator, X)
         features = {"given": X} if self._metric.requires_given else {}

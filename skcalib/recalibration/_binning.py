@@ -327,7 +327,7 @@ class Steps(NamedTuple):
     cuts: np.ndarray  # (B - 1,)
     values: np.ndarray  # (B,)
 
-    def at(self, points: np.ndarray) -> np.ndarray:
+    def evaluate(self, points: np.ndarray) -> np.ndarray:
         return self.values[np.searchsorted(self.cuts, points, side="right")]
 
 
@@ -464,7 +464,7 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         return one_vs_rest(
-            lambda results, steps: steps.at(results), self.maps_, self._smooth_results(proba)
+            lambda results, steps: steps.evaluate(results), self.maps_, self._smooth_results(proba)
         )
 
 

@@ -24,7 +24,7 @@ from ._base import Recalibrator, to_matrix
 _MIN_SHIFT = 1e-9
 
 # Probabilities, counted once for each draw, that are searched first, to foretell the whole time.
-_TIMED = 200_000
+_N_TIMED_PROBABILITIES = 200_000
 
 
 class DecisionRecalibrator(Recalibrator):
@@ -154,7 +154,7 @@ class DecisionRecalibrator(Recalibrator):
 
     def _fit(self, data: ClassData) -> None:
         classes = data.classes
-        self.losses_ = as_loss(self.loss).class_losses(classes, len(classes))
+        self.losses_ = as_loss(self.loss).of_classes(classes, len(classes))
         directions = loss_directions(self.losses_)
 
         def next_round(matrix):
@@ -310,12 +310,12 @@ class AnyDecisionRecalibrator(Recalibrator):
         self.labels = labels
 
     def _fit(self, data: ClassData) -> None:
-        data = data.sorted()  # draws follow their order
+        data = data.sort_samples()  # draws follow their order
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         n_draws = int(np.ceil(1 / self.level)) - 1
         needed = 32.0 * n_draws * data.matrix.size
         check_memory(needed, f"level={self.level}", "Choose a larger level, which draws less.")
-        n_timed = 1 + _TIMED // data.matrix.size
+        n_timed = 1 + _N_TIMED_PROBABILITIES // data.matrix.size
         policies: list[np.ndarray] = []
 
         def next_round(matrix):

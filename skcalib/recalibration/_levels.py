@@ -24,7 +24,7 @@ from ..forecasts import (
     ResidualForecast,
 )
 from ..forecasts._derived import AffineForecast
-from ..forecasts._quantile import check_grid
+from ..forecasts._quantile import check_quantile_levels
 from ..forecasts._transformed import apply_level_map
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
@@ -319,7 +319,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     def _check_levels(self, forecast: Forecast) -> np.ndarray:
         if self.levels is not None:
-            return check_grid(self.levels, np.size(self.levels))
+            return check_quantile_levels(self.levels, np.size(self.levels))
         if not forecast._has_quantiles_only:
             raise ValueError(
                 f"levels must be given for forecasts that are no grid of quantiles; found None, "

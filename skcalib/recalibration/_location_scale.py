@@ -16,7 +16,7 @@ from .._numerics.array_api import power_of_two
 from .._numerics.crps import level_weights, mean_distance, normal_density
 from ..forecasts import Forecast
 from ..forecasts._base import MAX_NUMBER
-from ..forecasts._transformed import affine, centre_and_spread
+from ..forecasts._transformed import affine, center_and_spread
 from ._base import (
     PRIOR_CONSTRAINTS,
     ForecastRecalibrator,
@@ -146,7 +146,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
             check_enough_outcomes(data, 2, "to fit a location and a spread")
         check_numbers(data.value, "y", most=MAX_NUMBER)
         forecast, is_log = data.forecast, self.scoring == "log"
-        mean, std = centre_and_spread(forecast)
+        mean, std = center_and_spread(forecast)
         unit = _unit(data.value, mean, std)
         score = _make_scaled_score(
             _log_score(forecast, std) if is_log else _crps(forecast), unit, is_log
@@ -164,7 +164,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
         warn_unless_inside(self, is_inside, "the moved forecasts hit all outcomes exactly")
 
     def _map(self, forecast: Forecast) -> Forecast:
-        mean, std = centre_and_spread(forecast)
+        mean, std = center_and_spread(forecast)
         ratio = ratio_of_spread(std, self.added_std_, self.factor_)
         return affine(forecast, mean, self.shift_ + self.slope_ * mean, ratio)
 
@@ -185,11 +185,11 @@ def _unit(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
 def _make_scaled_score(score: Any, unit: float, is_log: bool) -> Any:
     """The score of forecasts and outcomes in this unit."""
 
-    def scaled(y):
+    def score_in_unit(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         value, slope = score(unit * y)
         return (value - np.log(unit), unit * slope) if is_log else (value / unit, slope)
 
-    return scaled
+    return score_in_unit
 
 
 def _crps(forecast: Forecast) -> Any:
@@ -292,7 +292,7 @@ class LocationScaleProblem:
         by_variance = np.where(has_spread, by_ratio / (2 * std**2 * ratio), 0.0)
         if self.prior:
             shift = self.y - gap - self.mean
-            expected = _expected_score(shift, self.prior_factor * std, new_std, self.is_log)
+            expected = _normal_score_mean(shift, self.prior_factor * std, new_std, self.is_log)
             for observed, other in zip((losses, by_location, by_variance), expected, strict=True):
                 observed += self.prior * has_spread * (other - observed)
         by_parameter = [
@@ -325,7 +325,7 @@ class LocationScaleProblem:
         return candidates or [1.0]
 
 
-def _expected_score(
+def _normal_score_mean(
     shift: np.ndarray, outcome_std: np.ndarray, std: np.ndarray, is_log: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The mean score of N(shift, std²) for outcomes of N(0, drawn²), each (n,).

@@ -12,12 +12,12 @@ from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clip_proba, log_odds, log_probabilities, smallest_probability
 from ._base import (
-    PRIOR_CONSTRAINTS,
     CLASS_PRIOR_WEIGHT,
+    PRIOR_CONSTRAINTS,
     PooledOutcomes,
     Recalibrator,
-    one_vs_rest,
     iter_pooled_outcomes,
+    one_vs_rest,
     warn_unless_converged,
 )
 

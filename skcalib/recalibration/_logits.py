@@ -28,14 +28,14 @@ from ._base import (
     PRIOR_CONSTRAINTS,
     TEMPERATURE_PRIOR_WEIGHT,
     Recalibrator,
-    log_matrix,
     class_prior,
+    log_matrix,
     prior_share,
     warn_unless_converged,
 )
 
 # Rows of this many classes are long enough for NumPy's loops.
-_LONG = 256
+_MIN_LONG_ROW = 256
 
 # If the last Newton step moves scores by more than this, they grow without limit.
 _SETTLED = 0.1
@@ -86,7 +86,7 @@ class LogScaleRecalibrator(Recalibrator):
     def _fit_scores(self, data: ClassData) -> None:
         """Set the parameters by a softmax regression."""
         if not is_large(data.proba):
-            data = data.sorted()
+            data = data.sort_samples()
         log_proba = self._log_proba(data)
         data = replace(data, proba=log_proba, log_proba=None)  # frees the sorted ones
         # zeros are replaced by small numbers in the predictions that make up the prior, too
@@ -115,7 +115,7 @@ class LogScaleRecalibrator(Recalibrator):
         """
         if data.log_proba is not None:
             return doubles(data.log_proba[rows, ...], copy=True)
-        order = "F" if len(data.classes) < _LONG else "C"
+        order = "F" if len(data.classes) < _MIN_LONG_ROW else "C"
         return log_matrix(doubles(data.proba[rows, ...]), self.smallest_probability_, order)
 
     def _map(self, proba: Array) -> Array:

@@ -150,7 +150,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         return WEAKLY_PENALISED if self.base is None else self.base
 
     def _fit(self, data: ClassData) -> None:
-        data = data.sorted()
+        data = data.sort_samples()
         weight, n_classes = data.weight, len(data.classes)
         task = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
         check_memory(16.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")

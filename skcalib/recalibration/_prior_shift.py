@@ -15,7 +15,7 @@ from .._numerics.newton import LOSS_RTOL, line_search, nonnegative_step
 from ._base import Recalibrator, to_matrix
 
 # Prevalences sum to 1 up to this.
-_SUM_TOLERANCE = 1e-6
+_PREVALENCE_SUM_ATOL = 1e-6
 
 # Classes that were rarer make numbers that overflow.
 _MIN_PREVALENCE = 1e-100
@@ -305,7 +305,7 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
         )
     prevalence = array.astype(np.float64)
     total = float(prevalence.sum())
-    if not ((prevalence >= 0).all() and abs(total - 1) <= _SUM_TOLERANCE):
+    if not ((prevalence >= 0).all() and abs(total - 1) <= _PREVALENCE_SUM_ATOL):
         raise ValueError(
             f"{name} must not be negative and must sum to 1; found {format_values(prevalence)}, "
             "with sum "
@@ -377,7 +377,7 @@ def likeliest_shares(density: np.ndarray, weight: np.ndarray, start: np.ndarray)
     loss + (Σ_k x_k)²/2, whose minimum over x ≥ 0 sums to 1 by itself. O(nK²) a step.
     """
 
-    def at(share: np.ndarray) -> Shares:
+    def evaluate(share: np.ndarray) -> Shares:
         share = np.maximum(share, 0.0)
         share /= share.sum()
         mixed = share @ density
@@ -388,7 +388,7 @@ def likeliest_shares(density: np.ndarray, weight: np.ndarray, start: np.ndarray)
         ratio *= np.sqrt(weight)
         return Shares(share, loss, slope, ratio @ ratio.T)
 
-    here, last = at(start), np.inf
+    here, last = evaluate(start), np.inf
     for _ in range(_MAX_PREVALENCE_STEPS):
         if here.gap <= _LEAST_GAP or (here.gap <= _GAP and here.gap > last / 2):
             break
@@ -396,6 +396,6 @@ def likeliest_shares(density: np.ndarray, weight: np.ndarray, start: np.ndarray)
         ridge = np.diag(_RIDGE / np.maximum(here.share, _SMALL_SHARE))
         step = nonnegative_step(here.share, 1 - here.slope, 1 + here.curvature + ridge)
         promise, rounding = float((here.slope - 1) @ step), LOSS_RTOL * (1 + abs(here.loss))
-        there = line_search(at, here.share, step, here.loss, promise, rounding=rounding)
-        here = at(here.share * here.slope) if there is None else there
+        there = line_search(evaluate, here.share, step, here.loss, promise, rounding=rounding)
+        here = evaluate(here.share * here.slope) if there is None else there
     return here

@@ -14,7 +14,7 @@ from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_forecast
 from ..forecasts._base import check_coverage, check_outcomes
 from ..forecasts._estimators import has_forecast
-from ..forecasts._quantile import check_grid
+from ..forecasts._quantile import check_quantile_levels
 from ._checks import reject_method_argument, suggest_recalibrator
 from ._cross_fitting import CrossFitting, adopt_features
 
@@ -248,7 +248,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         if self.level_parameter is None:
             return self.estimator
         check_level_parameter(self.estimator, self.level_parameter)
-        levels = check_grid(self.levels, np.size(self.levels))
+        levels = check_quantile_levels(self.levels, np.size(self.levels))
         return QuantileRegressors(self.estimator, self.level_parameter, levels)
 
     def predict_forecast(self, X: ArrayLike, *, by: Any = None) -> Forecast:

@@ -26,7 +26,7 @@ from .._numerics.temperature import (
     mix_tempered,
     scale_by_temperature,
 )
-from ._base import PRIOR_CONSTRAINTS, CLASS_PRIOR_WEIGHT, TEMPERATURE_PRIOR_WEIGHT, prior_share
+from ._base import CLASS_PRIOR_WEIGHT, PRIOR_CONSTRAINTS, TEMPERATURE_PRIOR_WEIGHT, prior_share
 from ._logits import LogScaleRecalibrator, linear_scores
 
 
@@ -234,7 +234,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     _fits_on_device = False
 
     def _fit_scores(self, predictions: ClassData) -> None:
-        predictions = predictions.sorted()
+        predictions = predictions.sort_samples()
         log_proba = partial(self._log_proba, predictions)
         data = predictions.label, predictions.weight
         prior = prior_share(predictions, self.prior_weight)

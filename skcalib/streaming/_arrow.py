@@ -128,10 +128,10 @@ def _parse_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
 
 
 def _to_json(value: Any) -> str:
-    return json.dumps(value, default=_to_plain)
+    return json.dumps(value, default=_to_python)
 
 
-def _to_plain(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """Return a number or an array of NumPy as one or a list of Python; refuse other objects."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

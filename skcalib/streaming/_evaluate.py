@@ -79,7 +79,7 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
         value = metric(y_true, y_proba, sample_weight=weight, **params)  # type: ignore[operator]
         return BoundedValue(value, _foreign_error_bound(metric, params, state.mean_rounding))
     params = entry.fixed | params
-    check_params(params)
+    check_metric_params(params)
     options = entry.validate_options(params)
     data = state._to_binary()._rows()
     if not state.is_binary:
@@ -106,7 +106,7 @@ def _find_entry(metric: str | Callable) -> Metric | None:
     return entry
 
 
-def check_params(params: dict[str, Any]) -> None:
+def check_metric_params(params: dict[str, Any]) -> None:
     """Refuse arguments that the state provides, and options that need the order of samples."""
     reserved = {"y_true", "y_proba", "sample_weight", "labels", "pos_label"} & params.keys()
     if reserved:

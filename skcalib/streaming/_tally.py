@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from .._data import ClassData
-from .._numerics.logits import row_blocks
+from .._numerics.logits import iter_row_blocks
 from .._numerics.sorting import first_of_ties
 from .._statistics.gram import fourier_features, random_frequencies
 from .._statistics.kernels import KERNELS
@@ -273,7 +273,7 @@ class FourierSums:
         """Add rows of probabilities (n, K), and labels (n,)."""
         mass = np.broadcast_to(rows.mass, len(label)).astype(np.float64)
         square = mass if rows.weight is None else rows.weight[1]
-        for block in row_blocks(len(label), self.gap.shape[1], fewest=len(self.gap)):
+        for block in iter_row_blocks(len(label), self.gap.shape[1], min_rows=len(self.gap)):
             residual = -proba[block].astype(np.float64)
             residual[np.arange(len(residual)), label[block]] += 1
             self.total[2] += square[block] @ np.einsum("nk,nk->n", residual, residual)

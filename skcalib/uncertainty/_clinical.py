@@ -22,7 +22,7 @@ from ._measured import RESAMPLING_CONSTRAINTS
 from ._resampling import Limits, Measure, Units, jackknife_deviation, resample
 
 # Titles of the rows, and the values of calibrated predictions.
-_ROWS = {
+_ROW_TITLES = {
     "calibration_in_the_large": ("calibration in the large", 0),
     "observed_expected_ratio": ("O:E ratio", 1),
     "calibration_intercept": ("calibration intercept", 0),
@@ -87,7 +87,7 @@ class ClinicalCalibration:
     def __repr__(self) -> str:
         lines = [f"{'':24} {'estimate':>9} {'low':>9} {'high':>9} {'calibrated':>11}"]
         for field in fields(self):
-            title, ideal = _ROWS[field.name]
+            title, ideal = _ROW_TITLES[field.name]
             interval = getattr(self, field.name)
             ends = " ".join(
                 f"{value:9.3f}" for value in (interval.estimate, interval.low, interval.high)

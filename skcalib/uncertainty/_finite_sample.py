@@ -228,7 +228,7 @@ _RADIUS_OPTIONS: dict[str, dict[str, Sequence[Any] | None]] = {
     },
     "cumulative_calibration_error": {"kind": None},
 }
-_OF_CLASSES = {"multi_class": ["classwise", "confidence"], "average": ["auto", "macro"]}
+_MULTI_CLASS_OPTIONS = {"multi_class": ["classwise", "confidence"], "average": ["auto", "macro"]}
 
 
 def _bounds(metric, params):
@@ -273,7 +273,7 @@ def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, An
             f"metric must be one with a known radius: {sorted(_RADIUS_OPTIONS)}; found {metric!r}. "
             "Choose one of them, or an interval by resampling."
         )
-    defaults, allowed = METRICS[metric].options, _OF_CLASSES | _RADIUS_OPTIONS[metric]
+    defaults, allowed = METRICS[metric].options, _MULTI_CLASS_OPTIONS | _RADIUS_OPTIONS[metric]
     options = {key: metric_params[key] for key in metric_params.keys() - {"labels", "pos_label"}}
     changed = {name for name, value in options.items() if value is not defaults.get(name, options)}
     if changed - allowed.keys():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import check_by, printable, title_of
+from .._inputs.by import check_by, format_label, printable
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry
@@ -163,7 +163,7 @@ class SubgroupIntervals(Mapping):
 
     def __repr__(self) -> str:
         head = ", ".join(printable(str(name)) for name in self.names)
-        titles = [title_of(label) for label in self.subgroups]
+        titles = [format_label(label) for label in self.subgroups]
         width = max(len(title) for title in [head, "all", *titles])
         lines = [
             f"{head:{width}} {'samples':>8} {'share':>6} {'estimate':>9} {'low':>9} {'high':>9}"
@@ -690,7 +690,7 @@ def interval_of(
         limits = measured.resample(method=method, **resampling).limits([1.0])
         estimate = limits.estimate
         low, high = limits.interval(confidence_level, alternative)
-    return ConfidenceInterval(estimate, *measured.clipped(low, high), confidence_level)
+    return ConfidenceInterval(estimate, *measured.clip(low, high), confidence_level)
 
 
 def comparison_of(

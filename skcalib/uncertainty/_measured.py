@@ -40,7 +40,7 @@ RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "n_jobs": N_JOBS,
 }
 
-Data = ClassData | ForecastData
+ModelData = ClassData | ForecastData
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +58,7 @@ class MeasuredModels:
 
     metrics: tuple[Metric, ...]  # of each model, as foreign functions get what the user passed
     options: dict[str, Any]  # judged
-    models: tuple[Data, ...]
+    models: tuple[ModelData, ...]
 
     @classmethod
     def make(
@@ -66,7 +66,7 @@ class MeasuredModels:
         metric: str | Callable,
         metric_params: dict | None,
         *,
-        models: Sequence[Data],
+        models: Sequence[ModelData],
         as_matrix: Sequence[bool],
         weighted: bool,
     ) -> "MeasuredModels":
@@ -121,7 +121,7 @@ class MeasuredModels:
             is_error=len(self.models) == 1 and not self.metrics[0].is_mean,
         )
 
-    def clipped(self, low: float, high: float) -> tuple[float, float]:
+    def clip(self, low: float, high: float) -> tuple[float, float]:
         """The ends of an interval within the values that the metric can have."""
         least = -np.inf if self.metrics[0].may_be_negative else 0.0
         low, high = np.clip([low, high], least, self.largest).tolist()
@@ -147,7 +147,7 @@ class MeasuredModels:
                     break
         return np.column_stack(columns) if len(columns) == len(values) else None
 
-    def _candidates(self, metric: Metric, data: Data) -> list[np.ndarray]:
+    def _candidates(self, metric: Metric, data: ModelData) -> list[np.ndarray]:
         """Losses (n,) of which the metric may be the mean."""
         if isinstance(data, ForecastData):
             return [metric.measure(data, **self.options | {"average": None})]

@@ -26,13 +26,13 @@ _MAX_SUBSAMPLE_RATIO = 0.8
 _SIZE_ATOL = 1e-6
 
 # The number of parts of which the jackknife leaves out one at a time.
-_PARTS = 100
+_N_JACKKNIFE_BLOCKS = 100
 
 # So many draws tell how long the others take.
-_TIMED = 100
+_N_TIMED_DRAWS = 100
 
 # Bytes of memory for each number that is known of a subsample.
-_BYTES = 100.0
+_BYTES_PER_RESAMPLE = 100.0
 
 # Jobs share at least this many batches of subsamples.
 _BATCHES = 64
@@ -187,7 +187,7 @@ class Units:
         self, measure: Measure, data: Any, rng: np.random.RandomState, n_jobs: int | None
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
-        n_parts = min(self.number, _PARTS)
+        n_parts = min(self.number, _N_JACKKNIFE_BLOCKS)
         block_of_sample = (rng.permutation(self.number) % n_parts)[self.of_sample]
         values = Parallel(n_jobs=n_jobs)(
             delayed(measure)(data.take(np.flatnonzero(block_of_sample != k)))
@@ -236,7 +236,10 @@ def resample(
     subsamples = np.empty((0, len(values) + 1))
     if n_resamples:
         batches = make_batches(n_resamples, 1, _BATCHES, rng)
-        evaluate, size = partial(units.subsamples, measure, data), _BYTES * (len(values) + 1)
+        evaluate, size = (
+            partial(units.subsamples, measure, data),
+            _BYTES_PER_RESAMPLE * (len(values) + 1),
+        )
         batch_values = evaluate_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
         subsamples = check_finite_values([row for batch in batch_values for row in batch])
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _MAX_SUBSAMPLE_RATIO) ** rate
@@ -275,8 +278,8 @@ def _calibration_p_values(measure, data, values, model, n_resamples, rng):
         n_larger += np.array(null_values) >= values * (1 - TIE_RTOL)
         if (n_larger >= _LARGER).all():
             return n_larger / n_drawn
-        if n_drawn == _TIMED:
-            seconds = (perf_counter() - start) * n_resamples / _TIMED
+        if n_drawn == _N_TIMED_DRAWS:
+            seconds = (perf_counter() - start) * n_resamples / _N_TIMED_DRAWS
             warn_if_slow(seconds, f"n_resamples={n_resamples}", "Choose fewer.")
     return (1 + n_larger) / (1 + n_resamples)
 

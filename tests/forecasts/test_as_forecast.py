@@ -143,11 +143,11 @@ class SkproLike:
         self.mean, self.var = (lambda: pd.DataFrame(law.mean())), (lambda: pd.DataFrame(law.var()))
 
     def of_tables(self, method):
-        def in_place(values):
+        def on_device(values):
             assert values.shape == self.shape
             return pd.DataFrame(method(values))
 
-        return in_place
+        return on_device
 
     def get_tag(self, name, default):
         return default
@@ -314,7 +314,7 @@ def test_an_exchanged_outcome_changes_the_forecast():
     y, forecast = drawn_data.value, drawn_data.forecast
     assert y.tolist() == [10.0, 3.0, 6.0]
     assert forecast.members.tolist() == [[1, 2], [20, 4], [5, 30]]
-    assert data.to_component_scale(np.array([[0, 1, 2], [2, 0, 0]])).tolist() == [
+    assert data.to_outcome_values(np.array([[0, 1, 2], [2, 0, 0]])).tolist() == [
         [10, 3, 6],
         [2, 20, 30],
     ]

@@ -141,7 +141,7 @@ def test_bootstrap_in_batches(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     test = CalibrationTest(method="asymptotic", n_resamples=101, random_state=0)
     whole = test.fit(proba, label).null_distribution_.copy()
-    monkeypatch.setattr(_asymptotic, "_COUNTS", 50 * 10)
+    monkeypatch.setattr(_asymptotic, "_MAX_BOOTSTRAP_ENTRIES", 50 * 10)
     np.testing.assert_allclose(test.fit(proba, label).null_distribution_, whole, atol=1e-15)
 
 

@@ -146,7 +146,7 @@ def test_metrics_survive_classes_that_are_not_drawn():
 @pytest.mark.integration
 @pytest.mark.parametrize("statistic", ["skce", "smooth_calibration_error", brier_score_loss])
 def test_result_does_not_depend_on_jobs(statistic, monkeypatch):
-    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 1000)
+    monkeypatch.setattr("skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 1000)
     label, proba = random_problem(np.random.default_rng(0), 100)
     options = {"n_resamples": 30, "random_state": 0}
     two = CalibrationTest(statistic, n_jobs=2, **options).fit(proba, label)

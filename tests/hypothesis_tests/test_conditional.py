@@ -168,7 +168,7 @@ def test_the_order_of_the_samples_does_not_matter(name):
 @pytest.mark.parametrize("name", sorted(set(TESTS) - {"in the large"}))  # it has many ties
 def test_batches_are_drawn_apart(name, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 30)
-    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 300)  # a few draws in each
+    monkeypatch.setattr("skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 300)  # a few draws in each
     null = prepared(name, n_resamples=50).fit(proba, label).null_distribution_
     assert null.shape == (50,)
     assert len(np.unique(null.round(9))) > 40

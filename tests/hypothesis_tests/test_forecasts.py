@@ -505,7 +505,7 @@ def test_statistics_cannot_change_the_outcomes():
     ],
 )
 def test_results_depend_neither_on_jobs_nor_on_the_order_of_samples(kind, statistic, monkeypatch):
-    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 1000)
+    monkeypatch.setattr("skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 1000)
     rng = np.random.default_rng(0)
     forecast, y = CALIBRATED[kind](rng, 12)
     y[:2], rows = y[0], [0, 0, *range(2, 12)]

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
-from skcalib._statistics.omnibus import PooledKernelError, omnibus, pooled_p_values
+from skcalib._statistics.omnibus import PooledKernelError, compute_p_values, omnibus
 from skcalib._statistics.residuals import ClasswiseScoreTest, MultiResolutionGaps, ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
@@ -583,7 +583,7 @@ def test_each_p_value_is_the_largest():
 
 
 def test_order_and_jobs_do_not_matter_with_groups(monkeypatch):
-    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 4000)  # several batches
+    monkeypatch.setattr("skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 4000)  # several batches
     rng = np.random.default_rng(0)
     label, proba, code = grouped_problem(rng, 12, 0.3)
     order = rng.permutation(len(code))
@@ -689,7 +689,7 @@ def test_size_of_several_bandwidths(n_classes, n):
 
 
 def test_infinite_values_are_tied():
-    p_values, distance = pooled_p_values(np.array([np.inf, np.inf, 1.0, -np.inf, -np.inf]), True)
+    p_values, distance = compute_p_values(np.array([np.inf, np.inf, 1.0, -np.inf, -np.inf]), True)
     np.testing.assert_allclose(p_values, [0.8, 0.8, 1, 0.8, 0.8])
     assert not distance.any()
 
@@ -701,6 +701,6 @@ def test_a_class_that_is_hardly_ever_expected_has_a_finite_variance():
 
 
 def test_standard_deviations_of_huge_values_do_not_warn():
-    p_values, distance = pooled_p_values(np.array([1e300, 1.0, 2.0]), False)
+    p_values, distance = compute_p_values(np.array([1e300, 1.0, 2.0]), False)
     assert p_values[0] == 1 / 3
     assert distance[1] == 0

@@ -15,7 +15,7 @@ from skcalib.hypothesis_tests import (
     power_of_test,
     required_sample_size,
 )
-from skcalib.hypothesis_tests._power import fitted_power_curve
+from skcalib.hypothesis_tests._power import fit_power_curve
 from skcalib.recalibration import TemperatureRecalibrator
 
 PROBA = np.linspace(0.3, 0.7, 50)
@@ -64,21 +64,19 @@ def test_curve_recovers_itself(slope):
     rejected = 1e6 * norm.cdf(norm.ppf(0.8) + slope * (np.sqrt(n / 104.0) - 1))
     rejected[-2:] = 0, 1e6  # too far away to count
     simulated = np.full(len(n), 1e6)
-    curve = fitted_power_curve(n, rejected, simulated, power=0.8, level=0.05, guess=90.0)
+    curve = fit_power_curve(n, rejected, simulated, power=0.8, level=0.05, guess=90.0)
     np.testing.assert_allclose([curve.middle, curve.slope], [104, slope], rtol=1e-3)
-    assert curve.at(104.0) == pytest.approx(0.8, abs=1e-3)
+    assert curve.evaluate(104.0) == pytest.approx(0.8, abs=1e-3)
     # the same with fewer simulations is as much less certain
-    fewer = fitted_power_curve(
-        n, rejected / 100, simulated / 100, power=0.8, level=0.05, guess=90.0
-    )
+    fewer = fit_power_curve(n, rejected / 100, simulated / 100, power=0.8, level=0.05, guess=90.0)
     assert fewer.error == pytest.approx(10 * curve.error, rel=0.01)
 
 
 def test_without_simulations_the_guess_is_off_by_a_factor_of_e_squared():
     few = {"n": np.array([400.0]), "rejected": np.array([1.0]), "simulated": np.array([2.0])}
-    curve = fitted_power_curve(**few, power=0.8, level=0.05, guess=100.0)
+    curve = fit_power_curve(**few, power=0.8, level=0.05, guess=100.0)
     none = {name: np.zeros(0) for name in few}
-    assert fitted_power_curve(**none, power=0.8, level=0.05, guess=100.0).error == 2
+    assert fit_power_curve(**none, power=0.8, level=0.05, guess=100.0).error == 2
     usual = norm.ppf(0.8) + norm.isf(0.05)
 
     def negative_log_posterior(log_middle, log_slope):
@@ -96,7 +94,7 @@ def test_without_simulations_the_guess_is_off_by_a_factor_of_e_squared():
 def test_error_of_the_curve_is_that_of_a_share():
     """All simulations at the solution: the error of the power is the binomial one."""
     n, simulated = np.array([100.0]), np.array([1e4])
-    curve = fitted_power_curve(n, 0.8 * simulated, simulated, power=0.8, level=0.05, guess=100.0)
+    curve = fit_power_curve(n, 0.8 * simulated, simulated, power=0.8, level=0.05, guess=100.0)
     assert curve.standard_error == pytest.approx(0.004, rel=0.01)
 
 

@@ -58,7 +58,9 @@ class _Numbers:
 @pytest.mark.parametrize("n_classes", [3, 64, 65, 200])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_each_uniform_number_has_the_label_of_its_interval(n_classes, dtype, monkeypatch):
-    monkeypatch.setattr("skcalib._inputs.drawing._CHUNK", 3 * max(n_classes, 7))  # several chunks
+    monkeypatch.setattr(
+        "skcalib._inputs.drawing._UNIFORM_BLOCK_SIZE", 3 * max(n_classes, 7)
+    )  # several chunks
     proba = np.tile(rows_with_zeros(n_classes), (2, 1)).astype(dtype)
     upper = np.cumsum(proba.astype(np.float64), axis=1)
     upper /= upper[:, -1:]

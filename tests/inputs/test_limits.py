@@ -8,7 +8,7 @@ from sklearn.exceptions import EfficiencyWarning
 
 from skcalib import metrics
 from skcalib._inputs import warnings as own_warnings
-from skcalib._inputs.warnings import check_memory, memory_of_machine, warn_if_slow
+from skcalib._inputs.warnings import check_memory, machine_memory, warn_if_slow
 from skcalib.datasets import make_covariate_shift, make_dirichlet_family, make_forecasts
 from skcalib.display import ReliabilityDisplay, ScoreDecompositionDisplay
 from skcalib.forecasts import GaussianForecast
@@ -47,21 +47,21 @@ def problem(n, n_classes=3):
 def test_memory_of_the_machine(n_pages, expected, monkeypatch):
     known = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": n_pages}  # -1 stands for an unknown number
     monkeypatch.setattr("os.sysconf", known.__getitem__, raising=False)
-    assert memory_of_machine() == expected
+    assert machine_memory() == expected
 
 
 def test_memory_of_an_unknown_system_has_no_limit(monkeypatch):
     monkeypatch.delattr("os.sysconf", raising=False)
-    assert memory_of_machine() == np.inf
+    assert machine_memory() == np.inf
     check_memory(1e30, "method='exact'", "Take less.")
 
 
 def test_memory_of_this_machine():
-    assert memory_of_machine() > 1e7
+    assert machine_memory() > 1e7
 
 
 def test_message_of_memory(monkeypatch):
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 4e9)
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 4e9)
     check_memory(3e9, "method='exact'", "Take less.")
     with pytest.raises(MemoryError) as error:
         check_memory(3.01e12, "method='exact'", "Take less.")
@@ -83,9 +83,9 @@ def test_short_times_are_not_announced():
 
 def test_exact_conditional_error_needs_memory(monkeypatch):
     label, proba = problem(100)
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.9 * 8 * 100**2)
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 1.9 * 8 * 100**2)
     conditional_kernel_calibration_error(label, proba)
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.1 * 8 * 100**2)
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 1.1 * 8 * 100**2)
     with pytest.raises(MemoryError, match=r"method='exact' .* Pass method='fourier' or 'nystroem'"):
         conditional_kernel_calibration_error(label, proba)
     few = {"method": "fourier", "random_state": 0, "n_components": 40}
@@ -97,7 +97,7 @@ def test_exact_conditional_error_needs_memory(monkeypatch):
 
 def test_many_components_need_memory(monkeypatch):
     label, proba = problem(100)
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.4 * 8 * 100 * 20)
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 1.4 * 8 * 100 * 20)
     options = {"method": "nystroem", "kernel": "rbf", "bandwidth": 1.0, "regularization": 1.0}
     conditional_kernel_calibration_error(label, proba, n_components=20, **options)
     with pytest.raises(MemoryError, match=r"n_components=30 needs .* Choose fewer components"):
@@ -112,10 +112,10 @@ def test_many_components_need_memory(monkeypatch):
 def test_programs_of_all_pairs_need_memory(function_class, n_matrices, monkeypatch):
     pytest.importorskip("cvxpy")
     label, proba = problem(70)
-    least = n_matrices * 8 * 70**2 / own_warnings.SHARE
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.01 * least)
+    least = n_matrices * 8 * 70**2 / own_warnings.MAX_MEMORY_SHARE
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 1.01 * least)
     weighted_calibration_error(label, proba, function_class=function_class)
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 0.99 * least)
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 0.99 * least)
     with pytest.raises(MemoryError, match=r"at 70 distinct predictions needs .* subsample"):
         weighted_calibration_error(label, proba, function_class=function_class)
 
@@ -155,16 +155,16 @@ def test_samples_of_a_state_need_memory():
 
 def test_functions_of_many_points_need_memory_and_time(monkeypatch):
     pytest.importorskip("cvxpy")
-    monkeypatch.setattr(own_warnings, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning, match=r"at 30 distinct .* call smooth_calibration_error"):
         weighted_calibration_error(LABEL, PROBA)
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1e5)
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 1e5)
     with pytest.raises(MemoryError, match=r"Lipschitz\(\) at 30 distinct predictions needs"):
         weighted_calibration_error(LABEL, PROBA)
 
 
 def test_exact_conditional_error_announces_its_time(monkeypatch):
-    monkeypatch.setattr(own_warnings, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning, match=r"method='exact' will take .*method='fourier'"):
         conditional_kernel_calibration_error(*problem(100))
 
@@ -172,17 +172,17 @@ def test_exact_conditional_error_announces_its_time(monkeypatch):
 def test_sums_over_pairs_announce_their_time(monkeypatch):
     label, proba = problem(600)  # three rows of tiles
     squared_kernel_calibration_error(label, proba)
-    monkeypatch.setattr(own_warnings, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning, match=r"all pairs of 600 samples .*method='fourier'"):
         squared_kernel_calibration_error(label, proba)
 
 
 def test_draws_of_a_test_announce_their_time(monkeypatch):
     label, proba = problem(50, 2)
-    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 2 * 50)  # two draws
+    monkeypatch.setattr("skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 2 * 50)  # two draws
     test = CalibrationTest("skce", n_resamples=99, random_state=0)
     expected = test.fit(proba, label).p_value_
-    monkeypatch.setattr(own_warnings, "LONG", 1e-9)
+    monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 1e-9)
     with pytest.warns(EfficiencyWarning, match=r"n_resamples=99 will take .* 'fourier'"):
         assert test.fit(proba, label).p_value_ == expected
 
@@ -197,7 +197,7 @@ def test_draws_of_a_test_announce_their_time(monkeypatch):
 )
 @pytest.mark.parametrize(("n_resamples", "times"), [(64, 1), (199, 2)])  # labels are drawn, too
 def test_resamples_announce_their_time(call, n_resamples, times, monkeypatch):
-    monkeypatch.setattr(own_warnings, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning) as record:
         call(n_resamples=n_resamples, random_state=0)
     announced = [str(one.message) for one in record]
@@ -210,7 +210,7 @@ def test_local_error_announces_its_time(monkeypatch):
     feature = rng.normal(size=300)
     forecast = feature, np.ones(300)
     monkeypatch.setattr("skcalib.metrics._local._MAX_CURVE_ENTRIES", 30_000)  # several blocks
-    monkeypatch.setattr(own_warnings, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning, match=r"300 query points .* query"):
         local_calibration_error(rng.normal(size=300), forecast, given=feature)
 
@@ -265,14 +265,16 @@ def test_numbers_that_no_machine_bears_are_refused(call, message):
     ],
 )
 def test_draws_need_memory(call, message, monkeypatch):
-    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1e4)
+    monkeypatch.setattr(own_warnings, "machine_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match=message):
         call()
 
 
 def test_draws_of_classical_tests_announce_their_time(monkeypatch):
     label, proba = problem(50, 2)
-    monkeypatch.setattr(own_warnings, "LONG", 0)
-    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 1)  # each draw is a batch of its own
+    monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
+    monkeypatch.setattr(
+        "skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 1
+    )  # each draw is a batch of its own
     with pytest.warns(EfficiencyWarning, match=r"n_resamples=39 will take .*Choose fewer\.$"):
         CoxTest(n_resamples=39, random_state=0).fit(proba, label)

@@ -9,7 +9,7 @@ import pytest
 from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._numerics.logits import PROPER_LOSSES
-from skcalib._numerics.median_distance import MOST_POINTS, median_distance
+from skcalib._numerics.median_distance import MAX_MEDIAN_POINTS, median_distance
 from skcalib.lenses import class_groups, top_k
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -108,7 +108,7 @@ def test_losses(score):
 
 def test_median_distance_of_a_subset():
     """Hashes, which decide what the subset is, are those of double precision."""
-    _, proba = problem(MOST_POINTS + 200, 4)
+    _, proba = problem(MAX_MEDIAN_POINTS + 200, 4)
     weight = np.ones(len(proba))
     expected = median_distance(proba.astype(np.float64), weight, "euclidean")
     assert median_distance(proba, weight, "euclidean") == expected

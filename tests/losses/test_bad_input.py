@@ -273,7 +273,7 @@ def test_packages_are_not_mixed():
         distribution_matching_loss(package.asarray(LOGITS), LABEL)
 
 
-def in_place(array, entry):
+def on_device(array, entry):
     changed = array + 0 * entry  # floats if the entry is one
     changed[2] = entry
     return changed
@@ -282,19 +282,19 @@ def in_place(array, entry):
 def with_bad_values(case):
     """The case with a bad value of one sample, and the name of that."""
     weight = case.options.get("sample_weight", np.ones(N))
-    changed = {"sample_weight": in_place(weight, -0.01)}
+    changed = {"sample_weight": on_device(weight, -0.01)}
     yield "weight", case._replace(options=case.options | changed)
     if len(case.prediction) == 1:
         n_classes = 2 if case.prediction[0].ndim == 1 else case.prediction[0].shape[1]
         n_classes = max(n_classes, 2)
         for label in (-1, n_classes, 0.5) if n_classes == 2 else (-1, n_classes):
-            yield f"label {label}", case._replace(target=in_place(case.target, label))
+            yield f"label {label}", case._replace(target=on_device(case.target, label))
     elif not case.is_of_draws:
         mean, std, *weights = case.prediction
         for entry in (0.0, -1.0, np.nan):
-            yield f"std {entry}", case._replace(prediction=(mean, in_place(std, entry), *weights))
+            yield f"std {entry}", case._replace(prediction=(mean, on_device(std, entry), *weights))
         for weight in weights:
-            changed = (mean, std, in_place(weight, -0.1))
+            changed = (mean, std, on_device(weight, -0.1))
             yield "negative weight", case._replace(prediction=changed)
 
 

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skcalib._numerics import ridge
 from skcalib._numerics.ridge import ridge_norm, ridge_norm_of_features
-from skcalib._statistics.gram import fourier_features, pivoted_cholesky
+from skcalib._statistics.gram import compute_pivoted_cholesky, fourier_features
 from skcalib.datasets import make_covariate_shift
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -151,7 +151,9 @@ def test_pivoted_cholesky_leaves_the_error_that_it_says():
     weight = normalised(rng.random(40), 40)
     gram = RBF(0.4)(proba)
     for most in (1, 5, 40):
-        features, error = pivoted_cholesky(RBF(0.4), proba, np.ones(40), weight, most, 1e-12)
+        features, error = compute_pivoted_cholesky(
+            RBF(0.4), proba, np.ones(40), weight, most, 1e-12
+        )
         rest = gram - features @ features.T
         assert error == pytest.approx(weight @ np.diagonal(rest), abs=1e-10)
         assert np.linalg.eigvalsh(rest).min() > -1e-10  # from below

@@ -252,7 +252,7 @@ def test_small_blocks_of_draws(monkeypatch):
         "decision_calibration_error", metric_params={"loss": LOSS}, n_resamples=30, random_state=0
     )
     expected = test.fit(PROBA, LABEL).null_distribution_
-    monkeypatch.setattr("skcalib._statistics.decisions._BLOCK", 1)
+    monkeypatch.setattr("skcalib._statistics.decisions._MAX_BLOCK_NUMBERS", 1)
     np.testing.assert_allclose(test.fit(PROBA, LABEL).null_distribution_, expected, atol=1e-14)
 
 

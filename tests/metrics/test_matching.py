@@ -268,7 +268,7 @@ def test_pits_with_atoms_are_averaged(kernel):
 
 @pytest.mark.parametrize("n_values", [2**20, 300])
 def test_callable_kernels_are_averaged_over_the_same_pits(n_values, monkeypatch):
-    monkeypatch.setattr("skcalib._statistics.matching_pairs._ENTRIES", n_values)
+    monkeypatch.setattr("skcalib._statistics.matching_pairs._MAX_PAIR_BLOCK_ENTRIES", n_values)
     forecast = EnsembleForecast(np.round(RNG.normal(size=(N, 3))))
     y = np.round(Y)
     named = {"calibration": "quantile", "bandwidth": 0.3}

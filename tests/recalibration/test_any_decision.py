@@ -113,8 +113,8 @@ def test_a_long_fit_is_announced_from_a_part_of_the_draws(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     proba = proba[:, [1, 2, 0]]  # of other classes, so that there is something to shift
     once = AnyDecisionRecalibrator(random_state=0).fit(proba, label)
-    monkeypatch.setattr("skcalib.recalibration._decision._TIMED", 300)
-    monkeypatch.setattr("skcalib._inputs.warnings.LONG", 0.0)
+    monkeypatch.setattr("skcalib.recalibration._decision._N_TIMED_PROBABILITIES", 300)
+    monkeypatch.setattr("skcalib._inputs.warnings.MAX_SILENT_SECONDS", 0.0)
     with pytest.warns(EfficiencyWarning, match=r"max_rounds=100, if .* larger level") as found:
         parts = AnyDecisionRecalibrator(random_state=0).fit(proba, label)
     assert len(found) == 1

@@ -19,7 +19,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._transformed import affine, centre_and_spread
+from skcalib.forecasts._transformed import affine, center_and_spread
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 from skcalib.recalibration._location_scale import LocationScaleProblem
 
@@ -172,7 +172,7 @@ def test_with_the_crps_one_outcome_far_outside_does_not_widen_all_forecasts(prio
 
 
 def test_quantiles_of_normal_forecasts_have_their_mean_and_standard_deviation():
-    np.testing.assert_allclose(centre_and_spread(KINDS["quantiles"]), (MEAN, STD), rtol=1e-12)
+    np.testing.assert_allclose(center_and_spread(KINDS["quantiles"]), (MEAN, STD), rtol=1e-12)
 
 
 def test_moved_counts_keep_their_probabilities():
@@ -341,7 +341,7 @@ def test_forecasts_that_hit_every_outcome_are_warned_about():
 
 def test_forecasts_that_are_as_wide_everywhere_are_searched_once():
     forecast = ResidualForecast(MEAN, Y - MEAN)
-    mean, std = centre_and_spread(forecast)
+    mean, std = center_and_spread(forecast)
     weight = np.full(len(Y), 1 / len(Y))
     (start,) = LocationScaleProblem(Y, mean, std, weight, None, False).starts()
     assert start == pytest.approx(np.mean(((Y - mean) / std) ** 2))

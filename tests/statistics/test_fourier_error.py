@@ -39,7 +39,7 @@ def by_loops(data, labels, error):
 @pytest.mark.parametrize("estimator", ["biased", "unbiased"])
 @pytest.mark.parametrize("with_class_kernel", [False, True])
 def test_sums_by_class_equal_loops(n_classes, kernel, estimator, with_class_kernel, monkeypatch):
-    monkeypatch.setattr("skcalib._statistics.fourier_error._BLOCK", 7)  # several blocks
+    monkeypatch.setattr("skcalib._statistics.fourier_error._SINGLE_BLOCK_SIZE", 7)  # several blocks
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 40, n_classes)
     data = check_predictions(label, proba, sample_weight=rng.random(40))
@@ -133,7 +133,7 @@ def test_sums_over_blocks_of_samples(statistic, concentration, monkeypatch):
     monkeypatch.setattr("skcalib._statistics.base._MAX_BLOCK_LABELS", 7 * 39)
     monkeypatch.setattr("skcalib._numerics.logits._CACHE_BLOCK_ENTRIES", 3 * 39)
     others.append(fitted(proba))
-    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 10 * 60)
+    monkeypatch.setattr("skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 10 * 60)
     with parallel_backend("threading"):
         others += [fitted(proba, n_jobs=2)]
     alone = fitted(proba)

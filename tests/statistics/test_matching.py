@@ -97,7 +97,7 @@ def test_features_equal_terms_of_pairs(kind, monkeypatch):
             patch.setattr(matching, "MAX_FEATURES", 0)
             patch.setattr(matching, "_MAX_FEATURES_OF_MEMBERS", 0)
             if form == "quantile":
-                patch.setattr(matching_pairs, "_ENTRIES", 7)
+                patch.setattr(matching_pairs, "_MAX_PAIR_BLOCK_ENTRIES", 7)
             slow = MatchingError(data, calibration=calibration(form))
             assert slow.features is None
             drawn = data.simulate_outcomes(np.random.default_rng(0), 2)
@@ -116,7 +116,7 @@ def test_blocks_of_rows_and_sorted_thresholds(monkeypatch):
         outcomes = data.simulate_outcomes(np.random.default_rng(0), 2)
         expected = error(outcomes)
         with monkeypatch.context() as patch:
-            patch.setattr(matching_given, "_ENTRIES", 1)
+            patch.setattr(matching_given, "_MAX_CONDITION_ENTRIES", 1)
             patch.setattr(matching_given, "_MIN_BLOCK_ROWS", 7)
             patch.setattr(matching_given, "_MAX_THRESHOLD_PAIRS", 0)
             np.testing.assert_allclose(error(outcomes), expected, atol=1e-12)

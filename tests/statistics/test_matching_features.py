@@ -288,7 +288,7 @@ def test_the_mean_over_all_swaps_with_members_is_zero(case):
 def test_some_samples_keep_the_features_of_all(case):
     error, rows = error_of("normal", case), np.array([0, 2, 3])
     outcomes = error.data.simulate_outcomes(np.random.default_rng(0), 2)
-    part = error.at_rows(rows)
+    part = error.take(rows)
     weight = error.data.weight[rows]
     share = np.outer(weight, weight) / weight.sum() ** 2
     whole = error.term_matrices(outcomes)[:, rows][:, :, rows]

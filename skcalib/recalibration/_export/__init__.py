@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._inputs.arrays import format_values
-from ..._inputs.probabilities import SUM_TOLERANCE
+from ..._inputs.probabilities import ROW_SUM_ATOL
 from .._base import Recalibrator
 from .formulas import sql_expressions
 from .sql import PREFIX, float_literal
@@ -87,7 +87,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
         positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formula} END"
         return [f"1e0 - {positive}", positive]
     conditions = [f"{name} BETWEEN 0e0 AND 1e0" for name in names]
-    conditions.append(f"abs({' + '.join(names)} - 1e0) <= {float_literal(SUM_TOLERANCE)}")
+    conditions.append(f"abs({' + '.join(names)} - 1e0) <= {float_literal(ROW_SUM_ATOL)}")
     is_valid = " AND ".join(conditions)
     return [
         f"CASE WHEN {is_valid} THEN {formula} END"
