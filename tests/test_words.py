@@ -37,7 +37,8 @@ VAGUE = {
 # Verbs in -ed that are adjectives of the field, and verbs or nouns that only look like participles.
 ADJECTIVES = {
     "biased", "bounded", "cached", "censored", "exceed", "feed", "fixed", "need", "nested",
-    "normalized", "paired", "seed", "signed", "speed", "squared", "standardized", "truncated", "weighted",
+    "normalized", "paired", "seed", "signed", "speed", "squared", "standardized", "truncated",
+    "weighted",
 }  # fmt: skip
 PARTICIPLES = {
     "bound", "chosen", "cut", "drawn", "found", "given", "held", "hidden", "kept", "known", "left",

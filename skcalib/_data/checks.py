@@ -295,7 +295,7 @@ def check_data(
 
 
 def _is_forecast_problem(y_true: Any, y_proba: Any) -> bool:
-    """Whether the arguments are outcomes and forecasts, rather than labels and probabilities.
+    """True if the arguments are outcomes and forecasts, not labels and probabilities.
 
     Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
     """

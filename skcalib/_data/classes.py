@@ -109,11 +109,11 @@ class ClassData(EvaluationData):
 
     @property
     def is_on_host(self) -> bool:
-        """Whether the arrays are NumPy's."""
+        """True if the arrays are NumPy's."""
         return isinstance(self.proba, np.ndarray)
 
     def to_numpy(self) -> "ClassData":
-        """These predictions in arrays of NumPy."""
+        """Return a copy whose arrays are NumPy's."""
         if self.is_on_host:
             return self
         proba = to_numpy(self.proba)
@@ -157,7 +157,7 @@ class ClassData(EvaluationData):
         return draw_labels(self.proba, size, generator)
 
     def with_outcome(self, outcome: np.ndarray) -> "ClassData":
-        """These predictions with other outcomes (n,).
+        """Return the same predictions with other outcomes (n,).
 
         Rows that stand for several samples are split into those without and with the event.
         """
@@ -201,7 +201,7 @@ class ClassData(EvaluationData):
         return order
 
     def sort_samples(self) -> "ClassData":
-        """These samples in a fixed order, in whatever order they came.
+        """Return the samples in an order that does not depend on the one in which they came.
 
         A sum depends on the order by rounding, and so does what almost certain predictions leave
         almost undetermined.

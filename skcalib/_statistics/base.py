@@ -25,7 +25,7 @@ TIE_RTOL = 1e-12
 
 @dataclass(frozen=True)
 class BlockSums:
-    """How a statistic follows from sums over samples, of which it needs one block at a time."""
+    """Sums over samples that a statistic is a function of; it needs one block at a time."""
 
     size: int  # numbers in the sums of one draw
 

@@ -88,7 +88,7 @@ class MatchingError(Statistic):
 
     @property
     def has_features(self) -> bool:
-        """Whether terms of pairs are inner products of features."""
+        """True if terms of pairs are inner products of features."""
         return self.features is not None
 
     @property

@@ -86,12 +86,12 @@ class MatchingOptions:
 
     @property
     def is_of_pits(self) -> bool:
-        """Whether PITs are compared with the uniform distribution, not outcomes with forecasts."""
+        """True if PITs are compared with the uniform distribution, not outcomes with forecasts."""
         return self.calibration in PIT_FORMS
 
     @property
     def has_decision_kernel(self) -> bool:
-        """Whether the kernel is one of decisions, with finitely many features."""
+        """True if the kernel is one of decisions, with finitely many features."""
         return not callable(self.kernel) and self.kernel in FEATURE_KERNELS
 
     @property

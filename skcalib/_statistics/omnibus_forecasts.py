@@ -109,7 +109,7 @@ def quantile_components(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
 
 
 def has_moments(forecast: Forecast) -> bool:
-    """Whether forecasts know by what they are similar: some have no finite mean."""
+    """True if forecasts have the moments that tell which are similar; some have no finite mean."""
     try:
         forecast._parameters()
     except ValueError:

@@ -277,7 +277,7 @@ class BinnedResiduals:
 
     @cached_property
     def positions(self):
-        """Where each sample is among the sorted ones, and the cell of each of these."""
+        """Return the rank of each sample, and the cell of each rank."""
         n = len(self.proba)
         position = np.empty(n, np.intp)
         position[self.order] = np.arange(n)

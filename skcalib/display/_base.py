@@ -216,7 +216,7 @@ def inches_of(ax: Any) -> np.ndarray:
 
 
 def is_small(ax: Any) -> bool:
-    """Whether labels need more than one line beside these axes."""
+    """True if labels need more than one line beside these axes."""
     width, height = inches_of(ax)
     return bool(width < _NARROW or height < _LOW)
 

@@ -160,7 +160,7 @@ def label_outer(axes: np.ndarray, x: str, y: str) -> None:
 
 
 def _is_below(other: Any, ax: Any) -> bool:
-    """Whether the other axes are in the same column, further down."""
+    """True if the other axes are in the same column, further down."""
     cell, other_cell = ax.get_subplotspec(), other.get_subplotspec()
     if cell is None or other_cell is None:
         return False
@@ -211,7 +211,7 @@ def curves_on(ax: Any) -> list:
 
 
 def note_of_left_out(left_out: dict[str, float] | None) -> str:
-    """Which panels are not shown."""
+    """Return the note on panels that are not shown."""
     if not left_out:
         return ""
     names = [shorten(name, 30) for name in left_out]

@@ -334,7 +334,7 @@ class SubgroupStatistic(Statistic):
         return sum(statistic.numbers_per_draw for statistic in self.statistics)
 
     def with_data(self, data: Any) -> "SubgroupStatistic":
-        """These statistics on other data, which are sorted by subgroup as well."""
+        """Return the same statistics of other data, which are sorted by subgroup as well."""
         pairs = zip(self.statistics, self.rows_of_subgroups, strict=True)
         statistics = [statistic.with_data(data.take(rows)) for statistic, rows in pairs]
         return SubgroupStatistic(data, statistics, self.rows_of_subgroups)

@@ -52,7 +52,7 @@ def are_value_checks_enabled() -> bool:
 
 
 def is_all_true(condition: Tensor) -> bool:
-    """Whether all of it is true, as it is taken to be where values are not looked at."""
+    """True if all entries are true, or value checks are off."""
     return not are_value_checks_enabled() or bool(condition.all())
 
 

@@ -372,7 +372,7 @@ _INFORMATION_RTOL = 1e-10
 
 
 def numbers_of_parameters(log_proba: np.ndarray) -> tuple[int, int, int, int]:
-    """How many parameters of scores v∘x + b of rows x (n, K) have an effect.
+    """Count the parameters of scores v∘x + b of rows x (n, K) that have an effect.
 
     With b = 0 and v = 1; with v = 1; with all v equal; and without restrictions. A number added to
     all scores of a row has no effect. Thus a scale of a constant column is a shift, scales of

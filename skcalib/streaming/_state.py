@@ -403,7 +403,7 @@ class CalibrationState:
 
     @property
     def is_binary(self) -> bool:
-        """Whether there are two classes."""
+        """True if there are two classes."""
         return self.classes is not None and len(self.classes) == 2
 
     @property

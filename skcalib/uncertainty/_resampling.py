@@ -264,7 +264,7 @@ def resample(
 
 
 def _calibration_p_values(measure, data, values, model, n_resamples, rng):
-    """How likely errors (C,) are as large if labels are drawn from the predictions.
+    """Return the probability of errors (C,) as large if labels are drawn from the predictions.
 
     It is 1 for groups, as it is not known how their labels depend on each other. After 20 larger
     ones the rest is not drawn, which leaves the p-value valid.
