@@ -8,12 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from cases import (
-    EQUAL_WEIGHT_CASES,
-    RECALIBRATOR_CASES,
-    TEST_CASES,
-    one_of_each,
-)
+from cases import EQUAL_WEIGHT_CASES, RECALIBRATOR_CASES, TEST_CASES, one_of_each
 from problems import problem, random_problem, two_columns
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError

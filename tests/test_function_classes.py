@@ -87,10 +87,7 @@ def test_what_the_classes_contain(function_class, points, inside, outside):
 
 
 def test_an_intersection_contains_what_all_of_its_classes_contain():
-    for classes in (
-        Lipschitz() & Bounded(0.1) & Sign(),
-        Lipschitz() & (Bounded(0.1) & Sign()),
-    ):
+    for classes in (Lipschitz() & Bounded(0.1) & Sign(), Lipschitz() & (Bounded(0.1) & Sign())):
         assert contains(classes, POINTS, np.array([0.09, 0.09, 0.0]))
         assert not contains(classes, POINTS, np.array([0.11, 0.11, 0.11]))
         assert not contains(classes, POINTS, np.array([-0.01, 0, 0]))

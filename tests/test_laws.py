@@ -202,10 +202,7 @@ def test_pandas_with_any_index(measure, n_classes):
     names = np.array(["a", "b", "c", "d"])[label]
     frame = pd.DataFrame(two_columns(proba) if n_classes == 2 else proba, index=index)
     frame = frame.add_prefix("p")
-    of_two = (
-        pd.Series(label, index=index),
-        pd.Series(names, index=index, dtype="category"),
-    )
+    of_two = (pd.Series(label, index=index), pd.Series(names, index=index, dtype="category"))
     of_four = (
         pd.Series(names, index=index),
         pd.Series(names, index=index, dtype=object),

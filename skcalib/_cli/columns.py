@@ -206,9 +206,8 @@ def find_column_classes(labels: Iterable[str], columns: Sequence[str]) -> list[s
     unknown = sorted(set(labels) - set(candidates[0]))
     raise ValueError(
         f"Every label must match a column of probabilities; found {format_values(unknown)}, and "
-        "columns "
-        f"for {format_values(candidates[0])}. Name each column like its label, or proba_ and the "
-        "label."
+        f"columns for {format_values(candidates[0])}. Name each column like its label, or proba_ "
+        "and the label."
     )
 
 

@@ -146,8 +146,7 @@ def _resolve_classes(
         if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
                 f"labels must list each class once; found {format_values(classes)}. Give the "
-                "classes in "
-                f"the order of the columns of {names[1]}."
+                f"classes in the order of the columns of {names[1]}."
             )
         if len(classes) != n_columns:
             raise ValueError(
@@ -162,8 +161,7 @@ def _resolve_classes(
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
             f"distinct labels: {format_values(observed)}. Pass one column of probabilities for "
-            "each "
-            "class."
+            "each class."
         )
     if n_columns == 2:
         if pos_label is not None and observed[0] != pos_label:
@@ -177,8 +175,7 @@ def _resolve_classes(
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
         f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the "
-        "order "
-        "of the columns."
+        "order of the columns."
     )
 
 

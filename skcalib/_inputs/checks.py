@@ -9,10 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax
 from .arrays import as_array, check_numbers, check_same_length, column_names, format_values
-from .probabilities import (
-    check_logits,
-    check_probabilities,
-)
+from .probabilities import check_logits, check_probabilities
 from .scikit_learn import check_feature_names
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
@@ -114,10 +111,9 @@ def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
             in_order = [names[expected.index(column)] for column in written_columns]
             raise ValueError(
                 f"The columns of {name} must be in the order of the classes, "
-                f"{format_values(names)}; "
-                f"found columns named {format_values(columns)}. Pass labels in the order of the "
-                "columns, "
-                f"{format_values(in_order)}, or reorder the columns."
+                f"{format_values(names)}; found columns named {format_values(columns)}. Pass "
+                f"labels in the order of the columns, {format_values(in_order)}, or reorder the "
+                "columns."
             )
 
 

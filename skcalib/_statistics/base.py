@@ -88,9 +88,7 @@ class Statistic:
         """Return the values (R, …) of R vectors of outcomes (R, n)."""
         n_draws, n = outcomes.shape
         return self._sum_blocks(
-            arange_like(outcomes, n),
-            n_draws,
-            lambda rows: contiguous(take_rows(outcomes.T, rows)),
+            arange_like(outcomes, n), n_draws, lambda rows: contiguous(take_rows(outcomes.T, rows))
         )
 
     def simulate(self, order: Array, n_draws: int, generator: np.random.Generator) -> np.ndarray:

@@ -222,10 +222,7 @@ def omnibus(
     is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
     if is_fast and n > _MAX_CELLS:
-        error, method = (
-            PooledKernelError(data, kernel=kernel, bandwidth=bandwidth),
-            "pooled",
-        )
+        error, method = (PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled")
     elif (
         is_plain and not is_fast and n**2 * len(data.classes) * int(n_resamples) > _MULTIPLICATIONS
     ):

@@ -325,8 +325,7 @@ def check_thresholds(thresholds: Any) -> np.ndarray:
     is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
     if not is_list or not ((values > 0) & (values < 1)).all():
         raise ValueError(
-            "thresholds must be a list of numbers in (0, 1); found "
-            f"{thresholds!r:.80}. A threshold of 0.2 stands for a miss that costs four times as "
-            "much as a false alarm."
+            f"thresholds must be a list of numbers in (0, 1); found {thresholds!r:.80}. A "
+            "threshold of 0.2 stands for a miss that costs four times as much as a false alarm."
         )
     return np.sort(values.astype(np.float64))

@@ -316,8 +316,7 @@ def _number_classes(classes: np.ndarray, threshold: float) -> np.ndarray:
         raise ValueError(
             "loss must be a number with classes on both sides of it, as it is held against the "
             f"classes themselves; found {threshold!r} and the classes {format_values(classes)}. To "
-            "act "
-            "where the probability of the second class exceeds t, pass [[0, 1 - t], [t, 0]]."
+            "act where the probability of the second class exceeds t, pass [[0, 1 - t], [t, 0]]."
         )
     return values
 
@@ -387,8 +386,7 @@ def check_actions(actions: Any) -> np.ndarray:
     if names.ndim != 1 or not action_list or len(set(action_list)) < len(action_list):
         raise ValueError(
             f"actions must list each action once; found {format_values(np.ravel(names))}. Pass one "
-            "name "
-            "for each action."
+            "name for each action."
         )
     return names
 

@@ -192,14 +192,12 @@ def check_quantile_levels(levels: ArrayLike, n_columns: int) -> np.ndarray:
     if not ((array > 0) & (array < 1)).all():
         raise ValueError(
             f"levels must lie in (0, 1); found {format_values(array)}. Pass 0.05 for 5 %, and "
-            "leave out "
-            "the least and the largest outcome."
+            "leave out the least and the largest outcome."
         )
     if not (np.diff(array) > 0).all():
         raise ValueError(
             f"levels must increase; found {format_values(array)}. Sort them, and the columns of "
-            "quantiles "
-            "with them."
+            "quantiles with them."
         )
     return array
 

@@ -407,9 +407,8 @@ def _clip_size(n, most):
 def _too_few(power, max_samples, n_rejected):
     return ValueError(
         f"power must be reached with at most max_samples={max_samples}; found {n_rejected} "
-        "rejected "
-        f"there, less than power={power}. The test hardly sees this miscalibration, or it is too "
-        "small: choose another test, or raise max_samples."
+        f"rejected there, less than power={power}. The test hardly sees this miscalibration, or it "
+        "is too small: choose another test, or raise max_samples."
     )
 
 

@@ -307,6 +307,5 @@ def check_windows(windows):
     if len(windows) == 0 or not all(map(is_size, windows)):
         raise ValueError(
             f"windows must be whole numbers of at least {_MIN_NEW_SAMPLES} samples; found "
-            f"{windows!r}. "
-            "The default is (500, 10000)."
+            f"{windows!r}. The default is (500, 10000)."
         )

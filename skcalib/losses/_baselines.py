@@ -11,13 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._inputs.scikit_learn import Count, Interval, StrOptions
-from .._numerics.array_api import (
-    Array,
-    arange_like,
-    asarray_like,
-    special_functions,
-    stop_gradient,
-)
+from .._numerics.array_api import Array, arange_like, asarray_like, special_functions, stop_gradient
 from ._checks import CLASS_CONSTRAINTS, POSITIVE, validate_loss_options
 from ._errors import MULTI_CLASS, ROOT_ATOL, prepare_batch
 from ._predictions import MIN_PROBABILITY, less_largest

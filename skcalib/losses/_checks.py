@@ -84,8 +84,7 @@ def parts_of(prediction: Any) -> dict[str, Any]:
         raise ValueError(
             "prediction must be an array of class scores, a tuple (mean, std) or (mean, std, "
             f"weight), or SampledForecast; found a tuple of {len(prediction)}. Pass means and "
-            "standard "
-            "deviations, and for mixtures weights."
+            "standard deviations, and for mixtures weights."
         )
     return dict(zip(("mean", "std", "weight"), prediction, strict=False))
 
@@ -235,8 +234,7 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
     if needs_cdf and forecast.cdf is None:
         raise ValueError(
             f"SampledForecast must have a cdf for calibration={form!r} and kernel={kernel!r}; "
-            "found "
-            "None. Pass the distribution functions, or compare outcomes with kernel='rbf'."
+            "found None. Pass the distribution functions, or compare outcomes with kernel='rbf'."
         )
     has_bandwidth = kernel in WITH_BANDWIDTH
     if has_bandwidth and bandwidth is None and not is_of_pits:

@@ -10,10 +10,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .._inputs.scikit_learn import Interval, StrOptions
-from .._numerics.array_api import (
-    Array,
-    identity_like,
-)
+from .._numerics.array_api import Array, identity_like
 from .._numerics.smooth_expected import MIN_SMOOTHING_BANDWIDTH, smooth_mass
 from .._statistics.kernels import KERNELS, kernel_values
 from ._checks import (

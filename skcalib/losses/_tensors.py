@@ -72,8 +72,7 @@ def class_batch(
         raise TypeError(
             f"prediction must be a tensor of class scores; found {type(prediction).__name__}. For "
             "forecasts of a number pass a tuple (mean, std), SampledForecast or a distribution of "
-            "torch to "
-            "DistributionMatchingLoss."
+            "torch to DistributionMatchingLoss."
         )
     (prediction,) = promote_to_float(prediction)
     if prediction.ndim == 2 and prediction.shape[1] == 1:

@@ -181,10 +181,9 @@ def _cdf_at(distribution: Distribution, points: Tensor) -> Tensor:
         (probability,) = promote_to_float(distribution.cdf(points.reshape(shape)))
     except NotImplementedError as error:
         raise ValueError(
-            "prediction must be a distribution with cdf for forms of calibration and kernels "
-            "that compare probabilities; torch has none for "
-            f"{type(distribution).__name__}. Choose calibration='distribution' or 'marginal', "
-            "which compare draws, or take one with cdf."
+            "prediction must be a distribution with cdf for forms of calibration and kernels that "
+            f"compare probabilities; torch has none for {type(distribution).__name__}. Choose "
+            "calibration='distribution' or 'marginal', which compare draws, or take one with cdf."
         ) from error
     if points.ndim == 1:
         return probability.reshape(-1)

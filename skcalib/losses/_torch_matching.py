@@ -376,8 +376,7 @@ class DistributionMatchingLoss(Penalty):
             passed = "target and given" if name.startswith("given") else "target"
             raise ValueError(
                 f"{option} stands for {variable} of the training data, which are not known yet. "
-                "Call "
-                f"fit with the {passed} of the training data first, or pass numbers."
+                f"Call fit with the {passed} of the training data first, or pass numbers."
             )
         if not is_all_true(torch.isfinite(value) & ((value != 0) | (value.ndim > 0))):
             raise ValueError(

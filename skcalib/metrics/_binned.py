@@ -16,11 +16,7 @@ from .._numerics.sorting import (
     quantile_bins,
     uniform_bins,
 )
-from ._reductions import (
-    SampleRequirement,
-    average_over_reductions,
-    reduce_classes,
-)
+from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
 from ._registry import register_metric
 
 # Distances of the mean outcome from the mean prediction, vectors of K numbers: a factor and a power

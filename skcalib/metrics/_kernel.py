@@ -25,11 +25,7 @@ from .._statistics.squared_error import (
     check_enough_for_estimator,
     has_negligible_pairs,
 )
-from ._reductions import (
-    SampleRequirement,
-    average_over_reductions,
-    reduce_classes,
-)
+from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
 from ._registry import register_metric
 
 CONDITIONAL_CONSTRAINTS: dict = (

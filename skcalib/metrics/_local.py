@@ -13,12 +13,7 @@ from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.pit import PitLaw, pit_laws
-from .._statistics.kernels import (
-    KERNELS,
-    Kernel,
-    kernel_values,
-    median_bandwidth,
-)
+from .._statistics.kernels import KERNELS, Kernel, kernel_values, median_bandwidth
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from .._statistics.matching_given import standardization
 from ..forecasts._base import MAX_NUMBER

@@ -32,10 +32,7 @@ def map_classes(
 
 
 def map_reduction(
-    function: Callable[[ClassData], Any],
-    data: ClassData,
-    multi_class: str,
-    n_jobs: int | None = 1,
+    function: Callable[[ClassData], Any], data: ClassData, multi_class: str, n_jobs: int | None = 1
 ) -> Any:
     """Return the value of a function of two classes; for more, a list with its value for each.
 

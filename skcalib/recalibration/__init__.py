@@ -1,11 +1,7 @@
 """Recalibrators as scikit-learn transformers, and what joins them to a classifier or regressor."""
 
 from ._auto import AutoRecalibrator
-from ._binning import (
-    IntervalBinningRecalibrator,
-    IntervalCertificate,
-    ScalingBinningRecalibrator,
-)
+from ._binning import IntervalBinningRecalibrator, IntervalCertificate, ScalingBinningRecalibrator
 from ._classifier import RecalibratedClassifier
 from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
 from ._either import IdentityRecalibrator

@@ -474,8 +474,6 @@ def check_has_classes(recalibrator: Any, classes: np.ndarray) -> None:
     if not np.array_equal(available, classes):
         raise ValueError(
             f"recalibrator must know the classes {format_values(classes)}; "
-            f"{type(recalibrator).__name__} "
-            f"has {format_values(available)}. Pass one that has a parameter labels, or samples of "
-            "all "
-            "classes."
+            f"{type(recalibrator).__name__} has {format_values(available)}. Pass one that has a "
+            "parameter labels, or samples of all classes."
         )

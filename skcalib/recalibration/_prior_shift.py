@@ -268,8 +268,7 @@ class PriorShiftRecalibrator(Recalibrator):
             raise ValueError(
                 f"source_prevalence must be at least {_MIN_PREVALENCE} for every class; found "
                 f"{least:.3g} for {format_values(rare)}. Pass the prevalence in the population for "
-                "which "
-                "the predictions are calibrated, or fit on labels of all classes."
+                "which the predictions are calibrated, or fit on labels of all classes."
             )
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
@@ -286,8 +285,7 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
         if set(value) != set(names):
             raise ValueError(
                 f"{name} must have one entry for each class, {format_values(names)}; found entries "
-                "for "
-                f"{format_values(list(value))}. Name every class once."
+                f"for {format_values(list(value))}. Name every class once."
             )
         value = [value[label] for label in names]
     elif isinstance(value, Real):
@@ -308,8 +306,7 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
     if not ((prevalence >= 0).all() and abs(total - 1) <= _PREVALENCE_SUM_ATOL):
         raise ValueError(
             f"{name} must not be negative and must sum to 1; found {format_values(prevalence)}, "
-            "with sum "
-            f"{total:.6g}. Divide counts by their sum."
+            f"with sum {total:.6g}. Divide counts by their sum."
         )
     return prevalence / total
 

@@ -360,6 +360,5 @@ def _find_permuted_columns(data: ClassData) -> str | None:
     return (
         "The columns of the probabilities are in another order than the classes: the column that "
         f"is highest most often is {', '.join(pairs)}{f', and {n_more} more' if n_more else ''}. "
-        "Check "
-        "`labels` and the order of the columns before anything else."
+        "Check `labels` and the order of the columns before anything else."
     )

@@ -127,9 +127,8 @@ def _draw_histogram(data: ForecastData, quantity: str, figure: Any) -> str:
     heights = ", ".join(f"{height:.2g}" for height in display.density)
     words = (
         f"The {len(display.density)} bars, from {quantity}s that are lower than forecast to "
-        f"{quantity}s "
-        f"that are higher, have the heights {heights}; those of a calibrated forecast are 1 "
-        "but for chance."
+        f"{quantity}s that are higher, have the heights {heights}; those of a calibrated forecast "
+        "are 1 but for chance."
     )
     return _to_svg(figure, "pit", words)
 

@@ -192,10 +192,7 @@ def test_labels_follow_the_true_probabilities(model, n_classes):
 def test_expected_calibration_errors_of_the_notes(n_classes):
     n = 10_000
     marginal = beta_distribution(0.1, 0.1 * (n_classes - 1))
-    low, high = (
-        quad(marginal.cdf, 0, 1 / n_classes)[0],
-        quad(marginal.sf, 1 / n_classes, 1)[0],
-    )
+    low, high = (quad(marginal.cdf, 0, 1 / n_classes)[0], quad(marginal.sf, 1 / n_classes, 1)[0])
     expected = {  # E|b − 1/K| = ∫ P(b ≤ t) below 1/K + ∫ P(b > t) above
         "M1": 0,
         "M2": (1 - 1 / n_classes) / 2,

@@ -33,9 +33,7 @@ QUICK = (
 # Other figures and sizes have a leg of their own, beside the site, which checks those of examples.
 CASES = [
     pytest.param(
-        name,
-        width,
-        marks=[] if name in QUICK and width == min(WIDTHS) else pytest.mark.integration,
+        name, width, marks=[] if name in QUICK and width == min(WIDTHS) else pytest.mark.integration
     )
     for name in FIGURES
     for width in WIDTHS

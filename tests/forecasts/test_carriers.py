@@ -239,8 +239,7 @@ def crps_by_quadrature(forecast, row, y):
 
 
 @pytest.mark.parametrize(
-    ("name", "accuracy"),
-    [("Gaussian", 1e-9), ("mixture", 1e-9), ("Poisson", 1e-9)],
+    ("name", "accuracy"), [("Gaussian", 1e-9), ("mixture", 1e-9), ("Poisson", 1e-9)]
 )
 def test_crps_is_the_integral(name, accuracy):
     forecast = FORECASTS[name]

@@ -16,12 +16,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skcalib.forecasts import (
-    DistributionForecast,
-    GaussianForecast,
-    QuantileForecast,
-    get_forecast,
-)
+from skcalib.forecasts import DistributionForecast, GaussianForecast, QuantileForecast, get_forecast
 from skcalib.forecasts._estimators import has_forecast
 from skcalib.metrics import get_scorer
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator

@@ -12,10 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skcalib._numerics.median_distance import median_distance
 from skcalib._statistics.squared_error import largest_term
 from skcalib.hypothesis_tests import CalibrationTest, _asymptotic
-from skcalib.metrics import (
-    kernel_calibration_error,
-    squared_kernel_calibration_error,
-)
+from skcalib.metrics import kernel_calibration_error, squared_kernel_calibration_error
 
 
 def terms(proba, label, bandwidth, kernel="total-variation", class_kernel=None):

@@ -15,11 +15,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from skcalib import metrics
 from skcalib._inputs.drawing import make_batches
 from skcalib._statistics.base import iter_sample_blocks
-from skcalib.hypothesis_tests import (
-    CalibrationTest,
-    SequentialCalibrationTest,
-    SpiegelhalterTest,
-)
+from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest, SpiegelhalterTest
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 
 

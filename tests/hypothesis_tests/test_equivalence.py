@@ -9,11 +9,7 @@ from scipy import stats
 from skcalib.datasets import make_temperature_family
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import EquivalenceTest
-from skcalib.metrics import (
-    calibration_in_the_large,
-    calibration_slope,
-    smooth_calibration_error,
-)
+from skcalib.metrics import calibration_in_the_large, calibration_slope, smooth_calibration_error
 from skcalib.uncertainty import confidence_interval
 
 FAST = {"n_resamples": 39, "random_state": 0}

@@ -194,10 +194,7 @@ def test_level_may_be_the_smallest_p_value(test, n_sides):
         ({"power": 1.0}, "The 'power' parameter"),
         ({"level": 0.0}, "The 'level' parameter"),
         ({"level": 0.004}, r"1 / \(n_resamples \+ 1\).* found 0.004 and n_resamples=199"),
-        (
-            {"test": CalibrationTest},
-            r"found the class .*CalibrationTest\(\)",
-        ),
+        ({"test": CalibrationTest}, r"found the class .*CalibrationTest\(\)"),
         ({"max_samples": 15}, "The 'max_samples' parameter"),
         ({"true_proba": np.full(9, 0.5)}, r"true_proba must have the shape .* \(9,\) and \(50,\)"),
         ({"true_proba": np.full((50, 3), 1 / 3)}, r"found \(50, 3\) and \(50,\)"),

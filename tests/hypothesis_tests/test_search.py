@@ -410,14 +410,7 @@ def test_table():
     frame = result.to_frame()
     assert frame["p_value"].tolist() == sorted(frame["p_value"])
     lines = repr(result).splitlines()
-    assert lines[0].split() == [
-        "column",
-        "subgroup",
-        "samples",
-        "predicted",
-        "observed",
-        "p-value",
-    ]
+    assert lines[0].split() == ["column", "subgroup", "samples", "predicted", "observed", "p-value"]
     assert lines[1].split()[0] == frame["column"][0]
     assert len({len(line) for line in lines}) == 1
 

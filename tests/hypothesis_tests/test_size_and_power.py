@@ -10,10 +10,7 @@ from skcalib._data import check_predictions
 from skcalib._statistics.squared_error import SquaredKernelError, largest_term
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic
-from skcalib.metrics import (
-    expected_calibration_error,
-    squared_kernel_calibration_error,
-)
+from skcalib.metrics import expected_calibration_error, squared_kernel_calibration_error
 
 LEVELS = (0.01, 0.05, 0.1)
 

@@ -81,10 +81,7 @@ SURE, EVEN = LABEL[::-1].astype(float), np.linspace(0.1, 0.9, 40)
         (lambda: SigmoidRecalibrator().fit(SURE, LABEL), "All values of X are 0 or 1"),
         (lambda: AUTO.fit(SURE, LABEL), "X are 0 or 1"),
         (lambda: SigmoidRecalibrator().fit(EVEN, np.ones(40)), "y holds one class only, 1"),
-        (
-            lambda: AUTO.fit(EVEN, 0 * LABEL),
-            "one class only, 0",
-        ),
+        (lambda: AUTO.fit(EVEN, 0 * LABEL), "one class only, 0"),
         (
             lambda: SigmoidRecalibrator(labels=["a", "b"]).fit(EVEN, ["b"] * 40),
             "y holds no sample of 1 of the 2 classes: ['a']. Their",

@@ -48,12 +48,7 @@ BAD = {
     "batch of one": (LOGITS[:1], LABEL[:1], {}, "at least 2 samples.*found 1.*drop_last"),
     "more scores than labels": (LOGITS, LABEL[:5], {}, r"the 5 samples of target; found \(7, 4\)"),
     "images": (LOGITS[:, :, None], LABEL, {}, "Flatten axes such as those of pixels"),
-    "weights": (
-        LOGITS,
-        LABEL,
-        {"sample_weight": WEIGHT[:3]},
-        r"sample_weight must .*\(3,\)",
-    ),
+    "weights": (LOGITS, LABEL, {"sample_weight": WEIGHT[:3]}, r"sample_weight must .*\(3,\)"),
     "labels of type float": (LOGITS, LABEL * 1.0, {}, "target must hold integers 0, …, 3"),
     "column of means": ((MEAN[:, None], STD), Y, LINE, r"mean must have shape .*\(7, 1\).*squeeze"),
     "one std": ((MEAN, STD[:1]), Y, LINE, r"std must have shape .* found \(1,\)"),
@@ -110,18 +105,8 @@ BAD = {
     "no form": (LOGITS, LABEL, {"calibration": "strong"}, "calibration"),
     "no groups": (NORMAL, Y, {"calibration": "group"}, "given must hold the group"),
     "groups": (NORMAL, Y, MARGINAL | {"given": GROUP}, "given must be None for .*'marginal'"),
-    "draws without parameters": (
-        DRAWS,
-        Y,
-        LINE,
-        "given must hold what the distributions",
-    ),
-    "no given bandwidth": (
-        NORMAL,
-        Y,
-        {"bandwidth": 1.0},
-        "given_bandwidth must be a number",
-    ),
+    "draws without parameters": (DRAWS, Y, LINE, "given must hold what the distributions"),
+    "no given bandwidth": (NORMAL, Y, {"bandwidth": 1.0}, "given_bandwidth must be a number"),
     "no bandwidth of features": (
         LOGITS,
         LABEL,
@@ -146,12 +131,7 @@ BAD = {
         MARGINAL | {"kernel": "tanh"},
         "thresholds must be given for kernel='tanh'",
     ),
-    "kernel of classes": (
-        LOGITS,
-        LABEL,
-        {"kernel": "energy"},
-        "kernel must be left out",
-    ),
+    "kernel of classes": (LOGITS, LABEL, {"kernel": "energy"}, "kernel must be left out"),
     "thresholds of classes": (
         LOGITS,
         LABEL,

@@ -10,11 +10,7 @@ from scipy.special import expit, ndtri
 
 from skcalib._numerics.loess import loess
 from skcalib.hypothesis_tests import CoxTest
-from skcalib.metrics import (
-    calibration_intercept,
-    calibration_slope,
-    integrated_calibration_index,
-)
+from skcalib.metrics import calibration_intercept, calibration_slope, integrated_calibration_index
 
 
 class GeneratorOfR:

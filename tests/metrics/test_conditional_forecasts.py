@@ -8,10 +8,7 @@ from oracles import normalised
 
 from skcalib.forecasts import EnsembleForecast, QuantileForecast
 from skcalib.hypothesis_tests import CalibrationTest
-from skcalib.metrics import (
-    conditional_kernel_calibration_error,
-    distribution_matching_error,
-)
+from skcalib.metrics import conditional_kernel_calibration_error, distribution_matching_error
 
 N = 9
 RNG = np.random.default_rng(3)

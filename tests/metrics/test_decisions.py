@@ -215,11 +215,7 @@ def test_groups_and_actions():
     )
 
 
-FORMS = {
-    "marginal": {},
-    "by action": {"given": "action"},
-    "chosen": {"actions": "chosen"},
-}
+FORMS = {"marginal": {}, "by action": {"given": "action"}, "chosen": {"actions": "chosen"}}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -244,12 +244,7 @@ def test_blocks_of_any_size_fit_the_tiles(monkeypatch):
         for tile in (1, 6, 64):
             monkeypatch.setattr(gram, "_SMALL_TILE", tile)
             actual = squared_kernel_calibration_error(
-                label,
-                proba,
-                kernel="rbf",
-                bandwidth=0.3,
-                estimator="block",
-                block_size=block_size,
+                label, proba, kernel="rbf", bandwidth=0.3, estimator="block", block_size=block_size
             )
             assert actual == pytest.approx(expected, abs=1e-13)
 

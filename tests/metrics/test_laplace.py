@@ -30,12 +30,7 @@ def test_equals_the_double_sum(bandwidth):
     for seed in range(40):
         proba, outcome, weight = small_case(seed)
         square = laplace_kernel_calibration_error(
-            outcome,
-            proba,
-            sample_weight=weight,
-            labels=[0, 1],
-            bandwidth=bandwidth,
-            squared=True,
+            outcome, proba, sample_weight=weight, labels=[0, 1], bandwidth=bandwidth, squared=True
         )
         expected = square_by_double_sum(proba, outcome, weight, bandwidth)
         assert square == pytest.approx(expected, abs=1e-14)

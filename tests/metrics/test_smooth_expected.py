@@ -51,8 +51,7 @@ def masses(outcome, proba, weight):
 
 
 @pytest.mark.parametrize(
-    ("seed", "bandwidth"),
-    [(k, (0.02, 0.1, 0.4, 1.5)[(k + k // 4) % 4]) for k in range(6)],
+    ("seed", "bandwidth"), [(k, (0.02, 0.1, 0.4, 1.5)[(k + k // 4) % 4]) for k in range(6)]
 )
 def test_equals_quadrature_at_given_bandwidths(seed, bandwidth):
     outcome, proba, weight = few_samples(seed)

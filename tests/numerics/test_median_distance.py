@@ -122,8 +122,7 @@ subsets = pytest.mark.parametrize("draw", [crowds, lattice, spread])
 
 
 @pytest.mark.parametrize(
-    ("draw", "n", "most"),
-    [(crowds, 1000, 700), (lattice, 600, 500), (spread, 1000, 700)],
+    ("draw", "n", "most"), [(crowds, 1000, 700), (lattice, 600, 500), (spread, 1000, 700)]
 )
 def test_a_subset_is_close_and_depends_on_no_order(draw, n, most, monkeypatch):
     rng = np.random.default_rng(0)

@@ -250,11 +250,7 @@ def test_what_is_given():
 @pytest.mark.parametrize(
     ("target", "given", "message"),
     [
-        (
-            [0.0],
-            None,
-            "target must have one row for each of .* at least 2; found",
-        ),
+        ([0.0], None, "target must have one row for each of .* at least 2; found"),
         ([0.0, float("nan")], None, "target must be finite"),
         ([[0.0, 1.0], [0.0, 1.0]], None, r"target must be 1-D.* found shape \(2, 2\)"),
         (["a", "b"], None, "target must hold numbers; found type <U1"),
@@ -284,11 +280,7 @@ def test_training_data(target, given, message):
         (CalibrationPenalty, {"name": "smooth", "bandwidth": 1e-9}, "bandwidth"),
         (CalibrationPenalty, {"name": "mmce", "multi_class": "top-label"}, "multi_class"),
         (CalibrationPenalty, {"name": "kde", "order": 0.5}, "order"),
-        (
-            CalibrationPenalty,
-            {"name": "kde", "n_bins": 5},
-            "among bandwidth, order, .* n_bins",
-        ),
+        (CalibrationPenalty, {"name": "kde", "n_bins": 5}, "among bandwidth, order, .* n_bins"),
         (CalibrationPenalty, {"name": "brier"}, "'name' parameter of CalibrationPenalty"),
         (CalibrationPenalty, {"name": "mmce", "input_type": "scores"}, "input_type"),
         (CalibrationPenalty, {"name": "mmce", "ignore_index": 0.5}, "ignore_index"),

@@ -11,11 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from skcalib import losses
 from skcalib.torch import CalibrationPenalty as Penalty
-from skcalib.torch import (
-    CalibrationRegularizedLoss,
-    DistributionMatchingLoss,
-    set_value_checks,
-)
+from skcalib.torch import CalibrationRegularizedLoss, DistributionMatchingLoss, set_value_checks
 
 # Modules, with the functions that they stand for.
 PAIRS = {
@@ -49,11 +45,7 @@ PAIRS = {
         {"regularization": 0.1},
     ),
     "kde": (Penalty("kde", order=2.0), losses.kde_calibration_loss, {"order": 2.0}),
-    "soft": (
-        Penalty("soft-binned", n_bins=5),
-        losses.soft_binned_calibration_loss,
-        {"n_bins": 5},
-    ),
+    "soft": (Penalty("soft-binned", n_bins=5), losses.soft_binned_calibration_loss, {"n_bins": 5}),
 }
 MODULES = {name: case[0] for name, case in PAIRS.items()}
 

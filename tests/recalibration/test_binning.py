@@ -151,11 +151,7 @@ def test_the_sample_itself_becomes_calibrated(strategy, random_shift):
         strategy, random_shift=random_shift, random_state=0, pseudo_count=0
     ).fit(proba, label)
     fitted = recalibrator.predict_proba(proba)
-    for error in (
-        smooth_calibration_error,
-        interval_calibration_error,
-        expected_calibration_error,
-    ):
+    for error in (smooth_calibration_error, interval_calibration_error, expected_calibration_error):
         assert error(label, proba) > 0.05
         assert error(label, fitted) < 1e-12
     moved = np.mean(np.abs(fitted[:, 1] - proba))

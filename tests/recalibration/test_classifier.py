@@ -323,10 +323,7 @@ def test_weights_without_routing():
     weight = np.random.default_rng(0).random(len(y))
     pipeline = make_pipeline(PredictProba(GaussianNB()), IsotonicRecalibrator())
     pipeline.fit(
-        X,
-        y,
-        predictproba__sample_weight=weight,
-        isotonicrecalibrator__sample_weight=weight,
+        X, y, predictproba__sample_weight=weight, isotonicrecalibrator__sample_weight=weight
     )
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), ensemble=False)
     model.fit(X, y, sample_weight=weight)
@@ -401,10 +398,7 @@ def test_labels_reach_the_classifier_as_they_are(ensemble):
 
 def test_labels_reach_a_search_as_they_are():
     search = GridSearchCV(
-        LogisticRegression(),
-        {"class_weight": [None, "balanced"]},
-        scoring="recall",
-        cv=3,
+        LogisticRegression(), {"class_weight": [None, "balanced"]}, scoring="recall", cv=3
     )
     scaled = StandardScaler().fit_transform(X[:, :5])
     proba = PredictProba(search, cv=2).fit_transform(scaled, y + 1)
@@ -441,8 +435,7 @@ def test_frozen_estimator_inside_another_must_have_the_classes_of_y():
         model.fit(features[:100], target[:100])
     transformer = PredictProba(make_pipeline(inner))
     np.testing.assert_array_equal(
-        transformer.fit_transform(features[:100], target[:100]),
-        inner.predict_proba(features[:100]),
+        transformer.fit_transform(features[:100], target[:100]), inner.predict_proba(features[:100])
     )
 
 

@@ -7,22 +7,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    StratifiedKFold,
-)
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from skcalib.recalibration import (
-    IsotonicRecalibrator,
-    PredictProba,
-    RecalibratedClassifier,
-)
+from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
 
 X, y = (column[::2] for column in load_breast_cancer(return_X_y=True))
 
@@ -50,11 +42,7 @@ def probabilities_by_hand(classifier, fitted_on, query):
     return np.array([softmax(row / scale) for row in scores])
 
 
-SCORERS = [
-    LinearSVC(),
-    SVC(kernel="linear"),
-    RidgeClassifier(),
-]
+SCORERS = [LinearSVC(), SVC(kernel="linear"), RidgeClassifier()]
 
 
 @pytest.mark.parametrize("classifier", SCORERS, ids=str)

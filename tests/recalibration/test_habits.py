@@ -130,10 +130,7 @@ def test_the_order_of_forecasts_does_not_matter(name):
             RecalibratedRegressor(Ridge),
             r"'estimator' parameter of .* must.*found the class Ridge\. .*Ridge\(\)",
         ),
-        (
-            PredictProba("nb"),
-            r"'estimator'.*found the string 'nb'\. .*LogisticRegression\(\)",
-        ),
+        (PredictProba("nb"), r"'estimator'.*found the string 'nb'\. .*LogisticRegression\(\)"),
     ],
     ids=str,
 )

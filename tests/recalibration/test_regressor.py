@@ -33,12 +33,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from skcalib.forecasts import (
-    EnsembleForecast,
-    GaussianForecast,
-    QuantileForecast,
-    ResidualForecast,
-)
+from skcalib.forecasts import EnsembleForecast, GaussianForecast, QuantileForecast, ResidualForecast
 from skcalib.recalibration import (
     AutoRecalibrator,
     IdentityRecalibrator,
@@ -210,11 +205,7 @@ PIPELINE = make_pipeline(
 
 
 @pytest.mark.parametrize(
-    ("regressor", "name"),
-    [
-        (BOOSTING, "quantile"),
-        (PIPELINE, "gradientboostingregressor__alpha"),
-    ],
+    ("regressor", "name"), [(BOOSTING, "quantile"), (PIPELINE, "gradientboostingregressor__alpha")]
 )
 def test_one_regressor_for_each_level(regressor, name):
     weight = np.random.default_rng(0).random(len(y))

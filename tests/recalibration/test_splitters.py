@@ -20,11 +20,7 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
-from skcalib.recalibration import (
-    IsotonicRecalibrator,
-    PredictProba,
-    RecalibratedClassifier,
-)
+from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
 
 X, y = (column[::2] for column in load_breast_cancer(return_X_y=True))
 

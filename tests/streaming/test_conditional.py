@@ -56,10 +56,7 @@ def test_p_value_is_that_of_all_numbers_of_events():
         ("expected_calibration_error", {"metric_params": {"debias": True, "norm": "l2"}}),
         ("kernel_calibration_error", {}),
         ("kernel_calibration_error", {"bandwidth": 0.3}),
-        (
-            "squared_kernel_calibration_error",
-            {"metric_params": {"class_kernel": [[2, 0], [0, 1]]}},
-        ),
+        ("squared_kernel_calibration_error", {"metric_params": {"class_kernel": [[2, 0], [0, 1]]}}),
     ],
 )
 def test_statistics_are_those_of_the_rows(statistic, options):

@@ -147,10 +147,7 @@ def with_jobs(n_jobs):
     yield "equivalence", equivalence.upper_limit_
     yield "subgroups", subgroups.p_value_
     yield "power", power
-    yield (
-        "comparison",
-        compare(name, label, proba, proba**2, n_resamples=99, **draws).p_value,
-    )
+    yield ("comparison", compare(name, label, proba, proba**2, n_resamples=99, **draws).p_value)
     yield "recalibrator", AutoRecalibrator(n_jobs=n_jobs).fit(proba, label).predict_proba(proba)
     yield "classifier", classifier.fit(X, label).predict_proba(X)
 

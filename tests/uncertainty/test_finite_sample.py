@@ -269,11 +269,7 @@ def test_confidence_interval_without_a_known_radius():
         confidence_interval("expected_calibration_error", y, proba, method="finite-sample")
     with pytest.raises(ValueError, match="needs sample_weight=None; found some"):
         confidence_interval(
-            "smooth_calibration_error",
-            y,
-            proba,
-            sample_weight=np.ones(200),
-            method="finite-sample",
+            "smooth_calibration_error", y, proba, sample_weight=np.ones(200), method="finite-sample"
         )
 
 
