@@ -69,7 +69,7 @@ def together(statistic, values):
     """P-values of all but the first values, which were drawn under the hypothesis."""
     null, found = values[:N_DRAWS], []
     for row in values[N_DRAWS:]:
-        evidence, _ = statistic.combined(row[None], np.concatenate([row[None], null]))
+        evidence, _ = statistic.combine_components(row[None], np.concatenate([row[None], null]))
         found.append(share_above(evidence))
     return np.array(found)
 

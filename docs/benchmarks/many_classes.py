@@ -75,11 +75,11 @@ def converged(recalibrator):
     fit = skcalib(recalibrator)
 
     def fit_to_the_end(proba, logits, label):
-        many, solver.MANY = solver.MANY, np.inf
+        many, solver._MAX_EXACT_ENTRIES = solver._MAX_EXACT_ENTRIES, np.inf
         try:
             return fit(proba, logits, label)
         finally:
-            solver.MANY = many
+            solver._MAX_EXACT_ENTRIES = many
 
     return fit_to_the_end
 

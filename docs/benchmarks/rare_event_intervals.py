@@ -50,13 +50,13 @@ def ends(name, y_true, y_proba, seed, params=None, sample_weight=None, groups=No
     found = []
     with config_context(skip_parameter_validation=True):
         models = check_predicted({"y_proba": y_proba}, y_true, **data)
-        measured = MeasuredModels.of(metric, own | (params or {}), **models)
+        measured = MeasuredModels.make(metric, own | (params or {}), **models)
         limits = measured.resample(
             method="auto", n_resamples=N_RESAMPLES, random_state=seed
         ).limits([1.0])
-        for one in (replace(limits, moved=(), chance=0.0), limits):
-            low, high = measured.clipped(*one.interval(LEVEL))
-            found += [low, high, measured.clipped(*one.interval(LEVEL, "less"))[1]]
+        for one in (replace(limits, moved_values=(), chance=0.0), limits):
+            low, high = measured.clip(*one.interval(LEVEL))
+            found += [low, high, measured.clip(*one.interval(LEVEL, "less"))[1]]
     return found
 
 
@@ -235,7 +235,7 @@ def false_alarms(quick):
                     models, y_true, sample_weight=None, labels=[0, 1], given=None, groups=None
                 )
                 limits = (
-                    MeasuredModels.of(metric, {}, **data)
+                    MeasuredModels.make(metric, {}, **data)
                     .resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
                     .limits([1.0, -1.0])
                 )
@@ -243,7 +243,7 @@ def false_alarms(quick):
                     [
                         one.p_value(0.0, side)
                         for side in ("two-sided", "greater")
-                        for one in (replace(limits, moved=()), limits)
+                        for one in (replace(limits, moved_values=()), limits)
                     ]
                 )
             rates = np.mean(np.array(found) <= 0.05 + 1e-9, axis=0)

@@ -199,7 +199,7 @@ class Statistics:
                 values = statistic(drawn)
                 found[name] = shares_beyond(values, len(null), name in self.two_sided)
         values = self.omnibus(everything)
-        rows = [self.combined(row, values[: len(null)]) for row in values[len(null) :]]
+        rows = [self.combine_components(row, values[: len(null)]) for row in values[len(null) :]]
         return found | {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     def slow_p_values(self, null, labels):
@@ -209,11 +209,11 @@ class Statistics:
             found[name] = shares_beyond(values, len(null))
         return found
 
-    def combined(self, row, null):
+    def combine_components(self, row, null):
         """The omnibus, its components, and other combinations of these."""
         values = np.concatenate([row[None], null])
-        together, found = self.omnibus.combined(values[:1], values)
-        two, _ = self.two.combined(values[:1, :2], values[:, :2])
+        together, found = self.omnibus.combine_components(values[:1], values)
+        two, _ = self.two.combine_components(values[:1, :2], values[:, :2])
         return {
             "omnibus": share_above(together),
             **found["component_p_values_"],

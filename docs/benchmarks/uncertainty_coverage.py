@@ -62,7 +62,7 @@ def ends(metric, params, y_true, y_proba, seed, sample_weight=None, groups=None)
     with config_context(skip_parameter_validation=True):
         data = {"sample_weight": sample_weight, "labels": labels, "given": None, "groups": groups}
         models = check_predicted({"y_proba": y_proba}, y_true, **data)
-        measured = MeasuredModels.of(metric, params, **models)
+        measured = MeasuredModels.make(metric, params, **models)
         resamples = measured.resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
     limits = resamples.limits([1.0])
     return limits.estimate, *np.maximum([limits.interval(level) for level in LEVELS], 0).ravel()

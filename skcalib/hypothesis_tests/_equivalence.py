@@ -197,7 +197,7 @@ class EquivalenceTest(HypothesisTest):
         )
         limits = resamples.limits([1.0])
         self.statistic_ = limits.estimate
-        self.upper_limit_ = measured.clipped(*limits.interval(self.confidence_level, "less"))[1]
+        self.upper_limit_ = measured.clip(*limits.interval(self.confidence_level, "less"))[1]
         p_value = limits.p_value(self.margin, "less") if self.margin < measured.largest else 0.0
         self.p_value_ = as_p_value(p_value)
         return self
