@@ -5,6 +5,7 @@ do I fix it? Submodules, and the names used daily, are loaded when they are firs
 """
 
 import importlib
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -33,7 +34,7 @@ _USED_DAILY = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"skcalib.{name}")
     if name in _USED_DAILY:
@@ -41,5 +42,5 @@ def __getattr__(name):
     raise AttributeError(f"module 'skcalib' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> Any:
     return sorted([*globals(), *_SUBMODULES, *_USED_DAILY])

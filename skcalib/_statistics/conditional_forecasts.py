@@ -62,7 +62,7 @@ def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
     return float(np.sum(quadratic * terms))
 
 
-def _gram(data, near, kernel, bandwidth):
+def _gram(data: Any, near: Any, kernel: Any, bandwidth: Any) -> Any:
     """The kernel on what is given: inner products, a Gaussian of distances, or their sum.
 
     If nothing is given it is the embeddings of the forecasts, with inner products (n, n).

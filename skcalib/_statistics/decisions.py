@@ -89,7 +89,7 @@ class DecisionGaps(Statistic):
         check_size_of_losses(losses)
         return losses.reshape(*values.shape, -1)
 
-    def _compute_expected(self):
+    def _compute_expected(self) -> np.ndarray:
         if not self.data.is_forecast:
             classes = self.data.classes
             self._of_classes = self.loss.of_classes(classes, len(classes))  # (K, A)
@@ -140,12 +140,12 @@ class WorstDecisionGap(Statistic):
         return worst_policies(data.matrix, data.weight, outcomes, **self.options)[0]
 
 
-def _norms(gaps):
+def _norms(gaps: Any) -> Any:
     """Roots of the sums of squared gaps (R, G, A), (R,)."""
     return np.sqrt(np.sum(gaps**2, axis=(1, 2)))
 
 
-def check_gap_condition(data, given):
+def check_gap_condition(data: Any, given: Any) -> None:
     """Gaps are given the action, which has a name, or given what is passed."""
     if given not in (None, "action"):
         raise ValueError(

@@ -1,6 +1,7 @@
 """The squared kernel calibration error by random Fourier features, in linear time."""
 
 import math
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -54,7 +55,7 @@ FOURIER_CONSTRAINTS: dict = {
 }
 
 
-def check_fourier(method, kernel, estimator):
+def check_fourier(method: str, kernel: Any, estimator: str) -> None:
     """Random features are known for named kernels, and replace sums over all pairs."""
     if method == "exact":
         return
@@ -82,15 +83,15 @@ class FourierKernelError(Statistic):
 
     def __init__(
         self,
-        data,
+        data: Any,
         *,
-        kernel="total-variation",
-        bandwidth="median",
-        class_kernel=None,
-        estimator="unbiased",
-        n_components=N_COMPONENTS,
-        seed=0,
-    ):
+        kernel: Any = "total-variation",
+        bandwidth: Any = "median",
+        class_kernel: Any = None,
+        estimator: Any = "unbiased",
+        n_components: Any = N_COMPONENTS,
+        seed: Any = 0,
+    ) -> None:
         if data.is_binary:
             data = data.to_numpy()  # as `SquaredKernelError` does
         self.data = data
@@ -123,7 +124,7 @@ class FourierKernelError(Statistic):
         for rows in iter_sample_blocks(arange_like(self.frequencies, len(weight)), n_columns):
             self.expected += self._compute_expected(rows)
 
-    def waves(self, rows):
+    def waves(self, rows: np.ndarray) -> np.ndarray:
         """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
         xp, (n_components, _) = array_namespace(self.frequencies), self.frequencies.shape
         features = empty_on(self.frequencies, (rows.shape[0], 2 * n_components), xp.float32)
@@ -138,22 +139,22 @@ class FourierKernelError(Statistic):
         features *= as_type(scale, xp.float32)[:, None]
         return features
 
-    def _zeros(self, shape):
+    def _zeros(self, shape: tuple[Any, ...]) -> np.ndarray:
         return zeros_on(self.frequencies, shape, self.frequencies.dtype)
 
-    def _blocks(self, n):
+    def _blocks(self, n: int) -> Any:
         return iter_row_blocks(
             n, max(self.expected.shape), min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies
         )
 
-    def _matrix(self, rows):
+    def _matrix(self, rows: np.ndarray) -> np.ndarray:
         """The probabilities of all classes of some samples, in double precision."""
         proba = take_rows(self.data.proba, rows)
         if proba.ndim == 1:
             return np.column_stack([1 - proba, proba])
         return doubles(proba)
 
-    def _compute_expected(self, rows):
+    def _compute_expected(self, rows: np.ndarray) -> np.ndarray:
         """Expected sums of features by class, (K, 2D)."""
         waves, total = self.waves(rows), self._zeros(self.expected.shape)
         for block in self._blocks(rows.shape[0]):
@@ -210,7 +211,7 @@ class FourierKernelError(Statistic):
             diagonal += take_labels(self._norms(rows), label[rows]).sum()
         return self._values_from_sums((gaps, diagonal))
 
-    def _class_sums(self, labels, features):
+    def _class_sums(self, labels: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Sums of the feature rows of each class, (R, K, 2D), for labels (m, R)."""
         (m, n_draws), n_classes = labels.shape, self.expected.shape[0]
         if not isinstance(labels, np.ndarray):  # on a GPU, sparse sums would cost more
@@ -225,7 +226,7 @@ class FourierKernelError(Statistic):
         sums = sparse.csc_array((ones, cell.ravel(), starts), shape=shape) @ features
         return sums.reshape(n_draws, n_classes, -1)
 
-    def _norms(self, rows):
+    def _norms(self, rows: np.ndarray) -> np.ndarray:
         """(Σ w²) rᵀ M r of each label of some samples, (m, K): the norm of φ is 1."""
         matrix = similarity = self._matrix(rows)
         diagonal = 1.0
@@ -237,7 +238,7 @@ class FourierKernelError(Statistic):
         norms *= take_rows(self.data.squares, rows)[:, None]
         return norms
 
-    def _draws_at_once(self):
+    def _draws_at_once(self) -> int:
         """The draws whose sums by class are taken together."""
         if isinstance(self.expected, np.ndarray):
             return max(1, _SUMS // math.prod(self.expected.shape))
@@ -245,7 +246,12 @@ class FourierKernelError(Statistic):
 
 
 def make_kernel_error(
-    data, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
+    data: Any,
+    *,
+    method: Any = "exact",
+    n_components: Any = N_COMPONENTS,
+    random_state: Any = None,
+    **options: Any,
 ) -> Statistic:
     """The squared kernel error as a function of the labels: exact, or by random features."""
     estimator, block_size = options["estimator"], options.pop("block_size", None)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -63,7 +63,9 @@ def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) ->
     return xp.exp(-distance)
 
 
-def kernel_function(data, kernel, bandwidth, *, may_be_matrices=False):
+def kernel_function(
+    data: Any, kernel: Any, bandwidth: Any, *, may_be_matrices: bool = False
+) -> Any:
     """The kernel as a function of rows of probabilities."""
     if callable(kernel):
         return check_kernel(kernel, data.matrix, may_be_matrices=may_be_matrices)
@@ -71,7 +73,7 @@ def kernel_function(data, kernel, bandwidth, *, may_be_matrices=False):
     return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
 
 
-def resolve_bandwidth(data, kernel, bandwidth):
+def resolve_bandwidth(data: Any, kernel: Any, bandwidth: Any) -> Any:
     """The number that "median" stands for, given these predictions."""
     if callable(kernel):
         return bandwidth
@@ -99,7 +101,7 @@ def median_bandwidth(
     return max(median, min(1.0, _MEDIAN_RTOL**2 / median)) if median > 0 else 1.0
 
 
-def check_kernel(kernel, points, *, may_be_matrices=False):
+def check_kernel(kernel: Any, points: np.ndarray, *, may_be_matrices: bool = False) -> Any:
     """A kernel must be positive semi-definite; it is tried on a few points (n, K).
 
     A matrix-valued one is a kernel on pairs of a point and a class, so that its values for all
@@ -130,7 +132,7 @@ def check_kernel(kernel, points, *, may_be_matrices=False):
     return kernel
 
 
-def _check_diagonal(kernel, rows):
+def _check_diagonal(kernel: Any, rows: np.ndarray) -> None:
     """A sample with itself must have the same value as two equal samples.
 
     Kernels of scikit-learn may know that a sample is compared with itself: `WhiteKernel` does.
@@ -146,7 +148,7 @@ def _check_diagonal(kernel, rows):
         )
 
 
-def check_finite_kernel(sums):
+def check_finite_kernel(sums: np.ndarray) -> None:
     """Values of a user's kernel, and sums of them, must be finite."""
     if not np.isfinite(sums).all():
         raise ValueError(
@@ -154,7 +156,7 @@ def check_finite_kernel(sums):
         )
 
 
-def check_semidefinite(matrix, name, rounding=1e-8):
+def check_semidefinite(matrix: np.ndarray, name: str, rounding: float = 1e-8) -> tuple[Any, ...]:
     """Eigenvalues and eigenvectors of a class kernel, or of a kernel's values for all pairs.
 
     The matrix may miss symmetry by `rounding` times its largest entry, and semi-definiteness by

@@ -59,7 +59,7 @@ class MatchingError(Statistic):
 
     block_size = None
 
-    def __init__(self, data, **options):
+    def __init__(self, data: Any, **options: Any) -> None:
         self.data, self.pair_weight = data, pair_weight(data.weight)
         self.options, self.matching_options = options, MatchingOptions(**options)
         self.estimator = self.matching_options.estimator
@@ -144,7 +144,7 @@ class MatchingError(Statistic):
         return OutcomePairs(self.forecast, kernel, float(self._bandwidths(value[None])[0]))
 
     @cached_property
-    def pairs(self):
+    def pairs(self) -> OutcomePairs | UniformPairs:
         """The terms of pairs, if they have one bandwidth."""
         return self.pairs_for(self.observed)
 
@@ -177,7 +177,7 @@ class MatchingError(Statistic):
         forms, _ = gram_quadratic_forms(*self.gram_terms(), signs.T)
         return forms
 
-    def _sums(self, values):
+    def _sums(self, values: np.ndarray) -> np.ndarray | tuple[Any, ...]:
         """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii, each (R,)."""
         if not self.has_features:
             return self._sums_of_pairs(values)
@@ -195,7 +195,7 @@ class MatchingError(Statistic):
             sums[:, half] = self._sums(values[half])
         return sums
 
-    def _sums_of_pairs(self, values):
+    def _sums_of_pairs(self, values: np.ndarray) -> np.ndarray:
         """Both sums from the terms of pairs."""
         if self.has_median:
             return np.transpose([self._sums_of(self._terms(value)) for value in values])
@@ -204,20 +204,20 @@ class MatchingError(Statistic):
         return np.transpose(each) + np.array(self._sums_of_forecasts)[:, None]
 
     @cached_property
-    def _sums_of_forecasts(self):
+    def _sums_of_forecasts(self) -> tuple[Any, ...]:
         """The part of the sums that does not depend on the outcomes."""
         return self._sums_of(self.pairs.forecast_pairs)
 
-    def _sums_of(self, terms):
+    def _sums_of(self, terms: Callable) -> tuple[Any, ...]:
         return self.given.sums_of_terms(terms, self.mass)
 
-    def _terms(self, value):
+    def _terms(self, value: Any) -> Any:
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij as a function of indices."""
         pairs = self.pairs_for(value) if self.has_median else self.pairs
         value = pairs.points(value[None])[0]
         return lambda i, j: pairs.outcome_pairs(value, i, j) + pairs.forecast_pairs(i, j)
 
-    def _mass(self, values):
+    def _mass(self, values: np.ndarray) -> np.ndarray:
         """w_i ρ_i for all draws, (R, C, n)."""
         rows_of = self.features.make_feature_function(values, self._bandwidths(values))
         return compute_in_blocks(rows_of, len(self.mass), self.n_features * len(values))
@@ -271,7 +271,7 @@ class ClassKernelErrors(Statistic):
 
     has_features = True
 
-    def __init__(self, data, calibration, **options):
+    def __init__(self, data: Any, calibration: Any, **options: Any) -> None:
         self.data, self.calibration = data, calibration
         problems = [data]
         if calibration == "marginal":
@@ -280,7 +280,7 @@ class ClassKernelErrors(Statistic):
             problems = [data.confidence()]
         self.errors = [SquaredKernelError(problem_data, **options) for problem_data in problems]
 
-    def _outcomes(self, labels):
+    def _outcomes(self, labels: Any) -> Any:
         """The labels (R, n) of each problem."""
         if self.calibration == "marginal":
             return [labels == k for k in range(len(self.errors))]
@@ -304,13 +304,13 @@ class ClassKernelErrors(Statistic):
         return np.mean([_terms_of(error, values) for error, values in pairs], axis=0)
 
 
-def _terms_of(error, labels):
+def _terms_of(error: SquaredKernelError, labels: np.ndarray) -> np.ndarray:
     mass = error.weighted_residuals(labels).transpose(1, 0, 2)  # (R, n, K)
     return error.kernel(error.data.matrix, error.data.matrix) * (mass @ mass.transpose(0, 2, 1))
 
 
 def make_matching_error(
-    data, options: MatchingOptions, random_state: np.random.RandomState
+    data: Any, options: MatchingOptions, random_state: np.random.RandomState
 ) -> MatchingError | ClassKernelErrors:
     """The statistic of a user's options, which are judged here."""
     check_matching(data, options)

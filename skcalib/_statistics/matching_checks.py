@@ -102,7 +102,7 @@ class MatchingOptions:
         return [as_loss(function) for function in (loss if is_list else [loss])]
 
 
-def check_form(calibration, forms):
+def check_form(calibration: str, forms: Any) -> None:
     """Refuse a form of calibration that is for classes only, or for numbers only."""
     if calibration in forms:
         return
@@ -119,7 +119,7 @@ def check_form(calibration, forms):
     )
 
 
-def check_matching(data, options: MatchingOptions) -> None:
+def check_matching(data: Any, options: MatchingOptions) -> None:
     """Judge options that fit each other and the data."""
     calibration, given = options.calibration, data.given
     is_of_classes = not data.is_forecast
@@ -178,7 +178,7 @@ def check_unused_options(options: Any, **allowed: tuple) -> None:
             )
 
 
-def _check_of_classes(options):
+def _check_of_classes(options: MatchingOptions) -> None:
     check_unused_options(options, kernel=("rbf", "loss"), bandwidth=("median",), method=("exact",))
     if options.kernel == "loss" and options.calibration == "top-label":
         raise ValueError(
@@ -210,7 +210,7 @@ def check_condition(calibration: str, given: Any) -> None:
         )
 
 
-def _check_of_forecasts(data, options):
+def _check_of_forecasts(data: Any, options: MatchingOptions) -> None:
     kernel, bandwidth = options.kernel, options.bandwidth
     if not options.is_of_pits:
         most = _MAX_OF_MOMENTS if kernel == "moments" else MAX_NUMBER
@@ -245,7 +245,7 @@ def _check_of_forecasts(data, options):
         _check_fourier(options)
 
 
-def _check_decision_kernel(data, options):
+def _check_decision_kernel(data: Any, options: MatchingOptions) -> None:
     """Refuse PITs, and quantiles where expected values are needed."""
     kernel, loss = options.kernel, options.loss
     if options.is_of_pits:
@@ -271,7 +271,7 @@ def _check_decision_kernel(data, options):
             check_size_of_losses(decision.at_outcomes(data.value))
 
 
-def check_moments(mean, std):
+def check_moments(mean: np.ndarray, std: np.ndarray) -> None:
     """Refuse means and standard deviations whose squares overflow."""
     for name, values in (("means", mean), ("standard deviations", std)):
         if not (np.abs(values) <= _MAX_OF_MOMENTS).all():  # NaN too
@@ -283,7 +283,7 @@ def check_moments(mean, std):
             )
 
 
-def check_size_of_losses(losses):
+def check_size_of_losses(losses: np.ndarray) -> None:
     """Refuse losses whose products overflow when squared."""
     largest = np.abs(losses).max()
     if largest > _MAX_FEATURE:
@@ -293,7 +293,7 @@ def check_size_of_losses(losses):
         )
 
 
-def check_width_of_steps(scale, variance):
+def check_width_of_steps(scale: float, variance: np.ndarray) -> None:
     """Refuse forecasts that are too wide for the bandwidth of "tanh"."""
     widest = float(np.sqrt(variance.max()))
     if widest > _MAX_STD_RATIO * scale:
@@ -304,7 +304,7 @@ def check_width_of_steps(scale, variance):
         )
 
 
-def _check_fourier(options):
+def _check_fourier(options: MatchingOptions) -> None:
     """Refuse kernels whose random frequencies are not known."""
     calibration, kernel, given_kernel = (options.calibration, options.kernel, options.given_kernel)
     is_known = kernel == "rbf" or (kernel == "laplacian" and not options.is_of_pits)

@@ -90,19 +90,25 @@ class OutcomeWaves(Features):
             high = (self.components.location + reach).max()
         self.range = float(low), float(high)
 
-    def _grid(self, low, high, largest, smallest):
+    def _grid(
+        self,
+        low: float | np.ndarray,
+        high: float | np.ndarray,
+        largest: float | np.ndarray,
+        smallest: float | np.ndarray,
+    ) -> tuple[Any, ...]:
         """Origin, step and number of the frequencies, for a range of outcomes or for several."""
         low, high = np.minimum(low, self.range[0]), np.maximum(high, self.range[1])
         step, count = fourier_grid(high - low, largest, smallest, is_rough=self.is_rough)
         return (low + high) / 2, step, count
 
-    def counts(self, values, bandwidth):
+    def counts(self, values: np.ndarray, bandwidth: Any) -> tuple[Any, ...]:
         low, high = values.min(axis=1), values.max(axis=1)
         each = self._grid(low, high, bandwidth, bandwidth)[2]
         count = self._grid(low.min(), high.max(), bandwidth.max(), bandwidth.min())[2]
         return 2 * each + 1, int(2 * count + 1)
 
-    def make_feature_function(self, values, bandwidth):
+    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
         ends = values.min(), values.max(), bandwidth.max(), bandwidth.min()
         origin, step, count = self._grid(*ends)
         root = np.sqrt(fourier_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
@@ -112,7 +118,7 @@ class OutcomeWaves(Features):
                 residuals, np.zeros_like(residuals), weights, step, count
             )
 
-        def rows_of(rows):
+        def rows_of(rows: slice) -> np.ndarray:
             features = fourier_features_1d(values[:, rows] - origin, step, count)
             if self.components is None:
                 features -= shift_fourier_features(
@@ -140,11 +146,11 @@ class UniformWaves(Features):
         self.size = 2 * self.count + 1
         self.mean = interval_fourier_features(np.zeros(1), np.ones(1), self.step, self.count)
 
-    def make_feature_function(self, values, bandwidth):
+    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
         low, high = pit_intervals(self.forecast, values)
         root = np.sqrt(fourier_weights(self.step, self.count, bandwidth[:1]))[0, :, None]
 
-        def rows_of(rows):
+        def rows_of(rows: slice) -> np.ndarray:
             features = interval_fourier_features(low[:, rows], high[:, rows], self.step, self.count)
             features -= self.mean
             features *= self.mass[rows]
@@ -176,8 +182,8 @@ class RandomWaves(Features):
             frequencies = random_frequencies(family, given.bandwidth, shape, generator)
             self.turns = frequencies / (2 * np.pi) @ given.points.T
 
-    def make_feature_function(self, values, bandwidth):
-        def rows_of(rows):
+    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
+        def rows_of(rows: slice) -> np.ndarray:
             features = [
                 self._features(value[rows], rows, self.frequency / width)
                 for value, width in zip(values, bandwidth, strict=True)
@@ -186,7 +192,7 @@ class RandomWaves(Features):
 
         return rows_of
 
-    def _features(self, value, rows, frequency):
+    def _features(self, value: np.ndarray, rows: slice, frequency: np.ndarray) -> np.ndarray:
         location, variance, weight = (component[rows] for component in self.components)
         turn = frequency[:, None] / (2 * np.pi)
         wave = _unit_wave(turn * value + self.turns[:, rows])
@@ -220,8 +226,8 @@ class FeatureMap(Features):
         self.at, self.mean, self.mass, self.largest_term = at, mean, mass, largest_term
         self.size = len(mean)
 
-    def make_feature_function(self, values, bandwidth):
-        def rows_of(rows):
+    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
+        def rows_of(rows: slice) -> np.ndarray:
             block = values[:, rows]  # (R, b)
             features = self.at(block.ravel()).reshape(-1, *block.shape).transpose(1, 0, 2)
             return (features - self.mean[:, rows]) * self.mass[rows]
@@ -237,7 +243,7 @@ class FeatureMap(Features):
         return FeatureMap(self.at, self.mean[:, rows], mass, self.largest_term)
 
 
-def class_features(data, options: MatchingOptions) -> FeatureMap:
+def class_features(data: Any, options: MatchingOptions) -> FeatureMap:
     """One-hot labels, or the losses of all actions for them, and their means."""
     table, mean = np.eye(len(data.classes)), data.matrix
     if options.kernel == "loss":
@@ -282,7 +288,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
     return FeatureMap(at, mean, mass, largest_term)
 
 
-def _threshold_probabilities(forecast):
+def _threshold_probabilities(forecast: Any) -> tuple[Any, ...]:
     """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
     if forecast._has_quantiles_only:
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
@@ -295,12 +301,12 @@ def _threshold_probabilities(forecast):
     return thresholds, probability.T / np.sqrt(len(thresholds))
 
 
-def _tanh(thresholds, scale, y):
+def _tanh(thresholds: np.ndarray, scale: float, y: Any) -> np.ndarray:
     with np.errstate(over="ignore"):
         return feature_values("tanh", y, thresholds, scale)
 
 
-def _mean_steps(forecast, thresholds, scale):
+def _mean_steps(forecast: Any, thresholds: np.ndarray, scale: float) -> np.ndarray:
     """E tanh((Y_i − c)/s)/√L for L thresholds c, (L, n)."""
     blocks = [
         _mean_steps_of(forecast[start : start + _COMPONENT_BLOCK_SIZE], thresholds, scale)
@@ -309,7 +315,7 @@ def _mean_steps(forecast, thresholds, scale):
     return np.concatenate(blocks, axis=1) / np.sqrt(len(thresholds))
 
 
-def _mean_steps_of(forecast, thresholds, scale):
+def _mean_steps_of(forecast: Any, thresholds: np.ndarray, scale: float) -> np.ndarray:
     """E tanh((Y_i − c)/s), (L, n): closed for normal components, else by nodes."""
     location, variance, weight = forecast.components(NODES)
     mean = np.empty((len(thresholds), len(forecast)))
@@ -326,11 +332,11 @@ def _mean_steps_of(forecast, thresholds, scale):
     return mean
 
 
-def _column(threshold, scale, y):
+def _column(threshold: float, scale: float, y: Any) -> np.ndarray:
     return _tanh(np.array([threshold]), scale, y).T
 
 
-def _losses_at(losses, y):
+def _losses_at(losses: list[Any], y: Any) -> np.ndarray:
     return np.concatenate([decision.at_outcomes(y).T for decision in losses]) / np.sqrt(len(losses))
 
 

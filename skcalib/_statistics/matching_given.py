@@ -103,7 +103,7 @@ class ConditionKernel(NamedTuple):
     def multiply_terms(self, terms: Terms) -> Kernel:
         """h = k t as a kernel on the indices of samples, (a, 1) and (b, 1) to (a, b)."""
 
-        def kernel(rows, columns):
+        def kernel(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
             i, j = rows[:, 0], columns[:, 0]
             return terms(i, j) * self.kernel(self.points[i], self.points[j])
 
@@ -121,7 +121,9 @@ def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def make_condition_kernel(data, forecast: Forecast, options: MatchingOptions) -> ConditionKernel:
+def make_condition_kernel(
+    data: Any, forecast: Forecast, options: MatchingOptions
+) -> ConditionKernel:
     """The kernel on what the form of calibration is conditioned on."""
     form = options.calibration
     if form in ("quantile", "marginal"):
@@ -164,7 +166,7 @@ def make_condition_kernel(data, forecast: Forecast, options: MatchingOptions) ->
     return given._replace(raw=raw, centre=centre, spread=spread)
 
 
-def _actions(data, forecast, losses):
+def _actions(data: Any, forecast: Any, losses: list[Any]) -> np.ndarray:
     """The best action for each loss, (n, L)."""
     if forecast is not None:
         return np.column_stack([decision.best_for(forecast) for decision in losses])
@@ -205,7 +207,7 @@ def _mean_agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def point_kernel(
-    points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float
+    points: np.ndarray, weight: np.ndarray, kernel: Callable | str, bandwidth: float
 ) -> ConditionKernel:
     """A named or callable kernel on points (n, d)."""
     if callable(kernel):

@@ -1,6 +1,6 @@
 """The terms ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij of pairs of samples, with any kernel."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _NODES_OF_ATOM = 16
 class OutcomePairs:
     """Outcomes and forecasts with any kernel, pair by pair."""
 
-    def __init__(self, forecast: Forecast, kernel, bandwidth: float) -> None:
+    def __init__(self, forecast: Forecast, kernel: Any, bandwidth: float) -> None:
         self.kernel, self.bandwidth = kernel, bandwidth
         components = forecast.components(NODES)
         if callable(kernel) and components.variance.any():  # it takes single values only
@@ -50,7 +50,9 @@ class OutcomePairs:
             value += np.einsum("abc,bc->ab", means.reshape(len(rows), *weight.shape), weight)
         return value
 
-    def _means(self, rows, location, variance=None):
+    def _means(
+        self, rows: np.ndarray, location: np.ndarray, variance: np.ndarray | None = None
+    ) -> np.ndarray:
         """E ℓ(Y_i, Z_j) for forecasts of some rows and normal Z_j, (a, b)."""
         if self.atoms is not None:
             return self.atoms.means(rows, location)
@@ -77,7 +79,7 @@ class OutcomePairs:
         """The outcomes (R, n) as all other methods take them."""
         return values
 
-    def _kernel_of(self, values, other):
+    def _kernel_of(self, values: np.ndarray, other: np.ndarray) -> np.ndarray:
         """ℓ of outcomes (a,) and (b,), (a, b)."""
         if callable(self.kernel):
             return np.array(self.kernel(values[:, None], other[:, None]), dtype=np.float64)
@@ -116,7 +118,7 @@ def _nodes_of(low: np.ndarray, high: np.ndarray) -> _Nodes:
 class UniformPairs:
     """PITs and the uniform distribution with any kernel, pair by pair."""
 
-    def __init__(self, forecast: Forecast, kernel, bandwidth: float) -> None:
+    def __init__(self, forecast: Forecast, kernel: Any, bandwidth: float) -> None:
         self.forecast, self.kernel, self.bandwidth = forecast, kernel, bandwidth
         node, share = gauss_legendre(NODES)
         self.uniform = _Nodes(node[None], share, np.zeros(1, dtype=np.intp))
@@ -132,7 +134,7 @@ class UniformPairs:
             mean = uniform_pair_mean(self.kernel, self.bandwidth)
         return np.full((len(rows), len(columns)), mean)
 
-    def _kernel_means(self, rows, columns):
+    def _kernel_means(self, rows: _Nodes, columns: _Nodes) -> np.ndarray:
         """The mean of the user's kernel over the nodes of rows and columns, (a, b)."""
         value = np.empty((len(rows.points), len(columns.points)))
         n_nodes = len(columns.share)
@@ -145,14 +147,14 @@ class UniformPairs:
             value[:, start : start + size] = np.einsum("akb,k->ab", values, rows.share)
         return value[rows.which][:, columns.which]
 
-    def _kernel_of(self, intervals, other):
+    def _kernel_of(self, intervals: np.ndarray, other: np.ndarray) -> np.ndarray:
         """The mean of ℓ over two intervals, (a, 2) and (b, 2), (a, b)."""
         if callable(self.kernel):
             return self._kernel_means(_nodes_of(*intervals.T), _nodes_of(*other.T))
         ends = intervals[:, :1], intervals[:, 1:], other[:, 0], other[:, 1]
         return interval_mean(self.kernel, self.bandwidth, *ends)
 
-    def _means(self, intervals):
+    def _means(self, intervals: np.ndarray) -> np.ndarray:
         """E ℓ(U, u), (a,)."""
         if callable(self.kernel):
             return self._kernel_means(_nodes_of(*intervals.T), self.uniform)[:, 0]

@@ -82,7 +82,7 @@ class Omnibus(Statistic):
     def with_data(self, data: ClassData) -> "Omnibus":
         return Omnibus(data, self.kernel_error.with_data(data), self.kernel_method)
 
-    def __call__(self, labels):
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
         return np.column_stack([component(labels) for component in self.components.values()])
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
@@ -184,13 +184,13 @@ class PooledKernelError(ResidualStatistic):
         self.cells = BinnedResiduals(data.proba, data.weight, data.squares, data.label, _MAX_CELLS)
         self.points = self.cells.expected / self.cells.mass
 
-    def __call__(self, labels):
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
         return self._values_from_cells(self.cells.bin_hits(labels))
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         return self._values_from_cells(self.cells.flip_signs(signs))
 
-    def _values_from_cells(self, mass):
+    def _values_from_cells(self, mass: np.ndarray) -> np.ndarray:
         """Values (R,) of sums of residuals (R, cells)."""
         pairs = laplace_pair_sum(self.points, mass, self.length)
         return 2 * (pairs + np.einsum("rn,rn->r", mass, mass))

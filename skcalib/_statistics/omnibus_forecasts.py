@@ -43,10 +43,10 @@ class BiasAndSpread(Statistic):
         """Standardised sums of z and z² − 1 for outcomes (R, n), (2, R, C)."""
         return self._scores(values) @ self.columns
 
-    def _scores(self, values):
+    def _scores(self, values: np.ndarray) -> np.ndarray:
         return normal_scores(*pit_intervals(self.error.forecast, values))
 
-    def __call__(self, outcomes):
+    def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         return np.max(
             self.standardized_sums(self.error.to_component_scale(outcomes)) ** 2, axis=(0, 2)
         )

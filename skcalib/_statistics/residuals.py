@@ -89,7 +89,7 @@ class ScoreExcess(ResidualStatistic):
             self.certain = np.flatnonzero(np.isinf(unlikely))
             self.change = np.where(np.isinf(unlikely), 0.0, unlikely - likely)
 
-    def _excess(self, rows):
+    def _excess(self, rows: np.ndarray | slice) -> np.ndarray:
         """The weighted excess of each label of some samples (m, K), infinite if impossible."""
         proba, weight = self.data.proba[rows], self.data.weight[rows]
         if self.data.is_binary:
@@ -108,7 +108,7 @@ class ScoreExcess(ResidualStatistic):
         excess *= weight[:, None]
         return excess
 
-    def __call__(self, labels):
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
         if not self.data.is_binary:
             return super().__call__(labels)
         flips = self.is_unlikely(labels)
@@ -176,13 +176,13 @@ class ClasswiseScoreTest(ResidualStatistic):
         with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
             self.scale = np.where(variance > 0, variance + one_label * (variance / level), np.inf)
 
-    def _blocks(self):
+    def _blocks(self) -> Any:
         """Rows, probabilities (m, C) and weights (m, 1)."""
         for rows in iter_row_blocks(len(self.data.weight), self.n_columns):
             proba = self.data.proba[rows].reshape(-1, self.n_columns)
             yield rows, proba.astype(np.float64, copy=False), self.data.weight[rows, None]
 
-    def __call__(self, labels):
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
         return self._values_from_sums(self.sum_by_class(labels))
 
     def sum_by_class(self, labels: np.ndarray) -> np.ndarray:
@@ -204,14 +204,14 @@ class ClasswiseScoreTest(ResidualStatistic):
             for sum_, cell, values in of_part(rows[block], labels[block], sums):
                 sum_ += np.bincount(cell, values, sum_.size).reshape(n_draws, -1)
 
-    def _labels(self, rows, labels, sums):
+    def _labels(self, rows: np.ndarray, labels: np.ndarray, sums: np.ndarray) -> Any:
         """For each sum, the cells (of draw and class) and the numbers that are added to them."""
         cell = (labels + self.n_columns * np.arange(labels.shape[1])).ravel()
         weight = self.data.weight[rows, None]
         yield sums[0], cell, np.broadcast_to(weight, labels.shape).ravel()
         yield sums[1], cell, (weight * self._center_log_odds(rows, labels)).ravel()
 
-    def _unlikely_updates(self, rows, labels, sums):
+    def _unlikely_updates(self, rows: np.ndarray, labels: np.ndarray, sums: np.ndarray) -> Any:
         """Cells and numbers for the change by labels that are not the likeliest."""
         top = self.data.proba[rows].argmax(axis=1).astype(np.int32)
         row, draw = np.nonzero(labels != top[:, None])
@@ -221,7 +221,7 @@ class ClasswiseScoreTest(ResidualStatistic):
             yield sums[0], cell, sign
             yield sums[1], cell, sign * self._center_log_odds(rows[row], label[:, None])[:, 0]
 
-    def _center_log_odds(self, rows, labels):
+    def _center_log_odds(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The log-odds of the labels (m, R), centred."""
         proba = np.ascontiguousarray(self.data.proba[rows], dtype=np.float64)
         if labels.shape[1] < self.n_columns:
@@ -246,7 +246,7 @@ class ClasswiseScoreTest(ResidualStatistic):
 class BinnedResiduals:
     """Weighted residuals of hits, summed over cells of similar probability and equal mass."""
 
-    def __init__(self, proba, weight, squares, hit, n_cells):
+    def __init__(self, proba: Any, weight: Any, squares: Any, hit: Any, n_cells: Any) -> None:
         is_sorted = (proba[1:] >= proba[:-1]).all()
         self.order = slice(None) if is_sorted else np.argsort(proba, kind="stable")
         proba, weight, squares = proba[self.order], weight[self.order], squares[self.order]
@@ -262,7 +262,7 @@ class BinnedResiduals:
             np.stack(values), self.start, axis=1
         )
 
-    def bin_hits(self, hits):
+    def bin_hits(self, hits: np.ndarray) -> np.ndarray:
         """For drawn hits, or shares of hits, (R, n), as (R, cells)."""
         if self.has_equal_weights and hits.dtype.kind != "f":  # exact, fast and not copied
             counts = np.add.reduceat(hits[:, self.order], self.start, axis=1, dtype=np.int64)
@@ -276,7 +276,7 @@ class BinnedResiduals:
         return np.add.reduceat(signs[:, self.order] * residuals, self.start, axis=1)
 
     @cached_property
-    def positions(self):
+    def positions(self) -> tuple[Any, ...]:
         """Return the rank of each sample, and the cell of each rank."""
         n = len(self.proba)
         position = np.empty(n, np.intp)
@@ -293,7 +293,7 @@ class BinnedResiduals:
         shape = (len(sums), len(rows))
         sums += sparse.csc_array((weight, cell[at], np.arange(len(rows) + 1)), shape) @ change
 
-    def residuals_from_sums(self, sums):
+    def residuals_from_sums(self, sums: np.ndarray) -> np.ndarray:
         """The residual in each cell, (R, cells), once the changes of all samples were added."""
         return (self.weight[0] if self.has_equal_weights else 1.0) * sums.T + self.base
 
@@ -321,7 +321,7 @@ class MultiResolutionGaps(ResidualStatistic):
         self.n_sums = len(self.cells.start)
         self.one_label = data.inverse_effective_size / data.n_samples
 
-    def __call__(self, labels):
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
         return (
             self._values_from_cells(self.cells.bin_hits(labels))
             if self.data.is_binary
@@ -340,7 +340,7 @@ class MultiResolutionGaps(ResidualStatistic):
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         return self._values_from_cells(self.cells.flip_signs(signs))
 
-    def _values_from_cells(self, sums):
+    def _values_from_cells(self, sums: np.ndarray) -> np.ndarray:
         """Values (R,) of gaps (R, cells)."""
         n_groups = self.n_groups
         gaps, variance = np.zeros((len(sums), n_groups)), np.zeros(n_groups)

@@ -54,14 +54,14 @@ class SquaredKernelError(Statistic):
 
     def __init__(
         self,
-        data,
+        data: Any,
         *,
-        kernel="total-variation",
-        bandwidth="median",
-        class_kernel=None,
-        estimator="unbiased",
-        block_size=None,
-    ):
+        kernel: Any = "total-variation",
+        bandwidth: Any = "median",
+        class_kernel: Any = None,
+        estimator: Any = "unbiased",
+        block_size: Any = None,
+    ) -> None:
         if data.is_binary or callable(kernel) or estimator not in ("unbiased", "biased"):
             data = data.to_numpy()  # sorted, of a user's function, or cheap
         self.data = data
@@ -103,7 +103,7 @@ class SquaredKernelError(Statistic):
             self.scale = np.sum((direction if self.root is None else direction @ self.root) ** 2)
 
     @cached_property
-    def kernel(self):
+    def kernel(self) -> Any:
         """The kernel as a function of rows of probabilities."""
         kernel, bandwidth = self.options["kernel"], self.options["bandwidth"]
         return kernel_function(self.data, kernel, bandwidth, may_be_matrices=self.root is None)
@@ -119,7 +119,7 @@ class SquaredKernelError(Statistic):
     def numbers_per_draw(self) -> int:
         return math.prod(self.data.proba.shape)
 
-    def __call__(self, labels):
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
         """Values (R,) for R label vectors (R, n)."""
         if self.block_size is not None:
             return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
@@ -132,7 +132,7 @@ class SquaredKernelError(Statistic):
             return self._values_from_residuals(residual * signs[:, self.order])
         return self._values_from_residuals(residual * signs.T[:, :, None])
 
-    def _values_from_residuals(self, residual):
+    def _values_from_residuals(self, residual: np.ndarray) -> np.ndarray:
         """Values (R,) of pairs i ≠ j, with those of samples with themselves if need be."""
         if self.uses_sorted_algorithm:
             pairs = self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
@@ -152,14 +152,14 @@ class SquaredKernelError(Statistic):
             values = np.maximum(values, 0.0)
         return values
 
-    def block_sums(self, labels):
+    def block_sums(self, labels: np.ndarray) -> np.ndarray:
         """Σ_{i≠j} w_i w_j h_ij within each block, (n_blocks, R)."""
         mass = self.weighted_residuals(labels)
         sums = gram_block_sums(self.kernel, self.data.matrix, mass, self.block_size)
         check_finite_kernel(sums)
         return sums
 
-    def gram_terms(self):
+    def gram_terms(self) -> tuple[Any, ...]:
         """The kernel k, points and masses with w_i w_j h_ij = ⟨mass_i, k(point_i, point_j) mass_j⟩,
         of the labels that were observed.
         """
@@ -167,7 +167,7 @@ class SquaredKernelError(Statistic):
         mass = self.weighted_residuals(data.label[None])[:, 0]
         return self.kernel, data.matrix, mass
 
-    def weighted_residuals(self, labels):
+    def weighted_residuals(self, labels: np.ndarray) -> np.ndarray:
         """w_i L r_i for R label vectors (R, n): (n, R, K)."""
         points = self.data.matrix
         is_label = labels.T[:, :, None] == arange_like(points, points.shape[1])
@@ -176,7 +176,7 @@ class SquaredKernelError(Statistic):
         residual *= as_type(self.data.weight, points.dtype)[:, None, None]
         return residual if self.root is None else residual @ asarray_like(points, self.root)
 
-    def _residuals(self, labels):
+    def _residuals(self, labels: np.ndarray) -> np.ndarray:
         """Weighted residuals: on a line y − p in its order, (R, n), else vectors (n, R, K)."""
         if not self.uses_sorted_algorithm:
             return self.weighted_residuals(labels)
@@ -184,7 +184,7 @@ class SquaredKernelError(Statistic):
         residual *= self.ordered_weight
         return residual
 
-    def _diagonal_of_singles(self, residual):
+    def _diagonal_of_singles(self, residual: np.ndarray) -> np.ndarray:
         """Σ w² h of single samples with themselves, if rows stand for several, with any labels.
 
         On a line, a share f of labels 1 has Σ w² (y − p)² = (Σ w²) ((f − p)(1 − 2p) + p(1 − p)).
@@ -196,7 +196,7 @@ class SquaredKernelError(Statistic):
         noise = square @ (proba * (1 - proba))
         return self.scale * (residual @ (square / self.ordered_weight * (1 - 2 * proba)) + noise)
 
-    def _diagonal(self, residual):
+    def _diagonal(self, residual: np.ndarray) -> np.ndarray:
         """Σ_i w_i² h_ii."""
         if not self.uses_sorted_algorithm:
             terms = gram_own_terms(self.kernel, self.data.matrix, residual)
@@ -204,7 +204,7 @@ class SquaredKernelError(Statistic):
         return self.scale * np.einsum("rn,rn->r", residual, residual)
 
 
-def largest_term(class_kernel, n_classes):
+def largest_term(class_kernel: np.ndarray | None, n_classes: int) -> float:
     """max rᵀ M r' over residuals r and r', for a kernel of at most 1: reached by e_i − e_j."""
     if class_kernel is None:
         return 2.0
@@ -213,14 +213,14 @@ def largest_term(class_kernel, n_classes):
     return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))
 
 
-def _root(class_kernel, data):
+def _root(class_kernel: np.ndarray, data: Any) -> np.ndarray:
     """L with L Lᵀ = M, for the class kernel M in the order of the classes."""
     matrix = check_class_kernel(class_kernel, len(data.classes))
     eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
     return vector * np.sqrt(np.maximum(eigenvalue, 0))
 
 
-def check_class_kernel(class_kernel, n_classes):
+def check_class_kernel(class_kernel: np.ndarray, n_classes: int) -> np.ndarray:
     """The class kernel as a matrix (K, K) of doubles."""
     matrix = as_array(class_kernel, "class_kernel")
     if matrix.dtype.kind not in "biuf" or matrix.shape != (n_classes, n_classes):
@@ -250,7 +250,7 @@ def check_class_kernel(class_kernel, n_classes):
     return matrix
 
 
-def check_not_negative(values, largest):
+def check_not_negative(values: np.ndarray, largest: np.ndarray) -> None:
     """Biased estimates are squared norms, and at most `largest`, if the kernel is semi-definite."""
     if (values < -_SINGLE_KERNEL_RTOL * largest).any():
         raise ValueError(
@@ -259,7 +259,7 @@ def check_not_negative(values, largest):
         )
 
 
-def check_enough_for_estimator(data, estimator, block_size=None):
+def check_enough_for_estimator(data: Any, estimator: str, block_size: int | None = None) -> None:
     """All estimates but the biased one average over pairs of different samples."""
     n = data.n_samples
     if estimator != "biased" and n < 2:
@@ -280,6 +280,6 @@ def check_enough_for_estimator(data, estimator, block_size=None):
         )
 
 
-def has_negligible_pairs(data):
+def has_negligible_pairs(data: Any) -> bool:
     """True if the weight of all pairs is lost in the rounding of sums of weights and squares."""
     return data.square is not None and data.inverse_effective_size > 1 - _PAIR_WEIGHT_RTOL

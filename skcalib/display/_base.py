@@ -99,7 +99,14 @@ class Display:
         return cls._from_response(estimator, y, predicted, data_args, options)
 
     @classmethod
-    def _from_response(cls, estimator, y, predicted, data_args, options):
+    def _from_response(
+        cls,
+        estimator: Any,
+        y: Any,
+        predicted: Any,
+        data_args: dict[str, Any],
+        options: dict[str, Any],
+    ) -> Any:
         """The display of predictions that the estimator has made."""
         if options.get("name") is None:
             options["name"] = type(estimator).__name__
@@ -130,7 +137,7 @@ class Display:
         check_options(self.plot, kwargs, self._method)
         return self._draw_styled(ax, name, kwargs)
 
-    def _draw_styled(self, ax, name, style, **draw_options):
+    def _draw_styled(self, ax: Any, name: Any, style: dict[str, Any], **draw_options: Any) -> Any:
         self._draw(ax, self.name if name is None else name, style, **draw_options)
         self.figure_ = self.ax_.figure.figure
         return self

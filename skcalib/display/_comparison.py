@@ -302,7 +302,7 @@ class ComparisonDisplay(Display):
         check_options(self.plot, kwargs)
         return self._draw_styled(ax, None, kwargs)
 
-    def _draw(self, ax, name, style):
+    def _draw(self, ax: Any, name: Any, style: dict[str, Any]) -> None:
         n_panels = len(self.metrics)
         n_columns = columns_that_fit(ax, n_panels, 3, _LEAST)
         height = (_ROW * len(self.models) + _AROUND) * ceil(n_panels / n_columns)
@@ -322,7 +322,7 @@ class ComparisonDisplay(Display):
         handle.set(linestyle="-", linewidth=1.5)
         self.legend_ = legend_of_panels(self.axes_, [handle], [label])
 
-    def _draw_one(self, ax, k, style):
+    def _draw_one(self, ax: Any, k: int, style: dict[str, Any]) -> tuple[Any, ...]:
         """One measure of all models."""
         estimate, low, high = self.estimate[:, k], self.low[:, k], self.high[:, k]
         rows = np.arange(len(self.models))
@@ -342,7 +342,7 @@ class ComparisonDisplay(Display):
         return points, whiskers
 
 
-def _metrics_by_name(metrics):
+def _metrics_by_name(metrics: Any) -> Any:
     """The metrics by their names."""
     return {
         metric if isinstance(metric, str) else getattr(metric, "__name__", f"{metric}"): metric
@@ -350,12 +350,12 @@ def _metrics_by_name(metrics):
     }
 
 
-def _metrics_of_report(y_probas):
+def _metrics_of_report(y_probas: Any) -> Any:
     kind = "forecasts" if any(map(is_forecast, y_probas.values())) else "classes"
     return [name for name, entry in ALL_METRICS.items() if entry.in_report and kind in entry.takes]
 
 
-def _seed(random_state):
+def _seed(random_state: Any) -> Any:
     """A seed that is the same for every interval."""
     if isinstance(random_state, (int, np.integer)):
         return random_state

@@ -209,13 +209,13 @@ class DecisionDisplay(Display):
         margin = float(norm.isf((1 - confidence_level) / 2)) * deviation
         return cls(positions, announced, realised, margin=margin, **attributes).plot(ax, **kwargs)
 
-    def _draw(self, ax, name, style):
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, (5, 4.2))
         draw = self._draw_actions if self.kind == "actions" else self._draw_curves
         draw(ax, name, style)
         draw_legend(ax)
 
-    def _draw_actions(self, ax, name, kwargs):
+    def _draw_actions(self, ax: Any, name: str | None, kwargs: dict[str, Any]) -> Any:
         if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
             start = np.nanmean(self.announced)
             style = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
@@ -234,7 +234,7 @@ class DecisionDisplay(Display):
         style = {"textcoords": "offset points", "fontsize": "small", "color": color}
         style["bbox"] = {"color": "white", "alpha": 0.7, "pad": 0}
 
-        def span(x, shift, text):
+        def span(x: float, shift: int, text: str) -> tuple[Any, ...]:
             start = points * x + shift - (0 if shift > 0 else _LETTER * len(text))
             return start, start + _LETTER * len(text)
 
@@ -261,7 +261,7 @@ class DecisionDisplay(Display):
             ax.annotate(text, (x, y), **alignment, **style)
         ax.set(xlabel=wrap_label("announced mean loss", ax), ylabel="realised mean loss")
 
-    def _draw_curves(self, ax, name, kwargs):
+    def _draw_curves(self, ax: Any, name: str | None, kwargs: dict[str, Any]) -> None:
         t, is_loss = self.place, self.kind == "loss"
         if self.base_rate is not None and not ax.lines:
             always, never = (1 - self.base_rate) * t, self.base_rate * (1 - t)
@@ -288,7 +288,7 @@ class DecisionDisplay(Display):
         )
 
 
-def _two_classes(data, decision: DecisionLoss):
+def _two_classes(data: Any, decision: DecisionLoss) -> tuple[Any, ...]:
     """Probabilities of the second class, and whether it is the outcome."""
     if isinstance(data, ForecastData):
         if callable(decision.loss):
@@ -306,7 +306,9 @@ def _two_classes(data, decision: DecisionLoss):
     return data.proba, data.label == 1
 
 
-def _compare_at_ratio(proba, label, weight, t, kind):
+def _compare_at_ratio(
+    proba: np.ndarray, label: np.ndarray, weight: np.ndarray, t: float, kind: str
+) -> tuple[Any, ...]:
     """Announced and realised value, and the standard error of their difference."""
     acts = proba > t
     if kind == "loss":

@@ -250,7 +250,7 @@ class CurvesDisplay(Display):
     # Draws each curve on its axes, and returns the lines.
     _draw_curves: ClassVar[Callable[..., list]]
 
-    def _draw(self, ax, name, style, **draw_options):
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any], **draw_options: Any) -> None:
         is_single = len(self.curves) == 1 and self.curves[0].title is None
         self.axes_ = axes = panels(ax, len(self.curves), self._size)
         self.ax_ = axes[0]

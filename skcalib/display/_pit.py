@@ -66,7 +66,7 @@ class _PitDisplay(Display):
     _draw_outcomes: ClassVar[Callable[..., None]]
     error: float | None
 
-    def _draw(self, ax, name, style):
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, self._size)
         if _LINE not in ax.get_legend_handles_labels()[1]:
             self._draw_expected(
@@ -245,12 +245,12 @@ class PITHistogramDisplay(_PitDisplay):
         error = _ERROR.measure(data)
         return cls(edges, density, band=band, error=error, name=name).plot(ax, **kwargs)
 
-    def _draw_expected(self, ax, style):
+    def _draw_expected(self, ax: Any, style: dict[str, Any]) -> None:
         if self.band is not None:
             shade(partial(_fill_steps, ax), self.edges, self.band, "bar")
         ax.axhline(1, **style)
 
-    def _draw_outcomes(self, ax, style):
+    def _draw_outcomes(self, ax: Any, style: dict[str, Any]) -> None:
         self.bars_ = ax.stairs(self.density, self.edges, **({"linewidth": 1.5} | style))
         color = self.bars_.get_edgecolor()
         ax.stairs(self.density, self.edges, fill=True, color=color, alpha=0.2)
@@ -429,12 +429,12 @@ class QuantileReliabilityDisplay(_PitDisplay):
         display = cls(plotted_levels, observed, kind=kind, band=band, error=error, name=name)
         return display.plot(ax, **kwargs)
 
-    def _draw_expected(self, ax, style):
+    def _draw_expected(self, ax: Any, style: dict[str, Any]) -> None:
         if self.band is not None:
             shade(ax.fill_between, self.levels, self.band, "point")
         ax.plot([0, 1], [0, 1], **style)
 
-    def _draw_outcomes(self, ax, style):
+    def _draw_outcomes(self, ax: Any, style: dict[str, Any]) -> None:
         if len(self.levels) < 30:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
@@ -462,7 +462,9 @@ def _densities(distribution: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.diff(distribution, prepend=0.0, append=1.0, axis=-1) / np.diff(edges)
 
 
-def _fill_steps(ax, edges, lower, upper, **style):
+def _fill_steps(
+    ax: Any, edges: np.ndarray, lower: np.ndarray, upper: np.ndarray, **style: Any
+) -> None:
     ax.stairs(upper, edges, baseline=lower, fill=True, **style)
 
 

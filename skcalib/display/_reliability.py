@@ -379,7 +379,7 @@ class ReliabilityDisplay(CurvesDisplay):
             self.legend_ = other.plot(self.axes_, shade=shade, **kwargs).legend_
         return self
 
-    def _draw_curves(self, label, style, *, shade):
+    def _draw_curves(self, label: str, style: dict[str, Any], *, shade: bool) -> list[Any]:
         self.strips_, self.bands_, self.areas_, lines = [], [], [], []
         for ax, curve in zip(self.axes_, self.curves, strict=True):
             check_same_scale(ax, self.scale)

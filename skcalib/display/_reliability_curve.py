@@ -212,25 +212,25 @@ class Isotonic(CurveMethod):
         self.points, self.level = np.unique(self.proba, return_inverse=True)
         self.positions = np.unique(np.clip(self.grid(_N_PLACES), self.proba[0], self.proba[-1]))
 
-    def table(self, outcome, power=1):
+    def table(self, outcome: np.ndarray, power: int = 1) -> np.ndarray:
         """The weight of each label at each distinct prediction, (2, m)."""
         mass = self.weight**power
         hits = np.bincount(self.level, mass * outcome, len(self.points))
         return np.stack([np.bincount(self.level, mass * (1 - outcome), len(self.points)), hits])
 
-    def curve(self, outcome):
+    def curve(self, outcome: np.ndarray) -> tuple[Any, ...]:
         return isotonic_knots(self.points, self.table(outcome))
 
-    def curve_at_bands(self, outcome):
+    def curve_at_bands(self, outcome: np.ndarray) -> np.ndarray:
         return np.interp(self.positions, *self.curve(outcome))
 
-    def bounds(self, outcome, tail):
+    def bounds(self, outcome: np.ndarray, tail: float) -> tuple[Any, ...]:
         table = LabelWeights(self.points, self.table(outcome), self.table(outcome, power=2))
         lower, upper = increasing_rate_bounds(table, self.positions, tail)
         fit = self.curve_at_bands(outcome)  # outside of the bounds only if no increasing curve fits
         return np.minimum(lower, fit), np.maximum(upper, fit)
 
-    def gap(self):
+    def gap(self) -> float:
         fit = np.interp(self.proba, *self.curve(self.label))
         return float(self.weight @ np.abs(fit - self.proba))
 
@@ -253,20 +253,20 @@ class Binned(CurveMethod):
         # a NaN behind each bin keeps the bands of bins apart
         self.positions = np.column_stack([begin, end, end]).ravel()
 
-    def means(self, outcome):
+    def means(self, outcome: np.ndarray) -> np.ndarray:
         return bin_means(self.bins, outcome, self.weight)
 
-    def curve(self, outcome):
+    def curve(self, outcome: np.ndarray) -> tuple[Any, ...]:
         return self.predicted, self.means(outcome)
 
-    def curve_at_bands(self, outcome):
+    def curve_at_bands(self, outcome: np.ndarray) -> np.ndarray:
         return _step_coordinates(self.means(outcome))
 
-    def bounds(self, outcome, tail):
+    def bounds(self, outcome: np.ndarray, tail: float) -> tuple[Any, ...]:
         lower, upper = rate_bounds(self.means(outcome), self.count, tail)
         return _step_coordinates(lower), _step_coordinates(upper)
 
-    def edges(self):
+    def edges(self) -> np.ndarray:
         return super().edges() if self.n_bars is None else np.arange(self.n_bars + 1) / self.n_bars
 
 
@@ -294,19 +294,19 @@ class Smooth(CurveMethod):
         self.density = interpolate_smooth_mass(self.proba, self.weight, self.bandwidth, near)
         self.cell = np.minimum((self.proba * _CELLS).astype(np.intp), _CELLS - 1)
 
-    def _rates(self, points, mass):
+    def _rates(self, points: np.ndarray, mass: np.ndarray) -> np.ndarray:
         rate, near = np.full(len(self.positions), np.nan), self.positions[self.is_near]
         rate[self.is_near] = smooth_rates(points, mass, self.density, self.bandwidth, near)
         return rate
 
-    def curve(self, outcome):
+    def curve(self, outcome: np.ndarray) -> tuple[Any, ...]:
         return self.positions, self._rates(self.proba, self.weight * (outcome - self.proba))
 
-    def curve_at_bands(self, outcome):
+    def curve_at_bands(self, outcome: np.ndarray) -> np.ndarray:
         mass = np.bincount(self.cell, self.weight * (outcome - self.proba), _CELLS)
         return self._rates((np.arange(_CELLS) + 0.5) / _CELLS, mass)
 
-    def bounds(self, outcome, tail):
+    def bounds(self, outcome: np.ndarray, tail: float) -> tuple[Any, ...]:
         count = effective_counts(self.proba, self.weight, self.bandwidth, self.positions)
         rate = self.curve(outcome)[1]
         lower, upper = rate_bounds(np.nan_to_num(rate), count, tail)

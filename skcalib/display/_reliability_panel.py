@@ -66,7 +66,7 @@ def draw_curve(
     return line, band, area
 
 
-def _write_parts(ax, components, color):
+def _write_parts(ax: Any, components: Any, color: tuple[Any, ...]) -> None:
     """The parts of the Brier score in the corner, below those of other models."""
     values = components.miscalibration, components.discrimination, components.uncertainty
     text = "MCB {:.3f}\nDSC {:.3f}\nUNC {:.3f}".format(*values)
@@ -74,7 +74,7 @@ def _write_parts(ax, components, color):
     ax.text(0.03, 0.97 - _CORNER_HEIGHT * len(ax.texts), text, **style)
 
 
-def _shade(ax, curve, color):
+def _shade(ax: Any, curve: ReliabilityCurve, color: tuple[Any, ...]) -> Any:
     """The area between curve and diagonal; of bins, as bars."""
     is_alone = curve.gap is not None and curve.title is None  # the panels of a grid differ
     style = {"facecolor": color, "edgecolor": color, "alpha": 0.35, "hatch": "////", "linewidth": 0}
@@ -103,7 +103,7 @@ def draw_strip(ax: Any, curve: ReliabilityCurve, line: Any) -> Any:
     return strip
 
 
-def _scale_strip(strip):
+def _scale_strip(strip: Any) -> None:
     """Limits that hold the bars of all models, and one tick in each half that has room."""
     heights = np.concatenate([np.append(patch.get_data().values, 0) for patch in strip.patches])
     top, bottom = heights.max(), -heights.min()
@@ -119,7 +119,7 @@ def _scale_strip(strip):
     strip.set_yticks(ticks, [f"{100 * abs(tick):.3g} %" for tick in ticks], fontsize="x-small")
 
 
-def _round_down(value):
+def _round_down(value: float) -> float:
     """The largest of 1, 2, 5, 10, … that is not larger, in any power of ten."""
     power = 10.0 ** np.floor(np.log10(value))
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))
@@ -134,7 +134,7 @@ def choose_scale(ax: Any, data: list[ClassData], n_panels: int) -> str:
     return "logit" if n_panels == 1 and np.mean(sure) > 0.5 else "linear"
 
 
-def _scale_of(ax):
+def _scale_of(ax: Any) -> str:
     return "linear" if ax.get_xscale() == "linear" else "logit"
 
 
@@ -172,11 +172,11 @@ def _set_logit_scale(ax: Any, end: float) -> None:
     """
     highest = -logit(end)
 
-    def forward(p):
+    def forward(p: np.ndarray) -> np.ndarray:
         inner = np.clip(p, end, 1 - end)
         return logit(inner) + _DECADE * (np.asarray(p) - inner) / end
 
-    def inverse(z):
+    def inverse(z: np.ndarray) -> np.ndarray:
         inner = np.clip(z, -highest, highest)
         return expit(inner) + end * (np.asarray(z) - inner) / _DECADE
 

@@ -195,7 +195,7 @@ class ScoreDecompositionDisplay(Display):
     def _method(self) -> str:  # type: ignore[override]
         return _METHODS[self.kind]
 
-    def _draw(self, ax, name, style):
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> Any:
         title = _SCORE_TITLES[self.score]
         self.bars_ = self.point_ = self.isolines_ = None
         if self.kind == "bars":
@@ -205,7 +205,7 @@ class ScoreDecompositionDisplay(Display):
         label = legend_label(name, title, float(self.decomposition.score), "model")
         self._draw_point(ax, title, label.replace("\n", ", "), style)
 
-    def _draw_bars(self, ax, name, title, style):
+    def _draw_bars(self, ax: Any, name: str | None, title: str, style: dict[str, Any]) -> None:
         rows = [text.get_text() for text in ax.get_yticklabels()] if ax.containers else []
         decomposition = self.decomposition
         value = np.array([getattr(decomposition, component) for component in _COMPONENT_COLORS])
@@ -240,7 +240,7 @@ class ScoreDecompositionDisplay(Display):
             loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize="small"
         )
 
-    def _draw_point(self, ax, title, label, style):
+    def _draw_point(self, ax: Any, title: Any, label: Any, style: Any) -> None:
         decomposition = self.decomposition
         check_same_uncertainty(ax, float(decomposition.uncertainty))
         legend_labels = ax.get_legend_handles_labels()[1]
@@ -248,11 +248,12 @@ class ScoreDecompositionDisplay(Display):
         marker = MARKERS[n_before % len(MARKERS)]
         defaults = {"marker": marker, "linestyle": "", "gid": _POINT, "zorder": 3}
         position = (decomposition.miscalibration, decomposition.discrimination)
-        (self.point_,) = ax.plot(*position, **(defaults | {"label": label} | style))
+        (point,) = ax.plot(*position, **(defaults | {"label": label} | style))
+        self.point_ = point
         if decomposition.expected_miscalibration is not None:
             ends, color = (
                 [decomposition.expected_miscalibration, position[0]],
-                self.point_.get_color(),
+                point.get_color(),
             )
             ax.plot(ends, [position[1]] * 2, color=color, linewidth=0.8, zorder=2)
             mark = {"marker": "|", "markersize": 9, "linestyle": "", "color": color}
@@ -270,11 +271,11 @@ class ScoreDecompositionDisplay(Display):
         legend_below(ax, *entries)
 
 
-def _isolines_on(ax):
+def _isolines_on(ax: Any) -> list[Any]:
     return [artist for artist in ax.get_children() if str(artist.get_gid()).startswith(_ISOLINE)]
 
 
-def _set_score_limits(ax):
+def _set_score_limits(ax: Any) -> None:
     """Limits that hold all models; no miscalibration is at the left end."""
     x, y = np.concatenate([line.get_xydata() for line in ax.lines if len(line.get_xdata())]).T
     right = (1 + _POINTS_MARGIN) * max(x.max(), 1e-9)
@@ -283,7 +284,7 @@ def _set_score_limits(ax):
     ax.locator_params(nbins=3 if is_small(ax) else 5)
 
 
-def _draw_isolines(ax, uncertainty, label):
+def _draw_isolines(ax: Any, uncertainty: Any, label: Any) -> Any:
     """Lines on which miscalibration minus discrimination is the same, with the scores."""
     from matplotlib.ticker import MaxNLocator
 

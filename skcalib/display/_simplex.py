@@ -207,7 +207,7 @@ class SimplexDisplay(Display):
         sums = [np.bincount(cells, data.weight * p, n_cells) for p in data.proba.T]
         predicted = np.column_stack(sums) / share[:, None]
 
-        def frequencies(label):
+        def frequencies(label: np.ndarray) -> np.ndarray:
             counts = np.bincount(3 * cells + label, data.weight, 3 * n_cells)
             return counts.reshape(n_cells, 3) / share[:, None]
 
@@ -229,7 +229,7 @@ class SimplexDisplay(Display):
             name=name,
         ).plot(ax, color=color)
 
-    def _draw(self, ax, name, style):
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
         from matplotlib.colors import to_rgba
         from matplotlib.lines import Line2D
 
@@ -257,12 +257,12 @@ class SimplexDisplay(Display):
         self.legend_ = legend_below(ax, handles, labels, title)
 
 
-def _distance(difference):
+def _distance(difference: np.ndarray) -> np.ndarray:
     """Total variation distance, (n_cells,)."""
     return 0.5 * np.abs(difference).sum(axis=1)
 
 
-def _draw_triangle(ax, n_bins, classes):
+def _draw_triangle(ax: Any, n_bins: int, classes: np.ndarray) -> None:
     """The triangle with its cells, and the classes at its corners."""
     ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, _CORNERS[2, 1] + 0.03), yticks=[])
     ax.spines[:].set_visible(False)

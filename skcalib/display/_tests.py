@@ -201,7 +201,7 @@ class NullDistributionDisplay(Display):
         test.fit(y_proba, y_true, **fit_args)
         return cls.from_test(test, name=name, ax=ax, **kwargs)
 
-    def _draw(self, ax, name, style):
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
         n_panels = len(self.statistics)
         size = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
         self.axes_ = axes = panels(ax, n_panels, size, columns_that_fit(ax, n_panels, 2, _LEAST))
@@ -222,7 +222,7 @@ class NullDistributionDisplay(Display):
         handles, labels = self.ax_.get_legend_handles_labels()
         self.legend_ = legend_of_panels(axes, handles, labels, note)
 
-    def _draw_one(self, ax, statistic, style):
+    def _draw_one(self, ax: Any, statistic: str, style: dict[str, Any]) -> tuple[Any, ...]:
         """One statistic: its draws, and its value for the data."""
         value, draws = self.statistics[statistic], self.null_distributions[statistic]
         low, high = draws.min(), draws.max()
@@ -356,7 +356,7 @@ class SequentialTestDisplay(Display):
         n_seen, log_e_value = np.array(history["n_seen"]), np.array(history["log_e_value"])
         return cls(n_seen, log_e_value, alpha=alpha, name=name).plot(ax, **kwargs)
 
-    def _draw(self, ax, name, style):
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, (6.4, 3.6))
         highest = self.alpha**-_ABOVE
         log_e = self.log_e_value[-1]
@@ -389,7 +389,7 @@ class SequentialTestDisplay(Display):
         return ax.axhline(1 / self.alpha, color="0.3", linestyle="--", linewidth=1.2, label=label)
 
 
-def _make_test_title(test):
+def _make_test_title(test: Any) -> str:
     """The name of the statistic, or of the test."""
     statistic = getattr(test, "statistic", None)
     if isinstance(statistic, str) and statistic != "auto":

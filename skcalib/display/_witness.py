@@ -245,7 +245,7 @@ class WitnessDisplay(CurvesDisplay):
         panels, left_out = choose_panels(problems, errors, max_panels, keep_order=by is not None)
         return cls([curves[k] for k in panels], name=name, left_out=left_out).plot(ax, **kwargs)
 
-    def _draw_curves(self, label, style):
+    def _draw_curves(self, label: str, style: dict[str, Any]) -> list[Any]:
         self.strips_, self.bars_, lines = [], [], []
         for ax, curve in zip(self.axes_, self.curves, strict=True):
             linestyle = LINES[len(curves_on(ax)) % len(LINES)]

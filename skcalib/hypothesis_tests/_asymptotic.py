@@ -1,5 +1,7 @@
 """Known laws and bounds of kernel errors: of classes, and of forecasts."""
 
+from typing import Any
+
 import numpy as np
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
@@ -12,7 +14,7 @@ from ._base import as_p_value, check_supports, monte_carlo_p_value
 _MAX_BOOTSTRAP_ENTRIES = 2**24
 
 
-def asymptotic(error, statistic, test):
+def asymptotic(error: Any, statistic: float, test: Any) -> tuple[Any, ...]:
     """The p-value by the limit law of the estimate, and the null distribution if one is drawn."""
     random_state = check_random_state(test.random_state)
     if "asymptotic" in error.supports:  # by a bootstrap of its own
@@ -25,7 +27,7 @@ def asymptotic(error, statistic, test):
     return monte_carlo_p_value(np.append(statistic, null)), null
 
 
-def distribution_free(error, statistic, test):
+def distribution_free(error: Any, statistic: float, test: Any) -> tuple[Any, ...]:
     """The bound on the p-value that holds for every number of samples; nothing is drawn."""
     n = len(error.data.weight)
     p_value = distribution_free_p_value(
@@ -37,7 +39,7 @@ def distribution_free(error, statistic, test):
 NULL_METHODS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
 
 
-def check_null_method(test, statistic):
+def check_null_method(test: Any, statistic: Any) -> None:
     """Laws and bounds are known for kernel statistics only, and most for equal weights only."""
     if test.method in statistic.supports:
         return
@@ -72,7 +74,7 @@ def check_null_method(test, statistic):
         )
 
 
-def check_is_bounded(statistic):
+def check_is_bounded(statistic: Any) -> None:
     """The bounds are for terms that are bounded, and do not depend on each other's outcomes."""
     options = statistic.options
     if statistic.largest_term is None:
@@ -88,7 +90,7 @@ def check_is_bounded(statistic):
         )
 
 
-def bootstrap_null(error, n_resamples, random_state):
+def bootstrap_null(error: Any, n_resamples: int, random_state: Any) -> np.ndarray:
     """Bootstrap values of the unbiased estimate, a degenerate U-statistic (Arcones and Giné 1992).
 
     With multinomial counts C and a = n/(n − 1) the replicate is
@@ -113,7 +115,7 @@ def bootstrap_null(error, n_resamples, random_state):
     return np.concatenate(null)
 
 
-def blocks_p_value(sums, pair_weight):
+def blocks_p_value(sums: np.ndarray, pair_weight: np.ndarray) -> float:
     """One-sided p-value of a mean over independent blocks, from their sample standard deviation."""
     mean = sums.sum() / pair_weight.sum()
     n_blocks = len(sums)
@@ -123,7 +125,9 @@ def blocks_p_value(sums, pair_weight):
     return as_p_value(student.sf(sums.sum() / deviation, n_blocks - 1))
 
 
-def distribution_free_p_value(statistic, estimator, n, block_size, bound):
+def distribution_free_p_value(
+    statistic: float, estimator: str, n: int, block_size: int | None, bound: float
+) -> float:
     """Bounds on the p-value from section 6 of Widmann et al. (2019), for terms |h| ≤ bound."""
     if estimator == "biased":
         excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)

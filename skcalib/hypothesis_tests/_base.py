@@ -67,7 +67,7 @@ class HypothesisTest(BaseEstimator):
         return tags
 
 
-def delete_attributes(test, *names):
+def delete_attributes(test: Any, *names: Any) -> None:
     """Delete what an earlier fit set, and this one may not set."""
     for name in names:
         if hasattr(test, name):
@@ -75,7 +75,7 @@ def delete_attributes(test, *names):
 
 
 def check_test_input(
-    test, X, y, sample_weight, groups=None, given=None
+    test: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None, given: Any = None
 ) -> ClassData | ForecastData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
 
@@ -97,7 +97,7 @@ def check_test_input(
     return data if groups is None else with_groups(data, y, groups, sample_weight)
 
 
-def check_class_input(test, X, y, sample_weight) -> ClassData:
+def check_class_input(test: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     if is_forecast(X):
         check_not_forecast(X, "X")
@@ -110,7 +110,7 @@ def check_supports(statistic: Statistic, need: str, remedy: str) -> None:
         raise ValueError(remedy)
 
 
-def as_p_value(probability):
+def as_p_value(probability: float) -> float:
     """A p-value as a float; positive also where it underflows, or where the data are impossible."""
     return max(float(probability), sys.float_info.min)
 
@@ -137,20 +137,22 @@ def monte_carlo_p_value(
     return float({"greater": above, "less": below, "two-sided": two_sided}[alternative])
 
 
-def clip_infinite(values):
+def clip_infinite(values: np.ndarray) -> np.ndarray:
     """The values, infinite ones, which belong to impossible data, moved beyond all finite ones."""
     largest = float(np.abs(values).max(where=np.isfinite(values), initial=0.0))
     bound = min(1 + 2 * largest, np.finfo(np.float64).max)
     return np.clip(values, -bound, bound)
 
 
-def draw_signs(groups, n_draws, generator):
+def draw_signs(groups: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
     """Random signs (n_draws, n), the same for all samples of a group."""
     code = codes_by_appearance(groups)
     return generator.choice([-1.0, 1.0], size=(n_draws, int(code.max()) + 1))[:, code]
 
 
-def compute_null_values(test, statistic, value, order, *, resampled=False):
+def compute_null_values(
+    test: Any, statistic: Any, value: Any, order: Any, *, resampled: Any = False
+) -> Any:
     """The value of the data and those of all draws, (1 + n_resamples, …), spread among jobs.
 
     The samples are drawn in the given order, which does not depend on that in which they came.
@@ -181,13 +183,13 @@ def compute_null_values(test, statistic, value, order, *, resampled=False):
 _BYTES_PER_DRAW = 24.0
 
 
-def evaluate_draws(test, evaluate, batches):
+def evaluate_draws(test: Any, evaluate: Any, batches: list[Any]) -> list[Any]:
     """The values of all batches, spread among jobs."""
     parallel_options = {"n_jobs": test.n_jobs, "verbose": test.verbose}
     return evaluate_batches(evaluate, batches, _BYTES_PER_DRAW, test._remedy, **parallel_options)
 
 
-def select_largest_p_value(judgements):
+def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:
     """The attributes that have the largest p-value; of several p-values, each is the largest."""
     result = dict(max(judgements, key=lambda judgement: judgement["p_value_"]))
     for name, p_values in result.items():
@@ -198,7 +200,9 @@ def select_largest_p_value(judgements):
     return result
 
 
-def simulate_outcome_values(statistic, data, order, size, seed):
+def simulate_outcome_values(
+    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+) -> np.ndarray:
     """Values for outcomes drawn from the data, which are in this order of the statistic's."""
     generator = np.random.default_rng(seed)
     if order is not None and statistic.can_simulate:
@@ -211,12 +215,16 @@ def simulate_outcome_values(statistic, data, order, size, seed):
     return statistic(outcomes)
 
 
-def simulate_sign_values(statistic, data, order, size, seed):
+def simulate_sign_values(
+    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+) -> np.ndarray:
     """Values for the observed residuals, those of a whole group multiplied by a random sign."""
     return statistic.flip_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
 
 
-def simulate_resampled_values(statistic, data, order, size, seed):
+def simulate_resampled_values(
+    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+) -> np.ndarray:
     """Values for predictions drawn from the predictions, and outcomes drawn from these."""
     generator, n = np.random.default_rng(seed), len(data.weight)
     values = []

@@ -472,7 +472,7 @@ class CalibrationTest(HypothesisTest):
         self.__dict__.update(select_largest_p_value(judged))
         return self
 
-    def _make_result(self, statistic, value, values):
+    def _make_result(self, statistic: Any, value: np.ndarray, values: np.ndarray) -> dict[str, Any]:
         """The fitted attributes, from the values (B + 1, …) of the data and of the draws."""
         evidence, findings = statistic.combine_components(value, values)
         result = {
@@ -485,7 +485,7 @@ class CalibrationTest(HypothesisTest):
         p_value = monte_carlo_p_value(evidence, side, statistic.tie_tolerance)
         return {"p_value_": p_value, **result, **findings}
 
-    def _resolve_statistic(self, kind):
+    def _resolve_statistic(self, kind: str) -> tuple[Any, ...]:
         """The statistic of this kind of predictions, and its arguments.
 
         These are `metric_params`, and the parameters of the test that are not the default.
@@ -506,7 +506,7 @@ class CalibrationTest(HypothesisTest):
         return ("omnibus" if is_plain else "skce"), options
 
     @property
-    def _fits_on_device(self):
+    def _fits_on_device(self) -> bool:
         """True if tensors stay on their device: for kernel errors of labels that are drawn."""
         return (
             self.method == "conditional"
@@ -514,7 +514,7 @@ class CalibrationTest(HypothesisTest):
             and not {"multi_class", "average"} & set(self.metric_params or ())
         )
 
-    def _check(self, statistic, data):
+    def _check(self, statistic: Any, data: Any) -> None:
         if self.method != "conditional" and self.statistic in RESIDUAL_STATISTICS:
             raise ValueError(
                 f"method={self.method!r} is not for statistic={self.statistic!r}, whose law is "
@@ -580,7 +580,7 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
     )
 
 
-def check_depends_on_cells(test, statistic):
+def check_depends_on_cells(test: Any, statistic: Any) -> None:
     """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
     data = statistic.data
     if data.forecast._to_simulated(data.value) is data.value:
@@ -596,7 +596,7 @@ def check_depends_on_cells(test, statistic):
         )
 
 
-def check_takes_groups(test, statistic):
+def check_takes_groups(test: Any, statistic: Any) -> None:
     """Labels that depend on each other cannot be drawn from the predictions."""
     if test.method != "conditional":
         raise ValueError(

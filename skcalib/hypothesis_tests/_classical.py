@@ -1,7 +1,7 @@
 """The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -103,7 +103,7 @@ class ClassicalTest(HypothesisTest):
         self._evaluate(binary, check_random_state(self.random_state))
         return self
 
-    def _evaluate(self, data, random_state, *options):
+    def _evaluate(self, data: Any, random_state: Any, *options: Any) -> None:
         """Set the statistic and the p-value.
 
         `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and
@@ -124,27 +124,27 @@ class ClassicalTest(HypothesisTest):
         compared = clip_infinite(np.append(self.statistic_, null))
         self.p_value_ = monte_carlo_p_value(compared, self.alternative, slack)
 
-    def _statistic(self, data, *options):
+    def _statistic(self, data: Any, *options: Any) -> Any:
         raise NotImplementedError
 
-    def _asymptotic_p_value(self):
+    def _asymptotic_p_value(self) -> float:
         if self.alternative == "two-sided":
             return 2 * norm.sf(abs(self.statistic_))
         return norm.sf(self.statistic_ if self.alternative == "greater" else -self.statistic_)
 
 
-def residual_scores(data, factor):
+def residual_scores(data: Any, factor: float | np.ndarray) -> Any:
     """z = Σ w_i g_i (y_i − p_i) in standard deviations, for factors g; a function of labels."""
     scale = data.weight * factor
     variance = scale**2 @ (data.proba * (1 - data.proba))
 
-    def statistic(labels):
+    def statistic(labels: Any) -> Any:
         return z_scores((labels - data.proba) @ scale, variance)
 
     return statistic
 
 
-def z_scores(gaps, variances):
+def z_scores(gaps: np.ndarray, variances: float | np.ndarray) -> np.ndarray:
     """Gaps in standard deviations; where nothing can vary, 0 if there is no gap, else infinite."""
     # where the variance of predictions next to 0 underflows, the square of their gap is 0 too
     impossible = np.where(np.square(gaps) > 0, np.copysign(np.inf, gaps), 0.0)
@@ -252,7 +252,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
     (3.09..., 0.004)
     """
 
-    def _statistic(self, data):
+    def _statistic(self, data: Any) -> Any:
         return residual_scores(data, 1.0)
 
 
@@ -358,7 +358,7 @@ class SpiegelhalterTest(ClassicalTest):
     0.0049...
     """
 
-    def _statistic(self, data):
+    def _statistic(self, data: Any) -> Any:
         return residual_scores(data, 1 - 2 * data.proba)
 
 
@@ -486,7 +486,7 @@ class CalibrationSlopeTest(ClassicalTest):
 
     _n_arrays = 4
 
-    def _statistic(self, data):
+    def _statistic(self, data: Any) -> Any:
         weight, logits = data.weight, log_odds(data.proba)  # ascending
         self.intercept_, self.slope_ = logistic_line(data)
         return partial(slope_scores, logits, weight=weight)
@@ -637,7 +637,7 @@ class CoxTest(ClassicalTest):
         self.labels = labels
         self.random_state = random_state
 
-    def _statistic(self, data):
+    def _statistic(self, data: Any) -> Any:
         weight, logits = data.weight, log_odds(data.proba)  # ascending
         self.intercept_, self.slope_ = logistic_line(data)
         if logits[0] == logits[-1]:
@@ -647,18 +647,18 @@ class CoxTest(ClassicalTest):
             self.degrees_of_freedom_ = 2
             scale, self._spread = _null_scales(logits, weight)
 
-        def statistic(labels):
+        def statistic(labels: Any) -> Any:
             return np.maximum(2 * likelihood_gains(logits, labels, weight) / scale, 0.0)
 
         return statistic
 
-    def _asymptotic_p_value(self):
+    def _asymptotic_p_value(self) -> float:
         if self.degrees_of_freedom_ == 1:
             return chi2.sf(self.statistic_, 1)
         return _two_squares_sf(self.statistic_, self._spread)
 
 
-def _null_scales(x, weight):
+def _null_scales(x: np.ndarray, weight: np.ndarray) -> tuple[Any, ...]:
     """Mean λ and ρ of the eigenvalues λ(1 ± ρ) of I⁻¹J under the null hypothesis.
 
     In the basis 1, z that is orthonormal under the information, I is the identity.
@@ -673,7 +673,7 @@ def _null_scales(x, weight):
     return mean, np.hypot((level - slope) / 2, cross) / mean
 
 
-def _two_squares_sf(value, spread):
+def _two_squares_sf(value: Any, spread: Any) -> Any:
     """P((1 + ρ) Z₁² + (1 − ρ) Z₂² > value) for independent normal variables.
 
     In polar coordinates: the mean over the angle of the probability that the radius is large.
@@ -826,7 +826,7 @@ class HosmerLemeshowTest(ClassicalTest):
         self.labels = labels
         self.random_state = random_state
 
-    def _statistic(self, data):
+    def _statistic(self, data: Any) -> Any:
         proba, weight = data.proba, data.weight  # sorted, so that each group is a range
         start = np.flatnonzero(first_of_ties(quantile_bins(proba, weight, self.n_bins)))
         positive = np.add.reduceat(weight**2 * proba, start)  # (B,)
@@ -837,7 +837,7 @@ class HosmerLemeshowTest(ClassicalTest):
         check_degrees_of_freedom(n_groups, self.ddof, self.method)
         self.degrees_of_freedom_ = n_groups - self.ddof
 
-        def statistic(labels):
+        def statistic(labels: Any) -> Any:
             mass = labels - proba  # (R, n)
             mass *= weight
             gap = np.add.reduceat(mass, start, axis=1)
@@ -846,12 +846,12 @@ class HosmerLemeshowTest(ClassicalTest):
 
         return statistic
 
-    def _asymptotic_p_value(self):
+    def _asymptotic_p_value(self) -> float:
         # where no outcome can vary, the statistic is 0 or infinite, and any distribution will do
         return chi2.sf(self.statistic_, max(self.degrees_of_freedom_, 1))
 
 
-def check_degrees_of_freedom(n_groups, ddof, method):
+def check_degrees_of_freedom(n_groups: int, ddof: int, method: str) -> None:
     """A positive `ddof` must leave the chi-squared distribution a degree of freedom."""
     if method == "conditional" and ddof > 0:
         raise ValueError(

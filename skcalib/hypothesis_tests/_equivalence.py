@@ -203,7 +203,7 @@ class EquivalenceTest(HypothesisTest):
         return self
 
 
-def check_is_distance(metric):
+def check_is_distance(metric: Callable | str) -> None:
     """Only what is 0 at best, and larger the worse, has a margin above which it is too large."""
     entry = find_entry(metric)
     if entry is not None and entry.name in _SIGNED:
@@ -214,7 +214,7 @@ def check_is_distance(metric):
         )
 
 
-def _sort_canonically(data):
+def _sort_canonically(data: Any) -> Any:
     """The samples in an order that does not follow theirs, so that neither do the subsamples."""
     data = data.take(np.argsort(data.outcome, kind="stable"))
     return data.take(data.canonical_order())

@@ -1,7 +1,7 @@
 """The test of the default rates of a rating, grade by grade."""
 
 import sys
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import beta, binom
@@ -193,7 +193,7 @@ class RatingGradeTest(HypothesisTest):
         self.p_value_ = float(self.adjusted_p_values_.min())
         return self
 
-    def _p_values(self, n, positives, rate):
+    def _p_values(self, n: np.ndarray, positives: np.ndarray, rate: np.ndarray) -> np.ndarray:
         greater, less = SIDES[self.method](n, positives, rate)
         p_values = {
             "greater": greater,
@@ -203,12 +203,12 @@ class RatingGradeTest(HypothesisTest):
         return np.maximum(p_values, sys.float_info.min)
 
 
-def binomial_sides(n, positives, rate):
+def binomial_sides(n: np.ndarray, positives: np.ndarray, rate: np.ndarray) -> tuple[Any, ...]:
     """P(D' ≥ D) and P(D' ≤ D)."""
     return binom.sf(positives - 1, n, rate), binom.cdf(positives, n, rate)
 
 
-def jeffreys_sides(n, positives, rate):
+def jeffreys_sides(n: np.ndarray, positives: np.ndarray, rate: np.ndarray) -> tuple[Any, ...]:
     """The posterior probabilities of a rate of at most, and of at least, the predicted one."""
     posterior = beta(positives + 0.5, n - positives + 0.5)
     certain = (rate == positives / n) & ((rate == 0) | (rate == 1))
@@ -218,7 +218,7 @@ def jeffreys_sides(n, positives, rate):
 SIDES = {"binomial": binomial_sides, "jeffreys": jeffreys_sides}
 
 
-def holm(p_values):
+def holm(p_values: np.ndarray) -> np.ndarray:
     """Holm's adjusted p-values (m,)."""
     order = np.argsort(p_values)
     factor = np.arange(len(p_values), 0, -1)
@@ -227,7 +227,7 @@ def holm(p_values):
     return adjusted
 
 
-def check_equal_weights(weight, n):
+def check_equal_weights(weight: np.ndarray, n: int) -> None:
     if len(weight) < n or np.ptp(weight) > 0:
         raise ValueError(
             "sample_weight must be equal for all samples, as the outcomes of a grade are counted; "

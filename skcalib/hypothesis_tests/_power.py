@@ -356,7 +356,9 @@ def fit_power_curve(
 class Trials:
     """Simulated samples that are tested, and the number of those that were rejected."""
 
-    def __init__(self, y_proba, true_proba, test, level, random_state, n_jobs) -> None:
+    def __init__(
+        self, y_proba: Any, true_proba: Any, test: Any, level: Any, random_state: Any, n_jobs: Any
+    ) -> None:
         self.proba, self.truth = check_truth(y_proba, true_proba)
         self.test = (
             CalibrationTest(n_resamples=199) if test is None else clone_instance(test, "test")
@@ -390,7 +392,7 @@ class Trials:
         return fit_power_curve(*self.table(), power=power, level=self.level, guess=guess)
 
 
-def _p_value(test, proba, truth, n_samples, seed):
+def _p_value(test: Any, proba: np.ndarray, truth: np.ndarray, n_samples: int, seed: Any) -> float:
     generator = np.random.default_rng(seed)
     rows = generator.integers(len(proba), size=n_samples)
     label = draw_labels(truth[rows], 1, generator)[0]
@@ -400,11 +402,11 @@ def _p_value(test, proba, truth, n_samples, seed):
     return test.fit(proba[rows], label).p_value_
 
 
-def _clip_size(n, most):
+def _clip_size(n: float, most: int) -> int:
     return int(np.clip(np.ceil(n), _MIN_SAMPLES, most))
 
 
-def _too_few(power, max_samples, n_rejected):
+def _too_few(power: float, max_samples: int, n_rejected: str) -> Any:
     return ValueError(
         f"power must be reached with at most max_samples={max_samples}; found {n_rejected} "
         f"rejected there, less than power={power}. The test hardly sees this miscalibration, or it "
@@ -412,7 +414,7 @@ def _too_few(power, max_samples, n_rejected):
     )
 
 
-def check_truth(y_proba, true_proba):
+def check_truth(y_proba: Any, true_proba: Any) -> tuple[Any, ...]:
     """Predicted and true probabilities, (n,) or (n, K)."""
     proba = _one_column(check_probabilities(y_proba, partner="true_proba"))
     if hasattr(true_proba, "predict_proba"):
@@ -429,11 +431,11 @@ def check_truth(y_proba, true_proba):
     return proba, truth
 
 
-def _one_column(proba):
+def _one_column(proba: np.ndarray) -> np.ndarray:
     return proba[:, 1] if proba.shape[1:] == (2,) else proba
 
 
-def check_power(power, level):
+def check_power(power: float, level: float) -> None:
     if power <= level:
         raise ValueError(
             f"power must be more than level, with which calibrated models are rejected; found "
@@ -441,7 +443,7 @@ def check_power(power, level):
         )
 
 
-def check_can_reject(test, level):
+def check_can_reject(test: Any, level: float) -> None:
     """The smallest p-value of a test by resampling is 1 / (n_resamples + 1), or twice that."""
     parameters = test.get_params()
     n_resamples = parameters.get("n_resamples")
@@ -456,7 +458,7 @@ def check_can_reject(test, level):
         )
 
 
-def check_can_be_found(trials):
+def check_can_be_found(trials: Trials) -> None:
     """Calibrated models are rejected at the level only, however many samples there are."""
     if np.array_equal(trials.truth, trials.proba) and not isinstance(trials.test, EquivalenceTest):
         raise ValueError(

@@ -203,7 +203,7 @@ class SequentialCalibrationTest(HypothesisTest):
         self._record()
         return self
 
-    def _check_later(self, X, y):
+    def _check_later(self, X: Any, y: Any) -> ClassData:
         """A batch after the first one, which must be like it."""
         check_feature_names(self, X, reset=False)
         n_columns = int(np.prod(np.shape(X)[1:]))
@@ -214,7 +214,7 @@ class SequentialCalibrationTest(HypothesisTest):
             )
         return check_predictions(y, X, labels=self.classes_, names=("y", "X"))
 
-    def _initialize(self, batch):
+    def _initialize(self, batch: Any) -> None:
         check_windows(self.windows)
         self.classes_ = batch.classes
         self.n_seen_, self._largest = 0, 0.0
@@ -238,7 +238,7 @@ class SequentialCalibrationTest(HypothesisTest):
             for window in self.windows
         ]
 
-    def _bet(self, batch):
+    def _bet(self, batch: ClassData) -> None:
         """Bet on a few samples, and learn from them."""
         for bettor in self._bettors:
             bettor.bet(batch)
@@ -251,7 +251,7 @@ class SequentialCalibrationTest(HypothesisTest):
         for bettor in self._bettors:
             bettor.learn(*self._past, len(batch.label))
 
-    def _record(self):
+    def _record(self) -> None:
         """The evidence after a batch."""
         n_batches = len(self.history_["n_seen"]) + 1
         waiting = -np.log(n_batches + 1)  # the weight of the batches yet to come
@@ -301,7 +301,7 @@ class BettingRecalibrator:
         self.n_new, self.is_fitted = 0, True
 
 
-def check_windows(windows):
+def check_windows(windows: Any) -> None:
     """Each window is a number of samples from which something can be learned."""
     is_size = IntegerInterval(_MIN_NEW_SAMPLES).is_satisfied_by
     if len(windows) == 0 or not all(map(is_size, windows)):

@@ -263,7 +263,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self.p_value_ = min(self.subgroup_p_values_.values())
         return self
 
-    def _statistic(self, data, title, call_options):
+    def _statistic(self, data: Any, title: Any, call_options: Any) -> Any:
         """The statistic of one subgroup."""
         name: Any = self.statistic
         if isinstance(name, str) and name == "auto":
@@ -288,7 +288,9 @@ class SubgroupCalibrationTest(HypothesisTest):
         return statistic
 
 
-def _make_result(subgroups, statistic, values):
+def _make_result(
+    subgroups: Subgroups, statistic: "SubgroupStatistic", values: np.ndarray
+) -> dict[str, Any]:
     """The fitted attributes, from the values (B + 1, C) of the data and of the draws."""
     of_each = statistic.split_columns(values)
     standard = np.column_stack(
@@ -321,7 +323,7 @@ def _make_result(subgroups, statistic, values):
 class SubgroupStatistic(Statistic):
     """The statistics of all subgroups side by side, for samples that are sorted by subgroup."""
 
-    def __init__(self, data, statistics, rows_of_subgroups) -> None:
+    def __init__(self, data: Any, statistics: Any, rows_of_subgroups: Any) -> None:
         self.data = data
         self.statistics = statistics
         self.rows_of_subgroups = rows_of_subgroups  # slices of the samples
@@ -339,18 +341,18 @@ class SubgroupStatistic(Statistic):
         statistics = [statistic.with_data(data.take(rows)) for statistic, rows in pairs]
         return SubgroupStatistic(data, statistics, self.rows_of_subgroups)
 
-    def __call__(self, outcomes):
+    def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         return self._side_by_side(lambda statistic, rows: statistic(outcomes[:, rows]))
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         return self._side_by_side(lambda statistic, rows: statistic.flip_signs(signs[:, rows]))
 
-    def _side_by_side(self, evaluate):
+    def _side_by_side(self, evaluate: Callable) -> np.ndarray:
         """Values (R, C), where the omnibus of a subgroup has several columns."""
         pairs = zip(self.statistics, self.rows_of_subgroups, strict=True)
         return np.column_stack([evaluate(statistic, rows) for statistic, rows in pairs])
 
-    def split_columns(self, values):
+    def split_columns(self, values: np.ndarray) -> list[Any]:
         """One column of B + 1 values for each subgroup, of those side by side."""
         columns, first = [], 0
         for statistic in self.statistics:
@@ -385,7 +387,7 @@ def standardize(
     return n * np.where(is_beyond_all, np.maximum(distance, 1.0), 1.0) / (rank - share)
 
 
-def step_down_p_values(standard):
+def step_down_p_values(standard: np.ndarray) -> np.ndarray:
     """P-values (S,) of the first of the rows (B + 1, S), adjusted (Westfall and Young 1993).
 
     From the largest one on, each is compared with the largest of itself and all smaller ones.

@@ -1,7 +1,7 @@
 """The test at chosen locations."""
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import chi2
@@ -206,7 +206,7 @@ class UCMETest(ClassicalTest):
         self._evaluate(data, random_state, points, codes)
         return self
 
-    def _statistic(self, data, points, codes):
+    def _statistic(self, data: Any, points: Any, codes: Any) -> Any:
         """mᵀ (Cov m)⁻¹ m, of which the covariance depends on the predictions only."""
         matrix = data.matrix
         kernel = kernel_function(data, self.kernel, self.bandwidth)
@@ -219,7 +219,7 @@ class UCMETest(ClassicalTest):
         varies = variance > smallest
         self.degrees_of_freedom_ = int(varies.sum())
 
-        def statistic(labels):
+        def statistic(labels: Any) -> Any:
             mean = np.empty((len(labels), len(codes)))
             for code in np.unique(codes):
                 at = codes == code  # residuals are small where predictions are almost certain
@@ -231,13 +231,13 @@ class UCMETest(ClassicalTest):
 
         return statistic
 
-    def _asymptotic_p_value(self):
+    def _asymptotic_p_value(self) -> float:
         if np.isinf(self.statistic_):
             return 0.0
         return chi2.sf(self.statistic_, self.degrees_of_freedom_) if self.degrees_of_freedom_ else 1
 
 
-def check_locations(locations, classes):
+def check_locations(locations: tuple[Any, ...], classes: np.ndarray) -> tuple[Any, ...]:
     """Test locations as probability vectors (m, K) and indices of classes (m,)."""
     if len(locations) != 2:
         raise ValueError(

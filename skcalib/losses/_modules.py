@@ -179,7 +179,7 @@ class CalibrationPenalty(Penalty):
         self._options = list(options)
         self._defaults = defaults | {"ignore_index": -100}
 
-    def _error(self, prediction, batch):
+    def _error(self, prediction: Any, batch: TensorBatch) -> Tensor:
         if batch.given is not None:
             raise ValueError(
                 "given must be None for CalibrationPenalty, which is conditioned on the "
@@ -310,7 +310,7 @@ class CalibrationRegularizedLoss(torch.nn.Module):
         sides = {name: value for name, value in sides.items() if value is not None}
         return loss + self.weight * self.penalty(prediction, target, **sides)
 
-    def _mean(self, loss, target, sample_weight):
+    def _mean(self, loss: Tensor, target: Tensor, sample_weight: Any) -> Tensor:
         """The mean over the samples that count."""
         ignored = getattr(self.base, "ignore_index", None)
         is_counted = torch.ones_like(target, dtype=torch.bool)

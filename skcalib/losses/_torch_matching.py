@@ -257,7 +257,7 @@ class DistributionMatchingLoss(Penalty):
             )
         return self
 
-    def _fit_standardization(self, variable, points, device):
+    def _fit_standardization(self, variable: str, points: np.ndarray, device: Any) -> None:
         """Hold the standardization of points (n, d), and their median distance after it."""
         share = np.full(len(points), 1 / len(points))
         centre, spread = standardization(points, share)
@@ -266,23 +266,23 @@ class DistributionMatchingLoss(Penalty):
             median = median_of((points - centre) / spread, share, self.given_kernel)
         self._hold(variable, device, centre, 1 / spread, median)
 
-    def _hold(self, variable, device, *values):
+    def _hold(self, variable: str, device: Any, *values: Any) -> None:
         for statistic, value in zip(_STANDARDIZATION, values, strict=True):
             setattr(self, f"{variable}_{statistic}", _buffer(value, device))
 
-    def _load_from_state_dict(self, state_dict, prefix, *args):
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         for name in (*_LEARNED, "thresholds"):  # buffers of which it is not known what they hold
             value = state_dict.get(prefix + name)
             if value is not None and getattr(self, name) is None:
                 setattr(self, name, torch.empty_like(value))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def _error(self, prediction, batch):
+    def _error(self, prediction: Any, batch: Any) -> Tensor:
         if isinstance(prediction, tuple | list | SampledForecast | Distribution):
             return self._error_of_numbers(prediction, batch)
         return self._error_of_classes(prediction, batch)
 
-    def _error_of_classes(self, prediction, batch):
+    def _error_of_classes(self, prediction: Tensor | str, batch: Any) -> Tensor:
         prediction, batch = class_batch(prediction, batch, self.input_type, self.ignore_index)
         given, given_bandwidth = self._condition(batch.given, prediction.dtype)
         classes = class_predictions(prediction, batch.target, self.input_type)
@@ -303,7 +303,7 @@ class DistributionMatchingLoss(Penalty):
         matching = self._matching(given, given_bandwidth, bandwidth, thresholds, class_kernel)
         return matching.evaluate_classes(classes, batch.sample_weight)
 
-    def _error_of_numbers(self, prediction, batch):
+    def _error_of_numbers(self, prediction: Any, batch: Any) -> Tensor:
         kernel, form = name_of(self.kernel), self.calibration
         n_draws, needs_draws = self.n_draws, form not in PIT_FORMS and kernel != "thresholds"
         if n_draws is None and kernel == "callable" and self.loss is None:
@@ -325,7 +325,14 @@ class DistributionMatchingLoss(Penalty):
         matching = self._matching(given, given_bandwidth, self._bandwidth(), thresholds)
         return matching.evaluate_forecasts(distributions, batch.target, batch.sample_weight)
 
-    def _matching(self, given, given_bandwidth, bandwidth, thresholds, class_kernel=None):
+    def _matching(
+        self,
+        given: Any,
+        given_bandwidth: float | None,
+        bandwidth: Any,
+        thresholds: Tensor | None,
+        class_kernel: Tensor | None = None,
+    ) -> MatchingLossOptions:
         names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimator")
         options = {name: getattr(self, name) for name in names}
         for name, value in options.items():
@@ -340,7 +347,7 @@ class DistributionMatchingLoss(Penalty):
             **options,
         )
 
-    def _bandwidth(self):
+    def _bandwidth(self) -> float | None:
         if self.bandwidth != "median":
             return self.bandwidth
         if self.calibration in PIT_FORMS or name_of(self.kernel) not in WITH_BANDWIDTH:
@@ -350,7 +357,9 @@ class DistributionMatchingLoss(Penalty):
         )
         return float(median)
 
-    def _condition(self, given, dtype, parameters=None):
+    def _condition(
+        self, given: Any, dtype: Any, parameters: Tensor | None = None
+    ) -> tuple[Any, ...]:
         """The points that the error is conditioned on, and the bandwidth of the kernel on them."""
         variable, points = ("given", given) if given is not None else ("parameter", parameters)
         bandwidth = None if self.given_bandwidth == "median" else self.given_bandwidth
@@ -370,7 +379,7 @@ class DistributionMatchingLoss(Penalty):
         median = None if callable(self.given_kernel) else float(median)
         return (points - centre.to(points)) * factor.to(points), median
 
-    def _standardization(self, name, option, variable):
+    def _standardization(self, name: str, option: str, variable: str) -> Tensor:
         value = getattr(self, name)
         if value is None:
             passed = "target and given" if name.startswith("given") else "target"

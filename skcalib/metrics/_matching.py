@@ -47,7 +47,9 @@ def _distribution_matching_error(
     return value / deviation if deviation > 0 else 0.0  # no pairs are compared
 
 
-def _matching_statistic(data, *, standardize, random_state=None, **options):
+def _matching_statistic(
+    data: Any, *, standardize: Any, random_state: Any = None, **options: Any
+) -> Any:
     """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
     if standardize or not data.is_forecast:
         return None

@@ -194,7 +194,7 @@ def distribution_matching_witness(
     return MatchingWitness(grid, raw_grid, _values(error, grid, grid_points))
 
 
-def _values(error, grid, grid_points):
+def _values(error: MatchingError, grid: np.ndarray, grid_points: np.ndarray) -> np.ndarray:
     """Σ_i w_i k(z_i, z) [ℓ(y_i, t) − e_i(t)] for places z (g, d) and points t (m,), (g, m)."""
     value, target = error.observed, error.features
     if not error.matching_options.has_decision_kernel:
@@ -209,13 +209,13 @@ def _values(error, grid, grid_points):
     return total
 
 
-def _outcomes(error):
+def _outcomes(error: Any) -> Any:
     if error.matching_options.is_of_pits or error.forecast._has_quantiles_only:
         return np.linspace(0.0, 1.0, _OUTCOMES)
     return np.linspace(error.data.value.min(), error.data.value.max(), _OUTCOMES)
 
 
-def _places(error, given_grid):
+def _places(error: Any, given_grid: Any) -> Any:
     """The places as the user sees them, and as the kernel takes them."""
     form, raw = error.matching_options.calibration, error.given.raw
     if raw is None:
@@ -237,7 +237,7 @@ def _places(error, given_grid):
     return grid_points, (grid_points - error.given.centre) / error.given.spread
 
 
-def _check_grid(values, name, n_dimensions, n_columns=1):
+def _check_grid(values: Any, name: Any, n_dimensions: Any, n_columns: Any = 1) -> Any:
     """A finite grid of numbers, with this number of columns if it has two dimensions."""
     grid = check_numbers(values, name, most=MAX_NUMBER)
     grid = grid[:, None] if n_dimensions == 2 and grid.ndim == 1 else grid

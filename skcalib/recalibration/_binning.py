@@ -265,7 +265,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         )
         self.partition_, self.values_, self.certificate_ = by_kind
 
-    def _fit_binary(self, data):
+    def _fit_binary(self, data: Any) -> Any:
         points, weight, _ = data.pool_label_weights()
         cuts = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)

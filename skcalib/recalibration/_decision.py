@@ -157,7 +157,7 @@ class DecisionRecalibrator(Recalibrator):
         self.losses_ = as_loss(self.loss).of_classes(classes, len(classes))
         directions = loss_directions(self.losses_)
 
-        def next_round(matrix):
+        def next_round(matrix: np.ndarray) -> tuple[Any, ...]:
             action = self._best(matrix)
             return action, self._shifts(data, matrix, action, directions)
 
@@ -165,10 +165,12 @@ class DecisionRecalibrator(Recalibrator):
         self.shifts_ = np.array(shifts).reshape(-1, *self.losses_.T.shape)
         self.n_rounds_ = len(shifts)
 
-    def _best(self, matrix):
+    def _best(self, matrix: np.ndarray) -> np.ndarray:
         return argmin_first(class_expected_losses(matrix, self.losses_))
 
-    def _shifts(self, data, matrix, action, directions):
+    def _shifts(
+        self, data: ClassData, matrix: np.ndarray, action: np.ndarray, directions: np.ndarray
+    ) -> np.ndarray:
         """The shift of the samples with each action, (A, K); 0 if it is not significant."""
         shifts = np.zeros(self.losses_.T.shape)
         if directions.shape[1] == 0:  # all classes cost the same
@@ -318,7 +320,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         n_timed = 1 + _N_TIMED_PROBABILITIES // data.matrix.size
         policies: list[np.ndarray] = []
 
-        def next_round(matrix):
+        def next_round(matrix: np.ndarray) -> tuple[Any, ...]:
             now = replace(data, proba=matrix[:, 1] if data.is_binary else matrix)
             outcomes = np.vstack([now.label, now.simulate_outcomes(generator, n_draws)])
             start = perf_counter()
@@ -357,7 +359,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         return matrix
 
 
-def _mean_residual(data, matrix, rows):
+def _mean_residual(data: ClassData, matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The weighted mean of e_y − p of some rows, (K,)."""
     share = data.weight[rows] / data.weight[rows].sum()
     observed = np.bincount(data.label[rows], share, matrix.shape[1])
@@ -386,7 +388,7 @@ def _iterate_shifts(
     return shifts[:-1]
 
 
-def _apply_shift(matrix, shift):
+def _apply_shift(matrix: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """Probabilities (n, K) next to those plus shifts (n, K); rows without a shift stay."""
     moves = shift.any(axis=1)
     out = matrix.copy()

@@ -100,7 +100,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         self.strict = strict
         self.labels = labels
 
-    def _fit_binary(self, data):
+    def _fit_binary(self, data: Any) -> tuple[Any, ...]:
         points, weight, _ = data.pool_label_weights()
         if self.strict:
             return strictly_isotonic_knots(points, weight, data.inverse_effective_size)
@@ -216,7 +216,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         pairs = zip(proba.T, self.maps_, strict=True)
         return np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
 
-    def _fit_binary(self, data):
+    def _fit_binary(self, data: Any) -> tuple[Any, ...]:
         points, weight, _ = data.pool_label_weights()
         return venn_abers_fit(points, weight, data.inverse_effective_size)
 

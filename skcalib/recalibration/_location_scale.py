@@ -197,11 +197,11 @@ def _crps(forecast: Forecast) -> Any:
     if forecast._has_quantiles_only:
         weight = level_weights(forecast.levels)
 
-        def slope(y):
+        def slope(y: Any) -> np.ndarray:
             return (forecast.levels - (y[:, None] < forecast.values)) @ weight
     else:
 
-        def slope(y):
+        def slope(y: Any) -> np.ndarray:
             return 2 * forecast.cdf(y) - 1
 
     return lambda y: (forecast.crps(y), slope(y))
@@ -216,7 +216,7 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
         )
     step = _STEP * std
 
-    def score(y):
+    def score(y: Any) -> tuple[Any, ...]:
         loss = np.minimum(-forecast.logpdf(y), _MAX_LOSS)
         above, below = (-forecast.logpdf(y + sign * step) for sign in (1, -1))
         is_finite = np.isfinite(above) & np.isfinite(below)

@@ -1,6 +1,7 @@
 """From an intercept to a flexible map: how far to update predictions, by a closed test."""
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -311,7 +312,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
             self.smallest_probability_ = 0.0
         return max(change for _, _, change in updates.values())
 
-    def _test(self, updates, log_proba, target, data):
+    def _test(self, updates: Any, log_proba: Any, target: Any, data: Any) -> None:
         """Each update against the last one."""
         parameters = numbers_of_parameters(log_proba)
         losses = [

@@ -231,7 +231,7 @@ _RADIUS_OPTIONS: dict[str, dict[str, Sequence[Any] | None]] = {
 _MULTI_CLASS_OPTIONS = {"multi_class": ["classwise", "confidence"], "average": ["auto", "macro"]}
 
 
-def _bounds(metric, params):
+def _bounds(metric: str, params: dict[str, Any]) -> tuple[Any, ...]:
     """B, R and what is added above for accuracy: see the Notes of `finite_sample_radius`."""
     if metric == "lower_distance_to_calibration":
         return 1.0, 2.0, params["tol"]
@@ -247,7 +247,7 @@ def _bounds(metric, params):
     return 1.5, 2.0, 0.0  # smooth_calibration_error
 
 
-def _surrogate_radius(n, error, precision):
+def _surrogate_radius(n: Any, error: Any, precision: Any) -> Any:
     last = largest_exponent(precision)
     widths = [2.0**-k for k in range(last + 1)]
     ends = last if precision else math.inf  # there is no width after this k

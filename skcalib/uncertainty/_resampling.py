@@ -109,7 +109,7 @@ class Limits:
         return max(p_values)
 
 
-def _first_tail(tails, distance):
+def _first_tail(tails: np.ndarray, distance: np.ndarray) -> float:
     """The tail (S,) at which the distance (S,) is 0 or less first; 0 if it is nowhere."""
     step = int(np.argmax(distance <= 0))
     if step == 0:
@@ -263,7 +263,9 @@ def resample(
     )
 
 
-def _calibration_p_values(measure, data, values, model, n_resamples, rng):
+def _calibration_p_values(
+    measure: Any, data: Any, values: Any, model: Any, n_resamples: Any, rng: Any
+) -> Any:
     """Return the probability of errors (C,) as large if labels are drawn from the predictions.
 
     It is 1 for groups, as it is not known how their labels depend on each other. After 20 larger
@@ -321,7 +323,14 @@ def rare_event_labels(
     return label_vectors
 
 
-def _moves(data, units, rare, frequent, label, proba):
+def _moves(
+    data: ClassData,
+    units: Units,
+    rare: np.ndarray,
+    frequent: np.ndarray,
+    label: np.ndarray,
+    proba: np.ndarray,
+) -> tuple[Any, ...]:
     """More and more of the rest get this label, where its probability is high."""
     weight = data.weight / (data.weight[rare].sum() + data.weight[frequent].sum())
     count = units.effective_size_of(rare) if len(rare) else 0.0
@@ -340,7 +349,7 @@ def _moves(data, units, rare, frequent, label, proba):
     return labels, np.minimum.accumulate(law.sf(reached))
 
 
-def _shares_out_of(number, proba):
+def _shares_out_of(number: int, proba: np.ndarray) -> np.ndarray:
     """Numbers in [0, 1] that sum to this one, proportional to falling probabilities up to 1."""
     proba = proba.astype(np.float64) + np.finfo(np.float64).eps
     ahead = np.arange(len(proba))  # have 1
