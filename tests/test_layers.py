@@ -146,3 +146,16 @@ def test_import_of_the_package_loads_nothing_at_all():
     code = f"import sys, skcalib; print(*({HEAVY | {'numpy', 'sklearn'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+# Rooms of one file, in which a name without an underscore is for users.
+PUBLIC_FILES = {"decisions", "function_classes", "lenses", "torch"}
+
+
+def test_underscored_names_stay_in_their_room():
+    for path in MODULES:
+        for module, names in imports_of(path):
+            room = [*module.split("."), ""][1] if module.startswith("skcalib.") else ""
+            if room and room not in {package_of(path), *PUBLIC_FILES}:
+                private = [name for name in names if name.startswith("_")]
+                assert not private, f"{path} imports {private} of {module}"

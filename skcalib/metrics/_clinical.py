@@ -20,19 +20,19 @@ from ._registry import register_metric
 _MAX_CLINICAL_STEPS = 200
 
 
-def _calibration_in_the_large(data: ClassData) -> float:
+def compute_calibration_in_the_large(data: ClassData) -> float:
     check_two_classes(data)
     return float(data.weighted_residuals.sum())
 
 
-def _observed_expected_ratio(data: ClassData) -> float:
+def compute_observed_expected_ratio(data: ClassData) -> float:
     check_two_classes(data)
     observed = data.weight @ data.label
     with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
         return float(observed / (data.weight @ data.proba))
 
 
-def _calibration_intercept(data: ClassData) -> float:
+def compute_calibration_intercept(data: ClassData) -> float:
     check_two_classes(data)
     label = data.label
     if label.min() == label.max():
@@ -42,7 +42,7 @@ def _calibration_intercept(data: ClassData) -> float:
     return float(intercepts(logits, label[order][None], weight)[0])
 
 
-def _calibration_slope(data: ClassData) -> float:
+def compute_calibration_slope(data: ClassData) -> float:
     check_two_classes(data)
     return logistic_line(data)[1]
 
@@ -57,7 +57,7 @@ def logistic_line(data: ClassData) -> tuple[float, float]:
     label, weight = data.label, data.weight
     logits = log_odds(data.proba)
     if label.min() == label.max() or logits.min() == logits.max():
-        return _calibration_intercept(data), np.nan
+        return compute_calibration_intercept(data), np.nan
     negative, positive = logits[label == 0], logits[label == 1]
     if negative.max() <= positive.min():
         return np.nan, np.inf
@@ -88,7 +88,9 @@ def check_two_classes(data: ClassData) -> None:
         )
 
 
-@register_metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(
+    compute_calibration_in_the_large, cost="n", may_be_negative=True, is_selectable=False
+)
 def calibration_in_the_large(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -153,10 +155,12 @@ def calibration_in_the_large(
     0.125
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _calibration_in_the_large(data)
+    return compute_calibration_in_the_large(data)
 
 
-@register_metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(
+    compute_observed_expected_ratio, cost="n", may_be_negative=True, is_selectable=False
+)
 def observed_expected_ratio(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -221,10 +225,10 @@ def observed_expected_ratio(
     1.333
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _observed_expected_ratio(data)
+    return compute_observed_expected_ratio(data)
 
 
-@register_metric(_calibration_intercept, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(compute_calibration_intercept, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -295,10 +299,10 @@ def calibration_intercept(
     1.099
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _calibration_intercept(data)
+    return compute_calibration_intercept(data)
 
 
-@register_metric(_calibration_slope, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(compute_calibration_slope, cost="n", may_be_negative=True, is_selectable=False)
 def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -369,7 +373,7 @@ def calibration_slope(
     0.438
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _calibration_slope(data)
+    return compute_calibration_slope(data)
 
 
 def distances_from_curve(data: ClassData, quantiles: Sequence[float | None]) -> list[float]:

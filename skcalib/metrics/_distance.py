@@ -108,7 +108,7 @@ def _binary_bounds(data: ClassData, tol: float) -> np.ndarray:
     return np.array([min(lower, upper), upper])
 
 
-def _calibration_distance_bounds(data: ClassData, tol: float = 1e-4, **reduction: Any) -> tuple:
+def compute_distance_bounds(data: ClassData, tol: float = 1e-4, **reduction: Any) -> tuple:
     bounds = average_over_reductions(_binary_bounds, data, tol=tol, **reduction)
     return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
 
@@ -444,6 +444,6 @@ def calibration_distance_bounds(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     data = with_given(data, y_true, given, sample_weight)
-    return _calibration_distance_bounds(
+    return compute_distance_bounds(
         data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
     )

@@ -12,7 +12,7 @@ from .._inputs.by import printable
 from .._numerics.logits import PROPER_LOSSES
 from .._statistics.residuals import BinnedResiduals, ClasswiseScoreTest
 from ..hypothesis_tests import CalibrationTest
-from ..metrics._distance import _calibration_distance_bounds
+from ..metrics._distance import compute_distance_bounds
 from ..metrics._registry import METRICS
 from ..recalibration import AutoRecalibrator
 from ._pictures import render_class_pictures
@@ -112,7 +112,7 @@ class ClassSections(Sections):
         numbers |= {name: float(np.mean(value)) for name, value in values.items()}
         suffix = "" if data.is_binary else "_confidence"
         ends = [f"distance_{end}_bound{suffix}" for end in ("lower", "upper")]
-        numbers |= zip(ends, _calibration_distance_bounds(self._binary), strict=True)
+        numbers |= zip(ends, compute_distance_bounds(self._binary), strict=True)
         errors = values.get("smooth_calibration_error_classwise")
         return numbers, [] if errors is None else self._class_rows(errors)
 

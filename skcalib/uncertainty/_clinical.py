@@ -10,11 +10,11 @@ from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, RandomState, validate_params
 from ..metrics._clinical import (
-    _calibration_in_the_large,
-    _calibration_intercept,
-    _calibration_slope,
-    _observed_expected_ratio,
     check_two_classes,
+    compute_calibration_in_the_large,
+    compute_calibration_intercept,
+    compute_calibration_slope,
+    compute_observed_expected_ratio,
     distances_from_curve,
 )
 from ._intervals import ConfidenceInterval
@@ -247,8 +247,12 @@ def _distances(data: ClassData) -> list[float]:
 def differentiable_measures(data: ClassData) -> list[float]:
     """The measures without absolute values, the ratio as its logarithm."""
     with np.errstate(divide="ignore"):  # no events
-        log_ratio = float(np.log(_observed_expected_ratio(data)))
-    functions = (_calibration_in_the_large, _calibration_intercept, _calibration_slope)
+        log_ratio = float(np.log(compute_observed_expected_ratio(data)))
+    functions = (
+        compute_calibration_in_the_large,
+        compute_calibration_intercept,
+        compute_calibration_slope,
+    )
     in_the_large, *line = (measure(data) for measure in functions)
     return [in_the_large, log_ratio, *line]
 
