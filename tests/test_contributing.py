@@ -2,17 +2,22 @@
 
 import importlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from problems import problem
 from scipy import stats
 
 import skcalib
+from skcalib._data import ClassData
 from skcalib.forecasts import DistributionForecast
-from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests import CalibrationTest, HosmerLemeshowTest
 from skcalib.metrics import (
+    _registry,
     continuous_ranked_probability_loss,
+    cumulative_calibration_error,
     distribution_matching_error,
     interval_loss,
     local_calibration_error,
@@ -20,7 +25,14 @@ from skcalib.metrics import (
     quantile_calibration_error,
     score_decomposition,
 )
-from skcalib.recalibration import AutoRecalibrator, LocationScaleRecalibrator, PITRecalibrator
+from skcalib.recalibration import (
+    AutoRecalibrator,
+    IsotonicRecalibrator,
+    LocationScaleRecalibrator,
+    PITRecalibrator,
+)
+from skcalib.recalibration import _registry as _recalibrators
+from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
 from skcalib.uncertainty import confidence_interval
 
@@ -34,12 +46,55 @@ SNIPPETS = [
 ]
 
 
-def run_snippet(start, module):
+def run_snippet(start, module, **more_names):
     """Run the snippet that begins so with what the module imports, and return its names."""
     (snippet,) = (snippet for snippet in SNIPPETS if re.match(rf"\s*{re.escape(start)}", snippet))
-    names = dict(vars(importlib.import_module(module)))
+    types = {"ClassData": ClassData, "Callable": Callable}
+    names = types | vars(importlib.import_module(module)) | more_names
     exec(compile(snippet, PAGE.name, "exec"), names)
     return names
+
+
+def test_metric(monkeypatch):
+    kernel = run_snippet("def _cumulative_error", "skcalib.metrics._cumulative")
+    for name in ("ALL_METRICS", "METRICS"):  # the snippet registers its metric, for this test only
+        monkeypatch.setattr(_registry, name, dict(getattr(_registry, name)))
+    monkeypatch.setattr(_registry, "_ALL_ENTRIES", [*_registry._ALL_ENTRIES])
+    computed = {"_cumulative_calibration_error": kernel["_cumulative_calibration_error"]}
+    names = run_snippet("@register_metric", "skcalib.metrics._cumulative", **computed)
+    for n_classes in (2, 3):
+        metric, data = names["cumulative_calibration_error"], problem(n_classes)
+        assert metric is not cumulative_calibration_error
+        assert metric(*data) == cumulative_calibration_error(*data)
+        assert metric(*data, kind="range") == cumulative_calibration_error(*data, kind="range")
+
+
+def test_test():
+    names = run_snippet("class HosmerLemeshowTest", "skcalib.hypothesis_tests._classical")
+    label, proba = problem(n=80)
+    for method in ("conditional", "asymptotic"):
+        options = {"method": method, "n_resamples": 49, "random_state": 0}
+        test = names["HosmerLemeshowTest"](alternative="greater", **options).fit(
+            proba[3:], label[3:]
+        )
+        expected = HosmerLemeshowTest(**options).fit(proba[3:], label[3:])
+        assert test.p_value_ == pytest.approx(expected.p_value_, rel=1e-12)
+
+
+def test_recalibrator():
+    names = run_snippet("class IsotonicRecalibrator", "skcalib.recalibration._isotonic")
+    label, proba = problem()
+    for strict in (True, False):
+        new = names["IsotonicRecalibrator"](strict=strict).fit(proba, label)
+        expected = IsotonicRecalibrator(strict=strict).fit(proba, label)
+        np.testing.assert_array_equal(new.transform(proba), expected.transform(proba))
+    (entry,) = (snippet for snippet in SNIPPETS if snippet.startswith('"isotonic": Entry('))
+    entries = eval(f"{{{entry}}}", vars(_recalibrators))
+    assert entries["isotonic"].for_more_classes == RECALIBRATORS["isotonic"].for_more_classes
+
+
+def test_every_snippet_is_run():
+    assert len(SNIPPETS) == 6
 
 
 def make_logistic():
@@ -49,7 +104,7 @@ def make_logistic():
 
 def test_forecast():
     rng = np.random.default_rng(0)
-    location, scale = rng.normal(size=80), 0.5 + rng.random(80)
+    location, scale = rng.normal(size=30), 0.5 + rng.random(30)
     y = stats.logistic(location, 1.3 * scale).rvs(random_state=rng)
     forecast = make_logistic()(location, scale)
     twin = DistributionForecast(stats.logistic(location, scale))
@@ -78,5 +133,5 @@ def test_forecast():
     ):
         np.testing.assert_allclose(measure(forecast), measure(twin), rtol=1e-6, atol=1e-8)
     assert CalibrationTest(n_resamples=19, random_state=0).fit(forecast, y).p_value_ <= 1
-    assert len(AutoRecalibrator().fit(forecast, y).transform(forecast)) == 80
-    assert "80 forecasts" in str(calibration_report(y, forecast, random_state=0))
+    assert len(AutoRecalibrator().fit(forecast, y).transform(forecast)) == 30
+    assert "30 forecasts" in str(calibration_report(y, forecast, random_state=0))
