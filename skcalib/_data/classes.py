@@ -38,10 +38,10 @@ class ClassData(EvaluationData):
 
     Single precision of K classes stays what it is, as double precision would take twice the memory
     of what may be the largest array there is. Numbers are computed in double precision all the
-    same: of `doubles`, `matrix`, `columns`, or of blocks of rows.
+    same: of `doubles`, `matrix`, `iter_class_proba`, or of blocks of rows.
 
     If scikit-learn dispatches arrays, tensors stay where they live: then all arrays but the classes
-    are there, and have what sums need. `on_host` makes NumPy's arrays of them, for what sorts or
+    are there, and have what sums need. `to_numpy` makes NumPy's arrays of them, for what sorts or
     searches. Probabilities have the precision of the user's, weights are double.
     """
 
@@ -127,7 +127,7 @@ class ClassData(EvaluationData):
 
     @property
     def outcome(self) -> np.ndarray:
-        """The observed labels (n,), which `redraw` draws anew."""
+        """The observed labels (n,), as `simulate_outcomes` returns simulated ones."""
         return self.label
 
     def take(self, rows: Array) -> "ClassData":

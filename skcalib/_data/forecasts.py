@@ -34,7 +34,7 @@ class ForecastData(EvaluationData):
 
     @property
     def outcome(self) -> np.ndarray:
-        """The observed outcomes (n,), which `redraw` draws anew.
+        """The observed outcomes (n,), as `simulate_outcomes` returns simulated ones.
 
         An ensemble without weights has positions instead: the outcome itself has the position 0,
         the sorted members have those from 1.
