@@ -79,7 +79,7 @@ class ForecastData(EvaluationData):
         return np.take_along_axis(self.exchangeable_values(), outcomes.T, axis=1).T
 
     def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
-        """The data with other outcomes (n,), such as one row of `redraw`.
+        """The data with other outcomes (n,), such as one row of `simulate_outcomes`.
 
         A member that changes places with the outcome changes the forecast as well.
         """
