@@ -28,7 +28,10 @@ FEATURE_KERNELS = {"moments", "thresholds", "tanh", "loss"}
 # Kernels that need `loss`: the losses, or the thresholds of the decisions.
 _NEED_LOSS = {"tanh", "loss"}
 
-_WITHOUT_BANDWIDTH = {"energy", "moments", "thresholds", "loss"}
+SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
+
+# Kernels that have a bandwidth.
+WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}
 
 # Squares of smaller bandwidths vanish.
 _BANDWIDTH: list = [
@@ -37,7 +40,7 @@ _BANDWIDTH: list = [
 ]
 
 MATCHING_CONSTRAINTS: dict = {
-    "kernel": [StrOptions({"rbf", "laplacian", "energy", *FEATURE_KERNELS}), callable],
+    "kernel": [StrOptions(SMOOTH_KERNELS | FEATURE_KERNELS), callable],
     "bandwidth": _BANDWIDTH,
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
     "given_bandwidth": _BANDWIDTH,
@@ -69,7 +72,12 @@ CLASS_FORMS = {
 _SOME_PITS = np.linspace(0, 1, 11)
 
 
-@dataclass(frozen=True)
+def name_of(kernel: Any) -> str:
+    """The name of a kernel, or "callable"; kernels of scikit-learn are in no set."""
+    return "callable" if callable(kernel) else kernel
+
+
+@dataclass(frozen=True, kw_only=True)
 class MatchingOptions:
     """The options of the error, with the defaults of the metric."""
 
@@ -85,6 +93,11 @@ class MatchingOptions:
     seed: int | None = None
 
     @property
+    def kernel_name(self) -> str:
+        """The name of the kernel on outcomes, or "callable"."""
+        return name_of(self.kernel)
+
+    @property
     def is_of_pits(self) -> bool:
         """True if PITs are compared with the uniform distribution, not outcomes with forecasts."""
         return self.calibration in PIT_FORMS
@@ -92,7 +105,7 @@ class MatchingOptions:
     @property
     def has_decision_kernel(self) -> bool:
         """True if the kernel is one of decisions, with finitely many features."""
-        return not callable(self.kernel) and self.kernel in FEATURE_KERNELS
+        return self.kernel_name in FEATURE_KERNELS
 
     @property
     def losses(self) -> list[DecisionLoss]:
@@ -102,12 +115,38 @@ class MatchingOptions:
         return [as_loss(function) for function in (loss if is_list else [loss])]
 
 
-def check_form(calibration: str, forms: Any) -> None:
+def check_matching_options(options: MatchingOptions, given: Any, *, is_of_classes: bool) -> None:
+    """The rules of the metric and of the losses alike: options that fit each other and the form."""
+    _check_form(options.calibration, is_of_classes)
+    _check_given(options.calibration, given)
+    kernel, calibration = options.kernel_name, options.calibration
+    if is_of_classes:
+        _check_unused_options(options)
+        if kernel == "loss" and calibration == "top-label":
+            raise ValueError(
+                "kernel='loss' compares the losses of all classes; found calibration='top-label', "
+                "which is about one of them. Use calibration='canonical', 'decision' or 'marginal'."
+            )
+    elif options.is_of_pits and options.has_decision_kernel:
+        raise ValueError(
+            f"kernel={kernel!r} is a kernel of outcomes; found calibration={calibration!r}, which "
+            "compares PITs. Use kernel='rbf', or another form such as 'marginal'."
+        )
+    default = type(options).bandwidth
+    if kernel not in WITH_BANDWIDTH and options.bandwidth != default:
+        raise ValueError(
+            f"bandwidth must be left at {default!r} with kernel={kernel!r}, which has none; found "
+            f"{options.bandwidth!r}. Leave it out."
+        )
+
+
+def _check_form(calibration: str, is_of_classes: bool) -> None:
     """Refuse a form of calibration that is for classes only, or for numbers only."""
+    forms = CLASS_FORMS if is_of_classes else FORMS
     if calibration in forms:
         return
     expected, actual, remedy = ("classes", "forecasts of a number", "class probabilities")
-    if forms is CLASS_FORMS:
+    if is_of_classes:
         expected, actual, remedy = (
             actual,
             "class probabilities",
@@ -119,16 +158,58 @@ def check_form(calibration: str, forms: Any) -> None:
     )
 
 
+def _check_unused_options(options: MatchingOptions) -> None:
+    """Refuse, for classes, options of outcomes that are numbers."""
+    for name in ("kernel", "bandwidth", "method", "thresholds"):
+        value, default = getattr(options, name, None), getattr(type(options), name, None)
+        allowed = (default, "loss") if name == "kernel" else (default,)
+        is_array = hasattr(value, "shape")
+        if is_array or value not in allowed:
+            raise ValueError(
+                f"{name} must be left out for class probabilities, where equal labels have the "
+                f"kernel 1 and others 0; found {'an array' if is_array else repr(value)}. The "
+                "kernel on what is conditioned on is given_kernel."
+            )
+
+
 def check_matching(data: Any, options: MatchingOptions) -> None:
-    """Judge options that fit each other and the data."""
+    """Refuse options that do not fit each other or the data."""
     calibration, given = options.calibration, data.given
     is_of_classes = not data.is_forecast
-    check_form(calibration, CLASS_FORMS if is_of_classes else FORMS)
+    check_matching_options(options, given, is_of_classes=is_of_classes)
     if is_of_classes:
-        _check_of_classes(options)
         check_enough_for_estimator(data, options.estimator)
-    check_condition(calibration, given)
-    if given is not None and calibration != "group" and given.dtype.kind not in "biuf":
+    _check_given_values(data, options)
+    kernel, loss = options.kernel_name, options.loss
+    is_needed = calibration == "decision" or kernel in _NEED_LOSS
+    if (loss is None) == is_needed:
+        raise ValueError(
+            "loss must be given for calibration='decision', and for kernel='loss' or 'tanh', and "
+            f"in no other case; found loss={loss!r:.80} for calibration={calibration!r} and "
+            f"kernel={kernel!r}. A number c stands for the decision whether the outcome exceeds c."
+        )
+    if is_needed and isinstance(loss, list | tuple) and not loss:
+        raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
+    if not is_of_classes:
+        _check_forecast_options(data, options)
+    for decision in [] if options.loss is None else options.losses:
+        if is_of_classes:
+            decision.of_classes(data.classes, len(data.classes))
+        else:
+            decision.check_is_of_numbers()
+
+
+def _check_given_values(data: Any, options: MatchingOptions) -> None:
+    """Refuse values of `given` that the form cannot be conditioned on."""
+    calibration, given = options.calibration, data.given
+    if options.given_kernel == "wasserstein" and not data.is_forecast:
+        raise ValueError(
+            "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "
+            "Use 'total-variation'."
+        )
+    if given is None:
+        return
+    if calibration != "group" and given.dtype.kind not in "biuf":
         raise ValueError(
             f"given must hold numbers for calibration={calibration!r}; found type {given.dtype}. "
             "Use calibration='group' for labels of groups."
@@ -141,58 +222,14 @@ def check_matching(data: Any, options: MatchingOptions) -> None:
                 f"compares samples of a group; found {n_groups} groups of one sample each. Pass "
                 "a column that is no id, or calibration='individual' for continuous numbers."
             )
-    if given is not None and options.given_kernel == "wasserstein":
+    if options.given_kernel == "wasserstein":
         raise ValueError(
             "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
             "the two out."
         )
-    kernel, loss = options.kernel, options.loss
-    is_needed = calibration == "decision" or (not callable(kernel) and kernel in _NEED_LOSS)
-    if (loss is None) == is_needed:
-        raise ValueError(
-            "loss must be given for calibration='decision', and for kernel='loss' or 'tanh', and "
-            f"in no other case; found loss={loss!r:.80} for calibration={calibration!r} and "
-            f"kernel={kernel!r}. A number c stands for the decision whether the outcome exceeds c."
-        )
-    if is_needed and isinstance(loss, list | tuple) and not loss:
-        raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
-    if not is_of_classes:
-        _check_of_forecasts(data, options)
-    for decision in [] if options.loss is None else options.losses:
-        if is_of_classes:
-            decision.of_classes(data.classes, len(data.classes))
-        else:
-            decision.check_is_of_numbers()
 
 
-def check_unused_options(options: Any, **allowed: tuple) -> None:
-    """Refuse, for classes, options of outcomes that are numbers."""
-    for name, values in allowed.items():
-        value = getattr(options, name)
-        is_array = hasattr(value, "shape")
-        if is_array or value not in values:
-            raise ValueError(
-                f"{name} must be left out for class probabilities, where equal labels have the "
-                f"kernel 1 and others 0; found {'an array' if is_array else repr(value)}. The "
-                "kernel on what is conditioned on is given_kernel."
-            )
-
-
-def _check_of_classes(options: MatchingOptions) -> None:
-    check_unused_options(options, kernel=("rbf", "loss"), bandwidth=("median",), method=("exact",))
-    if options.kernel == "loss" and options.calibration == "top-label":
-        raise ValueError(
-            "kernel='loss' compares the losses of all classes; found calibration='top-label', "
-            "which is about one of them. Use calibration='canonical', 'decision' or 'marginal'."
-        )
-    if options.given_kernel == "wasserstein":
-        raise ValueError(
-            "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "
-            "Use 'total-variation'."
-        )
-
-
-def check_condition(calibration: str, given: Any) -> None:
+def _check_given(calibration: str, given: Any) -> None:
     """Refuse an array of forms that have a condition of their own, and demand it of others."""
     if given is None and calibration in NEEDS_GIVEN:
         required = (
@@ -210,7 +247,7 @@ def check_condition(calibration: str, given: Any) -> None:
         )
 
 
-def _check_of_forecasts(data: Any, options: MatchingOptions) -> None:
+def _check_forecast_options(data: Any, options: MatchingOptions) -> None:
     kernel, bandwidth = options.kernel, options.bandwidth
     if not options.is_of_pits:
         most = _MAX_OF_MOMENTS if kernel == "moments" else MAX_NUMBER
@@ -228,11 +265,6 @@ def _check_of_forecasts(data: Any, options: MatchingOptions) -> None:
         )
     if callable(kernel):
         check_kernel(kernel, (_SOME_PITS if options.is_of_pits else data.value)[:, None])
-    elif kernel in _WITHOUT_BANDWIDTH and bandwidth != "median":
-        raise ValueError(
-            f"bandwidth must be left at 'median' with kernel={kernel!r}, which has none; found "
-            f"{bandwidth!r}. Leave it out."
-        )
     if kernel == "tanh" and bandwidth == "median":
         raise ValueError(
             "bandwidth must be a number with kernel='tanh': the distance from the threshold, in "
@@ -246,14 +278,8 @@ def _check_of_forecasts(data: Any, options: MatchingOptions) -> None:
 
 
 def _check_decision_kernel(data: Any, options: MatchingOptions) -> None:
-    """Refuse PITs, and quantiles where expected values are needed."""
+    """Refuse quantiles where expected values are needed, and losses that a kernel cannot take."""
     kernel, loss = options.kernel, options.loss
-    if options.is_of_pits:
-        raise ValueError(
-            f"kernel={kernel!r} is a kernel of outcomes; found "
-            f"calibration={options.calibration!r}, which compares PITs. Use "
-            "kernel='rbf', or another form such as 'marginal'."
-        )
     if kernel != "thresholds" and data.forecast._has_quantiles_only:
         raise ValueError(
             f"kernel={kernel!r} is not known for this forecast: a QuantileForecast tells the "

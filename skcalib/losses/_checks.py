@@ -1,6 +1,7 @@
 """Checks of a batch that look at no values, so that losses can be compiled."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -9,14 +10,7 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from .._inputs.scikit_learn import Function, Interval, StrOptions, validate_params
 from .._numerics.array_api import Array
-from .._statistics.matching_checks import (
-    CLASS_FORMS,
-    FORMS,
-    PIT_FORMS,
-    check_condition,
-    check_form,
-    check_unused_options,
-)
+from .._statistics.matching_checks import WITH_BANDWIDTH, MatchingOptions, check_matching_options
 from ._predictions import Distributions, SampledForecast
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -27,17 +21,6 @@ CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"}
 def validate_loss_options(constraints: dict) -> Callable[[Function], Function]:
     """`validate_params` for losses. Bad values make them NaN without a warning, as in torch."""
     return lambda loss: validate_params(constraints)(np.errstate(all="ignore")(loss))
-
-
-SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
-
-# Kernels that have a bandwidth.
-WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}
-
-
-def name_of(kernel: Any) -> str:
-    """The name of a kernel, or "callable"; kernels of scikit-learn are in no set."""
-    return "callable" if callable(kernel) else kernel
 
 
 def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:
@@ -166,117 +149,118 @@ def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | Non
         raise _wrong_shape("thresholds", thresholds, rule, "Pass a vector.")
 
 
-def check_class_form(matching: Any, n_classes: int) -> None:
-    """Options of a `Matching` that fit classes."""
-    form, loss, class_kernel = matching.calibration, matching.loss, matching.class_kernel
-    check_form(form, CLASS_FORMS)
-    check_unused_options(matching, kernel=("rbf", "loss"), bandwidth=(None,), thresholds=(None,))
-    _check_given(matching, needs_bandwidth=matching.given is not None and form != "group")
-    has_losses = name_of(matching.kernel) == "loss"
-    if (loss is None) == (form == "decision" or has_losses) or callable(loss):
-        loss_text = "a callable" if callable(loss) else "None" if loss is None else "an array"
-        raise ValueError(
-            "loss must be given for calibration='decision' and kernel='loss', and for no other "
-            f"form; found {loss_text}. Pass an array (n_actions, n_classes)."
-        )
-    if has_losses and (form == "top-label" or class_kernel is not None):
-        raise ValueError(
-            "kernel='loss' compares the losses of all classes; found calibration='top-label', or "
-            "weights of classes. Use calibration='canonical', and weigh the losses."
-        )
-    if loss is not None and (loss.ndim != 2 or loss.shape[1] != n_classes or 0 in loss.shape):
-        rule = f"shape (n_actions, n_classes) with {n_classes} classes"
-        raise _wrong_shape("loss", loss, rule, "Its rows are actions.")
-    if class_kernel is None:
-        return
-    if form in ("top-label", "marginal"):
-        raise ValueError(
-            f"class_kernel must be None for calibration={form!r}, which compares one "
-            "class with the rest; found a matrix. Choose calibration='canonical'."
-        )
-    if tuple(class_kernel.shape) != (n_classes, n_classes):
-        rule = f"shape (n_classes, n_classes) with {n_classes} classes"
-        raise _wrong_shape("class_kernel", class_kernel, rule, "Put weights on its diagonal.")
+@dataclass(frozen=True, kw_only=True)
+class MatchingLossOptions(MatchingOptions):
+    """The options of the loss: bandwidths are numbers, as a batch must not choose them."""
 
+    given: Array | None = None
+    bandwidth: float | None = None
+    given_bandwidth: float | None = None
+    thresholds: Array | None = None
+    class_kernel: Array | None = None
+    detach_given: bool = False
 
-def check_forecast_form(matching: Any, forecast: Distributions) -> None:
-    """Options of a `Matching`, and a kernel, that fit forecasts of a number."""
-    form, kernel, bandwidth = matching.calibration, name_of(matching.kernel), matching.bandwidth
-    check_form(form, FORMS)
-    _check_loss_of_numbers(form, kernel, matching.loss, forecast)
-    if matching.class_kernel is not None:
-        raise ValueError(
-            "class_kernel must be None for forecasts of a number; found an array. Leave it out."
-        )
-    is_given_forecast = form in ("distribution", "local") and matching.given is None
-    if is_given_forecast and forecast.parameters is None:
-        raise ValueError(
-            f"given must hold what the distributions depend on for calibration={form!r} with "
-            "draws that have no parameters; found None. Pass features, or their parameters."
-        )
-    _check_given(matching, needs_bandwidth=form in ("distribution", "individual", "local"))
-    needed_by = f"kernel={kernel!r}" if kernel in ("tanh", "thresholds") else None
-    has_thresholds = form == "threshold" or (form == "decision" and matching.loss is None)
-    if has_thresholds:
-        needed_by = f"calibration={form!r}"
-    if needed_by and matching.thresholds is None:
-        raise ValueError(
-            f"thresholds must be given for {needed_by}; found None. Pass quantiles of the training "
-            "outcomes, or the thresholds of the decisions."
-        )
-    is_of_pits = form in PIT_FORMS
-    if is_of_pits and kernel not in SMOOTH_KERNELS | {"callable"}:
-        raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, sorted(SMOOTH_KERNELS)))} or a callable "
-            f"for calibration={form!r}, which compares PITs; found {kernel!r}."
-        )
-    needs_cdf = is_of_pits or kernel == "thresholds" or has_thresholds
-    if needs_cdf and forecast.cdf is None:
-        raise ValueError(
-            f"SampledForecast must have a cdf for calibration={form!r} and kernel={kernel!r}; "
-            "found None. Pass the distribution functions, or compare outcomes with kernel='rbf'."
-        )
-    has_bandwidth = kernel in WITH_BANDWIDTH
-    if has_bandwidth and bandwidth is None and not is_of_pits:
-        raise ValueError(
-            f"bandwidth must be a number for kernel={kernel!r} on outcomes; found None. Take the "
-            "median distance of the training outcomes, which does not change from batch to batch."
-        )
-    if not has_bandwidth and bandwidth is not None:
-        raise ValueError(
-            f"bandwidth must be None for kernel={kernel!r}, which has none; found {bandwidth!r}."
-        )
+    @property
+    def has_thresholds(self) -> bool:
+        """True if the form of calibration is about thresholds of outcomes."""
+        is_decision = self.calibration == "decision" and self.loss is None
+        return self.calibration == "threshold" or is_decision
 
-
-def _check_loss_of_numbers(form: str, kernel: str, loss: Any, forecast: Distributions) -> None:
-    is_used = kernel == "loss" or (form == "decision" and loss is not None)
-    if is_used != (loss is not None) or (is_used and not callable(loss)):
-        loss_text = "a callable" if callable(loss) else "None" if loss is None else "an array"
-        raise ValueError(
-            "loss must be a callable of outcomes for kernel='loss', may be one for "
-            "calibration='decision', and must be None otherwise for forecasts of a number; found "
-            f"{loss_text}. Decisions whether an outcome exceeds something are given by thresholds."
-        )
-    if form == "decision" and loss is not None and forecast.deviation is None:
-        raise ValueError(
-            "calibration='decision' with a loss needs normal distributions or mixtures of them, "
-            "whose best action is known; found draws, which would choose the action by their own "
-            "luck. Pass means and standard deviations, without n_draws, or thresholds."
-        )
-
-
-def _check_given(matching: Any, *, needs_bandwidth: bool) -> None:
-    """Refuse a condition that does not fit the form, or has no bandwidth."""
-    form = matching.calibration
-    check_condition(form, matching.given)
-    if callable(matching.given_kernel):
-        if matching.given_bandwidth is not None:
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse options that do not fit classes."""
+        form, loss, class_kernel = self.calibration, self.loss, self.class_kernel
+        check_matching_options(self, self.given, is_of_classes=True)
+        self._check_given_bandwidth(is_needed=self.given is not None and form != "group")
+        has_losses = self.kernel_name == "loss"
+        if (loss is None) == (form == "decision" or has_losses) or callable(loss):
             raise ValueError(
-                "given_bandwidth must be None for a callable given_kernel, which has its own; "
-                f"found {matching.given_bandwidth!r}. Leave it out."
+                "loss must be given for calibration='decision' and kernel='loss', and for no other "
+                f"form; found {_describe_loss(loss)}. Pass an array (n_actions, n_classes)."
             )
-    elif needs_bandwidth and matching.given_bandwidth is None:
-        raise ValueError(
-            f"given_bandwidth must be a number for calibration={form!r}; found None. Take "
-            "the median distance of the training data, which does not change from batch to batch."
-        )
+        if loss is not None and (loss.ndim != 2 or loss.shape[1] != n_classes or 0 in loss.shape):
+            rule = f"shape (n_actions, n_classes) with {n_classes} classes"
+            raise _wrong_shape("loss", loss, rule, "Its rows are actions.")
+        if class_kernel is None:
+            return
+        if has_losses or form in ("top-label", "marginal"):
+            option = "kernel='loss'" if has_losses else f"calibration={form!r}"
+            raise ValueError(
+                f"class_kernel must be None for {option}, which weighs the classes itself; found "
+                "a matrix. Choose calibration='canonical', or weigh the losses."
+            )
+        if tuple(class_kernel.shape) != (n_classes, n_classes):
+            rule = f"shape (n_classes, n_classes) with {n_classes} classes"
+            raise _wrong_shape("class_kernel", class_kernel, rule, "Put weights on its diagonal.")
+
+    def check_forecasts(self, forecast: Distributions) -> None:
+        """Refuse options, and a kernel, that do not fit forecasts of a number."""
+        form, kernel = self.calibration, self.kernel_name
+        check_matching_options(self, self.given, is_of_classes=False)
+        self._check_loss_of_numbers(forecast)
+        if self.class_kernel is not None:
+            raise ValueError(
+                "class_kernel must be None for forecasts of a number; found an array. Leave it out."
+            )
+        is_given_forecast = form in ("distribution", "local") and self.given is None
+        if is_given_forecast and forecast.parameters is None:
+            raise ValueError(
+                f"given must hold what the distributions depend on for calibration={form!r} with "
+                "draws that have no parameters; found None. Pass features, or their parameters."
+            )
+        self._check_given_bandwidth(is_needed=form in ("distribution", "individual", "local"))
+        if self.thresholds is None and (self.has_thresholds or kernel in ("tanh", "thresholds")):
+            option = f"calibration={form!r}" if self.has_thresholds else f"kernel={kernel!r}"
+            raise ValueError(
+                f"thresholds must be given for {option}; found None. Pass quantiles of the "
+                "training outcomes, or the thresholds of the decisions."
+            )
+        needs_cdf = self.is_of_pits or kernel == "thresholds" or self.has_thresholds
+        if needs_cdf and forecast.cdf is None:
+            raise ValueError(
+                f"SampledForecast must have a cdf for calibration={form!r} and kernel={kernel!r}; "
+                "found None. Pass the distribution functions, or compare outcomes with "
+                "kernel='rbf'."
+            )
+        if kernel in WITH_BANDWIDTH and self.bandwidth is None and not self.is_of_pits:
+            raise ValueError(
+                f"bandwidth must be a number for kernel={kernel!r} on outcomes; found None. Take "
+                "the median distance of the training outcomes, which does not change from batch to "
+                "batch."
+            )
+
+    def _check_loss_of_numbers(self, forecast: Distributions) -> None:
+        loss, is_decision = self.loss, self.calibration == "decision"
+        is_used = self.kernel_name == "loss" or (is_decision and loss is not None)
+        if is_used != (loss is not None) or (is_used and not callable(loss)):
+            raise ValueError(
+                "loss must be a callable of outcomes for kernel='loss', may be one for "
+                "calibration='decision', and must be None otherwise for forecasts of a number; "
+                f"found {_describe_loss(loss)}. Decisions whether an outcome exceeds something are "
+                "given by thresholds."
+            )
+        if is_decision and loss is not None and forecast.deviation is None:
+            raise ValueError(
+                "calibration='decision' with a loss needs normal distributions or mixtures of "
+                "them, whose best action is known; found draws, which would choose the action by "
+                "their own luck. Pass means and standard deviations, without n_draws, or "
+                "thresholds."
+            )
+
+    def _check_given_bandwidth(self, *, is_needed: bool) -> None:
+        """Demand a bandwidth of a named kernel, and refuse one of a callable."""
+        if callable(self.given_kernel):
+            if self.given_bandwidth is not None:
+                raise ValueError(
+                    "given_bandwidth must be None for a callable given_kernel, which has its own; "
+                    f"found {self.given_bandwidth!r}. Leave it out."
+                )
+        elif is_needed and self.given_bandwidth is None:
+            raise ValueError(
+                f"given_bandwidth must be a number for calibration={self.calibration!r}; found "
+                "None. Take the median distance of the training data, which does not change from "
+                "batch to batch."
+            )
+
+
+def _describe_loss(loss: Any) -> str:
+    return "a callable" if callable(loss) else "None" if loss is None else "an array"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -12,18 +11,21 @@ from .._numerics.array_api import Array, arange_like, as_type, distances, stop_g
 from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
-from .._statistics.matching_checks import CLASS_FORMS, FEATURE_KERNELS, FORMS, PIT_FORMS
+from .._statistics.matching_checks import (
+    CLASS_FORMS,
+    FEATURE_KERNELS,
+    FORMS,
+    SMOOTH_KERNELS,
+    name_of,
+)
 from ._checks import (
     CLASS_CONSTRAINTS,
     POSITIVE,
-    SMOOTH_KERNELS,
+    MatchingLossOptions,
     check_arrays,
     check_batch,
     check_class_batch,
-    check_class_form,
     check_forecast_batch,
-    check_forecast_form,
-    name_of,
     validate_loss_options,
 )
 from ._predictions import (
@@ -222,8 +224,8 @@ def distribution_matching_loss(
     arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
     check_arrays(prediction, target=target, **arrays)
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
-    matching = MatchingLossOptions(
-        calibration,
+    error = MatchingLoss(
+        calibration=calibration,
         given=given,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -237,37 +239,22 @@ def distribution_matching_loss(
     )
     if isinstance(prediction, tuple | SampledForecast):
         check_forecast_batch(prediction, target, thresholds)
-        return matching.evaluate_forecasts(as_distributions(prediction), target, sample_weight)
+        return error.evaluate_forecasts(as_distributions(prediction), target, sample_weight)
     check_class_batch(prediction, target)
-    return matching.evaluate_classes(
-        class_predictions(prediction, target, input_type), sample_weight
-    )
+    return error.evaluate_classes(class_predictions(prediction, target, input_type), sample_weight)
 
 
-@dataclass(frozen=True)
-class MatchingLossOptions:
-    """The options of the error, which are judged once the kind of the predictions is known.
+class MatchingLoss(MatchingLossOptions):
+    """The error of a batch with these options, which are checked first.
 
     Gradients flow through what is conditioned on, unless it is detached.
     """
 
-    calibration: str
-    given: Array | None
-    kernel: Any
-    bandwidth: float | None
-    given_kernel: Any
-    given_bandwidth: float | None
-    thresholds: Array | None
-    loss: Any
-    class_kernel: Array | None
-    detach_given: bool
-    estimator: str
-
     def evaluate_classes(self, classes: ClassPredictions, sample_weight: Array | None) -> Array:
         """The error of class probabilities."""
-        check_class_form(self, classes.proba.shape[1])
+        self.check_classes(classes.proba.shape[1])
         weight = weights_of(sample_weight, classes.proba)
-        has_losses = name_of(self.kernel) == "loss"
+        has_losses = self.kernel_name == "loss"
         if self.calibration in ("marginal", "top-label") and not has_losses:
             multi_class = "confidence" if self.calibration == "top-label" else "classwise"
             averages = self._pair_averages(*classes.problems(multi_class), weight)
@@ -287,7 +274,7 @@ class MatchingLossOptions:
         self, forecast: Distributions, target: Array, sample_weight: Array | None
     ) -> Array:
         """The error of forecasts of a number."""
-        check_forecast_form(self, forecast)
+        self.check_forecasts(forecast)
         thresholds = as_type(self.thresholds, forecast.dtype)
         terms = self._terms(forecast, as_type(target, forecast.dtype), thresholds)
         near = self._forecast_condition_kernel(forecast, thresholds)
@@ -299,7 +286,7 @@ class MatchingLossOptions:
     def _terms(self, forecast: Any, outcome: Any, thresholds: Any) -> Any:
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij of outcomes, or of PITs, (n, n)."""
         kernel, bandwidth = self.kernel, self.bandwidth
-        if self.calibration in PIT_FORMS:
+        if self.is_of_pits:
             outcome = forecast.cdf(outcome)
             if callable(kernel):
                 uniform = uniform_like(outcome)
@@ -309,10 +296,10 @@ class MatchingLossOptions:
                 bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
                 means = uniform_mean(kernel, bandwidth, outcome)[:, None]
                 of_forecasts = uniform_pair_mean(kernel, bandwidth)
-        elif name_of(kernel) == "loss":
+        elif self.kernel_name == "loss":
             residual = loss_values(self.loss, outcome) - forecast.loss_means(self.loss)
             return residual @ residual.T
-        elif name_of(kernel) in FEATURE_KERNELS:
+        elif self.has_decision_kernel:
             residual = feature_values(kernel, outcome, thresholds, bandwidth)
             residual = residual - forecast.feature_means(kernel, thresholds, bandwidth)
             return residual.T @ residual

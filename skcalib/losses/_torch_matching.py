@@ -13,10 +13,10 @@ from torch.distributions import Distribution
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
-from .._statistics.matching_checks import PIT_FORMS
+from .._statistics.matching_checks import PIT_FORMS, WITH_BANDWIDTH, name_of
 from .._statistics.matching_given import LEVELS, median_of, standardization
-from ._checks import POSITIVE, WITH_BANDWIDTH, name_of
-from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLossOptions
+from ._checks import POSITIVE
+from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLoss
 from ._modules import Penalty
 from ._predictions import SampledForecast, class_predictions
 from ._tensors import check_finite_tensor, class_batch, is_all_true, number_batch
@@ -332,13 +332,13 @@ class DistributionMatchingLoss(Penalty):
         bandwidth: Any,
         thresholds: Tensor | None,
         class_kernel: Tensor | None = None,
-    ) -> MatchingLossOptions:
+    ) -> MatchingLoss:
         names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimator")
         options = {name: getattr(self, name) for name in names}
         for name, value in options.items():
             if callable(value):
                 options[name] = partial(check_user_values, name, value)
-        return MatchingLossOptions(
+        return MatchingLoss(
             given=given,
             given_bandwidth=given_bandwidth,
             bandwidth=bandwidth,

@@ -179,7 +179,7 @@ def distribution_matching_witness(
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
     options = MatchingOptions(
-        calibration,
+        calibration=calibration,
         loss=loss,
         kernel=kernel,
         bandwidth=bandwidth,

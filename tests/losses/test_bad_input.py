@@ -117,12 +117,12 @@ BAD = {
     # kernels
     "no bandwidth": (NORMAL, Y, {"given_bandwidth": 1.0}, "bandwidth must be a number for kernel"),
     "median": (NORMAL, Y, LINE | {"bandwidth": "median"}, "bandwidth"),
-    "bandwidth of energy": (NORMAL, Y, MARGINAL | {"kernel": "energy"}, "bandwidth must be None"),
+    "bandwidth of energy": (NORMAL, Y, MARGINAL | {"kernel": "energy"}, "bandwidth must be left"),
     "kernel of PITs": (
         NORMAL,
         Y,
         {"calibration": "quantile", "kernel": "moments"},
-        "kernel must be one of 'energy', 'laplacian', 'rbf' .* compares PITs; found 'moments'",
+        "kernel='moments' is a kernel of outcomes; found .*, which compares PITs",
     ),
     "draws without cdf": (DRAWS, Y, {"calibration": "quantile"}, "SampledForecast must have a cdf"),
     "kernel without thresholds": (
@@ -189,7 +189,7 @@ BAD = {
         NORMAL,
         Y,
         MARGINAL | {"kernel": rational},
-        "bandwidth must be None for kernel='callable', which has none",
+        "bandwidth must be left at None with kernel='callable', which has none",
     ),
     "bandwidth of a callable condition": (
         NORMAL,

@@ -619,6 +619,7 @@ def test_local_without_features_is_given_the_forecast():
         ({"calibration": "decision", "loss": np.nan}, "loss must be a finite number"),
         ({"calibration": "decision", "loss": lambda y: y}, "loss must return the finite losses"),
         ({"kernel": "energy", "bandwidth": 1.0}, "bandwidth must be left at 'median'"),
+        ({"kernel": lambda s, t: s @ t.T, "bandwidth": 1.0}, "bandwidth must be left at 'median'"),
         ({"kernel": "energy", "method": "fourier"}, "method='fourier' needs kernel='rbf'"),
         ({"given_kernel": lambda s, t: s @ t.T, "method": "fourier"}, "needs a named given_kernel"),
         ({"calibration": "threshold", "method": "fourier"}, "needs a named given_kernel"),
