@@ -183,8 +183,12 @@ COMPOSITE_CASES = {
 
 TEST_CASES = {
     "default": CalibrationTest(n_resamples=49, random_state=0),
-    "biased": CalibrationTest(estimator="biased", kernel="rbf", n_resamples=49, random_state=0),
-    "several bandwidths": CalibrationTest(bandwidth="multiple", n_resamples=19, random_state=0),
+    "biased": CalibrationTest(
+        "skce", estimator="biased", kernel="rbf", n_resamples=49, random_state=0
+    ),
+    "several bandwidths": CalibrationTest(
+        "skce", bandwidth="multiple", n_resamples=19, random_state=0
+    ),
     "smooth": CalibrationTest("smooth_calibration_error", n_resamples=19, random_state=0),
     "expected": CalibrationTest("expected_calibration_error", n_resamples=19, random_state=0),
     "consistency": CalibrationTest(method="consistency", n_resamples=19, random_state=0),

@@ -69,7 +69,7 @@ def matching(**options):
 
 def p_value(**params):
     def run(y, mean, std, members, x):
-        test = CalibrationTest(random_state=0, metric_params=params)
+        test = CalibrationTest("skce", random_state=0, metric_params=params)
         return test.fit(GaussianForecast(mean, std), y).p_value_
 
     return run

@@ -32,8 +32,8 @@ FURTHER = {
     "quantile, max": CalibrationTest("quantile_calibration_error", metric_params={"norm": "max"}),
 }
 GIVEN_X = {
-    "individual": CalibrationTest(metric_params={"calibration": "individual"}),
-    "local": CalibrationTest(metric_params={"calibration": "local"}),
+    "individual": CalibrationTest("skce", metric_params={"calibration": "individual"}),
+    "local": CalibrationTest("skce", metric_params={"calibration": "local"}),
     "local error": CalibrationTest("local_calibration_error"),
 }
 
@@ -166,7 +166,7 @@ def p_values_of_reversed(n, seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     forecast, y = GaussianForecast(-x, np.ones(n)), rng.normal(x)
-    test = CalibrationTest(metric_params={"calibration": "marginal"}, n_resamples=99)
+    test = CalibrationTest("skce", metric_params={"calibration": "marginal"}, n_resamples=99)
     return [
         test.set_params(method=method, random_state=seed).fit(forecast, y).p_value_
         for method in ("conditional", "asymptotic")

@@ -47,8 +47,8 @@ def check_null_method(test: Any, statistic: Any) -> None:
         statistic,
         "pair-terms",
         f"method={test.method!r} needs statistic='skce', of all classes at once or with the "
-        f"exact method, whose law is known; found statistic={test.statistic!r} with bandwidth="
-        f"{test.bandwidth!r} and metric_params={test.metric_params!r}. Use "
+        f"exact method, whose law is known; found statistic={test.statistic!r}, "
+        f"bandwidth={test.bandwidth!r} and metric_params={test.metric_params!r}. Use "
         "method='conditional', which takes any statistic.",
     )
     estimator = statistic.estimator

@@ -26,7 +26,7 @@ from ._base import (
 )
 
 # Options of the statistic that are parameters of the test.
-_DEFAULTS = {"kernel": "total-variation", "bandwidth": "median", "estimator": "unbiased"}
+_STATISTIC_OPTIONS = ("kernel", "bandwidth", "estimator")
 
 # Values of a statistic that differ by less than this share are equal but for rounding.
 _STATISTIC_RTOL = 1e-9
@@ -49,8 +49,8 @@ class CalibrationTest(HypothesisTest):
         ==================  ==========================================================
         statistic           what it is
         ==================  ==========================================================
-        "auto"              "omnibus"; "skce" with another `method`, or if an option of
-                            the statistic is chosen
+        "auto"              "omnibus"; "skce" with "asymptotic", "distribution-free"
+                            and "consistency"
         "omnibus"           four statistics together, or three of forecasts, each of
                             which finds another kind of error (see the notes)
         "skce"              the squared kernel error of classes, or the distribution
@@ -79,27 +79,25 @@ class CalibrationTest(HypothesisTest):
         these; for comparison only, as with binned errors it may reject calibrated models too often
         (see the notes). A prediction that is drawn keeps its `sample_weight`.
 
-    kernel : str or callable, default="total-variation"
-        Kernel of the "skce" statistic, as in
-        :func:`skcalib.metrics.squared_kernel_calibration_error`. Another statistic gets it too if
-        it is not the default, and raises an error if it has no kernel. For forecasts the default
-        stands for "rbf", and others are those of
-        :func:`skcalib.metrics.distribution_matching_error`.
+    kernel : str or callable, default=None
+        Kernel of the statistic, as the metric takes it: for "skce" that of
+        :func:`skcalib.metrics.squared_kernel_calibration_error`, for forecasts that of
+        :func:`skcalib.metrics.distribution_matching_error`. None means the default of the
+        statistic. A statistic without a kernel refuses it.
 
-    bandwidth : "median", "multiple" or float, default="median"
-        Bandwidth of the "skce" statistic, handed on like `kernel`: "median" stands for the default
-        of another statistic. "multiple" takes three bandwidths at once, for classes and "skce"
-        only: the median, 1/4 and 1/16 of it (see the notes).
+    bandwidth : "median", "multiple" or float, default=None
+        Bandwidth of the statistic, handed on like `kernel`. "multiple" takes three bandwidths at
+        once, for classes and "skce" only: the median, 1/4 and 1/16 of it (see the notes).
 
-    estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
-        Estimator of the "skce" statistic, handed on like `kernel`. With "linear" and "block" the
-        result depends on the order of the samples.
+    estimator : {"unbiased", "biased", "linear", "block"}, default=None
+        Estimator of the statistic, handed on like `kernel`. With "linear" and "block" the result
+        depends on the order of the samples.
 
     metric_params : dict, default=None
-        Further arguments of the statistic, beside these three, as the metric of that name takes
-        them: `block_size`, `class_kernel`, and ``"method": "fourier"`` with `n_components` of
-        "skce", `n_bins` of "expected_calibration_error", `calibration` of "skce" for forecasts. A
-        callable gets them as keyword arguments.
+        Further arguments of the statistic, as the metric of that name takes them: `block_size`,
+        `class_kernel`, and ``"method": "fourier"`` with `n_components` of "skce", `n_bins` of
+        "expected_calibration_error", `calibration` of "skce" for forecasts. It may hold the three
+        above, if they are not passed beside it. A callable gets them as keyword arguments.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
         Which values of "log_loss" and "brier_score_loss" speak against the hypothesis: "greater"
@@ -368,9 +366,9 @@ class CalibrationTest(HypothesisTest):
         statistic: str | Callable = "auto",
         *,
         method: str = "conditional",
-        kernel: str | Callable = "total-variation",
-        bandwidth: float | str = "median",
-        estimator: str = "unbiased",
+        kernel: str | Callable | None = None,
+        bandwidth: float | str | None = None,
+        estimator: str | None = None,
         metric_params: dict | None = None,
         alternative: str = "two-sided",
         n_resamples: int = 999,
@@ -444,7 +442,7 @@ class CalibrationTest(HypothesisTest):
 
     def _fit(self, data: Any, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
-        name, options = self._resolve_statistic(data.kind)
+        name, options = self._resolve_statistic()
         statistic = make_statistic(
             name,
             data,
@@ -485,25 +483,22 @@ class CalibrationTest(HypothesisTest):
         p_value = monte_carlo_p_value(evidence, side, statistic.tie_tolerance)
         return {"p_value_": p_value, **result, **findings}
 
-    def _resolve_statistic(self, kind: str) -> tuple[Any, ...]:
-        """The statistic of this kind of predictions, and its arguments.
-
-        These are `metric_params`, and the parameters of the test that are not the default.
-        """
+    def _resolve_statistic(self) -> tuple[str | Callable, dict[str, Any]]:
+        """The statistic, and its options: `metric_params`, and those that the test takes itself."""
         options = dict(self.metric_params or {})
-        twice = sorted(_DEFAULTS.keys() & options)
-        if twice:
-            raise ValueError(
-                f"metric_params must not hold {', '.join(_DEFAULTS)}, which are parameters of the "
-                f"test; found {', '.join(twice)}. Pass it to the test itself."
-            )
-        for name, default in _DEFAULTS.items():
-            if (value := getattr(self, name)) != default:
-                options[name] = value
+        for name in _STATISTIC_OPTIONS:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if name in options:
+                raise ValueError(
+                    f"{name} must be passed once; found {name}={value!r} and metric_params="
+                    f"{self.metric_params!r}. Leave one of them out."
+                )
+            options[name] = value
         if not isinstance(self.statistic, str) or self.statistic != "auto":
             return self.statistic, options
-        is_plain = self.method == "conditional" and not options
-        return ("omnibus" if is_plain else "skce"), options
+        return ("omnibus" if self.method == "conditional" else "skce"), options
 
     @property
     def _fits_on_device(self) -> bool:
@@ -575,8 +570,8 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
         "counts",
         "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
         "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
-        f"one of {SUPPORTED_METRICS}; found {test.statistic!r} with kernel={test.kernel!r} and "
-        f"estimator={test.estimator!r}. Choose one of these, or test a part of the rows.",
+        f"one of {SUPPORTED_METRICS}; found {test.statistic!r} with the options "
+        f"{statistic.options!r:.200}. Choose one of these, or test a part of the rows.",
     )
 
 

@@ -38,7 +38,7 @@ class SubgroupCalibrationTest(HypothesisTest):
     ----------
     statistic : str or callable, default="auto"
         What measures the miscalibration of each subgroup, as in :class:`CalibrationTest`: "auto" is
-        "omnibus", or "skce" if `metric_params` are given.
+        "omnibus".
 
     metric_params : dict, default=None
         Further arguments of the statistic, as the metric of that name takes them, such as `kernel`
@@ -267,7 +267,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         """The statistic of one subgroup."""
         name: Any = self.statistic
         if isinstance(name, str) and name == "auto":
-            name = "skce" if self.metric_params else "omnibus"
+            name = "omnibus"
         try:
             statistic = make_statistic(
                 name,

@@ -89,7 +89,11 @@ def check_two_classes(data: ClassData) -> None:
 
 
 @register_metric(
-    compute_calibration_in_the_large, cost="n", may_be_negative=True, is_selectable=False
+    compute_calibration_in_the_large,
+    cost="n",
+    lower_is_better=False,
+    may_be_negative=True,
+    is_selectable=False,
 )
 def calibration_in_the_large(
     y_true: ArrayLike,
@@ -159,7 +163,11 @@ def calibration_in_the_large(
 
 
 @register_metric(
-    compute_observed_expected_ratio, cost="n", may_be_negative=True, is_selectable=False
+    compute_observed_expected_ratio,
+    cost="n",
+    lower_is_better=False,
+    may_be_negative=True,
+    is_selectable=False,
 )
 def observed_expected_ratio(
     y_true: ArrayLike,
@@ -228,7 +236,13 @@ def observed_expected_ratio(
     return compute_observed_expected_ratio(data)
 
 
-@register_metric(compute_calibration_intercept, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(
+    compute_calibration_intercept,
+    cost="n",
+    lower_is_better=False,
+    may_be_negative=True,
+    is_selectable=False,
+)
 def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -302,7 +316,13 @@ def calibration_intercept(
     return compute_calibration_intercept(data)
 
 
-@register_metric(compute_calibration_slope, cost="n", may_be_negative=True, is_selectable=False)
+@register_metric(
+    compute_calibration_slope,
+    cost="n",
+    lower_is_better=False,
+    may_be_negative=True,
+    is_selectable=False,
+)
 def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -38,6 +38,7 @@ class Metric:
     compute: Callable[..., Any]  # the private function beside it, of checked data and options
     cost: str  # growth with the number of samples n
     takes: tuple[str, ...] = ("classes",)  # kinds of predictions; listed among those of the first
+    lower_is_better: bool = True  # False if its best value lies inside of its range
     is_mean: bool = False  # True if it is a mean over the samples
     may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
     # the upper bound on its values, or a function of all options; infinite if none is known

@@ -1,12 +1,19 @@
 """The metrics as scorers for model selection."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from .._inputs.scikit_learn import Scorer, find_shared_cache
 from .._inputs.warnings import warn
 from ..forecasts import get_forecast
-from ._registry import ALL_METRICS, Metric, check_name, find_entry, resolve_metric
+from ._registry import (
+    ALL_METRICS,
+    Metric,
+    check_name,
+    find_entry,
+    resolve_metric,
+    unwrap_partial,
+)
 
 # The methods of an estimator that may return a forecast, by scikit-learn's rules for scorers.
 _FORECAST_METHODS = ("predict_forecast", "predict_proba", "predict")
@@ -60,14 +67,14 @@ def make_scorer(
     score_func: Callable | str,
     *,
     response_method: str | list[str] | tuple[str, ...] | None = None,
-    greater_is_better: bool = False,
+    greater_is_better: bool | None = None,
     **kwargs: Any,
 ) -> Scorer:
     """Make a scorer from a metric of probabilities or forecasts.
 
-    The same as :func:`sklearn.metrics.make_scorer`, with the two defaults that calibration errors
-    need. A metric that takes `labels` gets the classes of the estimator, so that a test set need
-    not contain all of them. A metric of forecasts gets what
+    The same as :func:`sklearn.metrics.make_scorer`, for metrics of which lower is better and that
+    take probabilities. A metric that takes `labels` gets the classes of the estimator, so that a
+    test set need not contain all of them. A metric of forecasts gets what
     :func:`skcalib.forecasts.get_forecast` finds in the estimator, and one that requires `given`
     gets the features for it, unless others are passed.
 
@@ -82,8 +89,9 @@ def make_scorer(
         "predict_forecast" if that is a metric of forecasts in :mod:`skcalib.metrics`, else for
         "predict_proba". "predict_forecast" stands for all ways to a forecast.
 
-    greater_is_better : bool, default=False
-        Whether larger values are better. If not, the scorer returns the negative value.
+    greater_is_better : bool, default=None
+        Whether larger values are better. If not, the scorer returns the negative value. None is for
+        metrics of skcalib, of which lower values are better; other functions must say it.
 
     **kwargs : dict
         Further arguments of `score_func`, for instance `multi_class`, `labels` or `pos_label`.
@@ -92,6 +100,13 @@ def make_scorer(
     -------
     scorer : callable
         ``scorer(estimator, X, y_true) -> float``, larger is better.
+
+    Raises
+    ------
+    ValueError
+        If `greater_is_better` is not passed for a function that is none of :mod:`skcalib.metrics`,
+        or is True for one that is. For :func:`calibration_slope` and other measures whose best
+        value lies inside of their range.
 
     See Also
     --------
@@ -110,14 +125,37 @@ def make_scorer(
     if not callable(score_func):
         check_name("score_func", score_func, ALL_METRICS, "Pass one of these, or a function.")
         score_func = ALL_METRICS[score_func].function
-    sign = 1 if greater_is_better else -1
     entry = find_entry(score_func)
+    sign = _find_sign(score_func, entry, greater_is_better)
     if response_method is None:
         takes_forecasts = entry is not None and "forecasts" in entry.takes
         response_method = "predict_forecast" if takes_forecasts else "predict_proba"
     if response_method == "predict_forecast":
         return _ForecastScorer(score_func, sign, kwargs, _FORECAST_METHODS)
     return _ClassAwareScorer(score_func, sign, kwargs, response_method)
+
+
+def _find_sign(
+    score_func: Callable, entry: Metric | None, greater_is_better: bool | None
+) -> Literal[1, -1]:
+    """1 if larger values are better, and −1 if not, as for all metrics of ours."""
+    name = getattr(unwrap_partial(score_func)[0], "__name__", "score_func")
+    if greater_is_better is None and entry is None:
+        raise ValueError(
+            f"greater_is_better must be passed for {name}, which is none of skcalib.metrics; found "
+            "None. Pass True for a score such as roc_auc_score, False for an error or a loss."
+        )
+    if entry is not None and not entry.lower_is_better:
+        raise ValueError(
+            f"score_func must be best at one end of its range; found {name}, of which values too "
+            "low and too high are wrong alike. Pass a function of its distance from the best value."
+        )
+    if greater_is_better and entry is not None:
+        raise ValueError(
+            f"greater_is_better must be False for {name}, of which lower values are better; found "
+            "True. Leave it out."
+        )
+    return 1 if greater_is_better else -1
 
 
 def get_scorer(scoring: str) -> Scorer:

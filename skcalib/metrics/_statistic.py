@@ -63,8 +63,8 @@ def make_statistic(
             return omnibus(data, n_resamples=n_resamples, seed=seed, **judged)
         if options:
             raise ValueError(
-                f"statistic={name!r} has no options; found {', '.join(map(repr, options))}. Leave "
-                "them out, or use 'skce'."
+                f"statistic={name!r} of {data.kind} has no options; found "
+                f"{', '.join(map(repr, options))}. Leave them out, or use statistic='skce'."
             )
         return ForecastOmnibus(data) if of_forecasts else ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
@@ -88,7 +88,7 @@ def make_multi_bandwidth_statistic(
     if name not in ("skce", metric.name) or data.is_forecast:
         raise ValueError(
             "bandwidth='multiple' is for statistic='skce' of probabilities of classes; found "
-            f"statistic={name!r} of {data.kind}. Pass 'median' or a number."
+            f"statistic={name!r} of {data.kind}. Use statistic='skce', or another bandwidth."
         )
     check_metric_fits(metric, data, "statistic")
     judged = metric.validate_options({**options, "bandwidth": "median"})
@@ -148,8 +148,9 @@ def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(map(str, options.keys() - set(_OF_OMNIBUS)))
     if unknown:
         raise TypeError(
-            f"The options of statistic='omnibus' must be among {', '.join(_OF_OMNIBUS)}; found "
-            f"{', '.join(unknown)}. Leave them out, or choose the statistic that takes them."
+            f"The options of statistic='omnibus', which is what 'auto' means, must be among "
+            f"{', '.join(_OF_OMNIBUS)}; found {', '.join(unknown)}. Leave them out, or choose the "
+            "statistic that takes them, such as statistic='skce'."
         )
     judged = ALL_METRICS[_KERNEL_ERRORS["classes"]].validate_options(options)
     if judged["estimator"] in ("linear", "block"):

@@ -253,13 +253,17 @@ def test_options_reach_every_statistic_that_takes_them():
     test = CalibrationTest("kernel_calibration_error", kernel="rbf", bandwidth=0.3, **fast)
     expected = kernel_calibration_error(label, proba, kernel="rbf", bandwidth=0.3)
     assert test.fit(proba, label).statistic_ == expected
-    test = CalibrationTest(metric_params={"multi_class": "confidence"}, bandwidth=0.3, **fast)
+    test = CalibrationTest(
+        "skce", metric_params={"multi_class": "confidence"}, bandwidth=0.3, **fast
+    )
     expected = squared_kernel_calibration_error(
         label, proba, multi_class="confidence", bandwidth=0.3
     )
     assert test.fit(proba, label).statistic_ == expected
     with pytest.raises(ValueError, match="'block_size' parameter"):
-        CalibrationTest(estimator="block", metric_params={"block_size": 1}).fit(proba, label)
+        CalibrationTest("skce", estimator="block", metric_params={"block_size": 1}).fit(
+            proba, label
+        )
 
 
 @pytest.mark.parametrize("method", ["asymptotic", "distribution-free"])
@@ -279,13 +283,13 @@ def test_laws_are_those_of_the_options_that_count():
         CalibrationTest(method="asymptotic", estimator="biased").fit(proba, label)
     options = {"method": "distribution-free", "bandwidth": 0.5}
     with pytest.raises(ValueError, match="needs a named kernel"):
-        CalibrationTest(kernel=RBF(), **options).fit(proba, label)
+        CalibrationTest("skce", kernel=RBF(), **options).fit(proba, label)
 
 
-def test_defaults_survive_pickling():
+def test_statistics_survive_pickling():
     # equal strings need not be the same object
     label, proba = random_problem(np.random.default_rng(0), 40)
-    test = CalibrationTest("smooth_calibration_error", n_resamples=9, random_state=0)
+    test = CalibrationTest("skce", n_resamples=9, random_state=0)
     copy = pickle.loads(pickle.dumps(test)).set_params(kernel="".join(["total-", "variation"]))
     assert copy.fit(proba, label).p_value_ == test.fit(proba, label).p_value_
 

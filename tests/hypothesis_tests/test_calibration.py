@@ -15,8 +15,10 @@ from sklearn.metrics import brier_score_loss, log_loss
 from skcalib import metrics
 from skcalib._inputs.drawing import make_batches
 from skcalib._statistics.base import iter_sample_blocks
+from skcalib._statistics.kernels import KERNELS
 from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest, SpiegelhalterTest
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
+from skcalib.metrics._registry import METRICS
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_p_value_approaches_the_exact_one(n_classes, seed):
 
     expected = exact_p_value(label, matrix, statistic)
     test = CalibrationTest(
-        bandwidth=0.4, n_resamples=4999, random_state=seed, labels=range(n_classes)
+        "skce", bandwidth=0.4, n_resamples=4999, random_state=seed, labels=range(n_classes)
     )
     actual = test.fit(proba, label).p_value_
     assert abs(actual - expected) < 4 * np.sqrt(expected * (1 - expected) / 4999) + 2e-4
@@ -76,7 +78,9 @@ def test_p_value_approaches_the_exact_one(n_classes, seed):
 def test_null_distribution_consists_of_statistics_of_labels():
     # with 3 predictions there are 8 label vectors, so only 8 values are possible
     proba = np.array([0.2, 0.5, 0.9])
-    test = CalibrationTest(bandwidth=0.4, random_state=0, labels=[0, 1]).fit(proba, [1, 0, 1])
+    test = CalibrationTest("skce", bandwidth=0.4, random_state=0, labels=[0, 1]).fit(
+        proba, [1, 0, 1]
+    )
     possible = {
         drawn.tobytes(): skce_by_loops(
             two_columns(proba), drawn, "total-variation", 0.4, "unbiased"
@@ -178,7 +182,7 @@ def test_null_distribution_is_exchangeable_between_paths():
     metric = partial(
         squared_kernel_calibration_error, kernel="laplacian", bandwidth=0.5, labels=[0, 1]
     )
-    fast = CalibrationTest(random_state=0, **options).fit(proba, label)
+    fast = CalibrationTest("skce", random_state=0, **options).fit(proba, label)
     slow = CalibrationTest(metric, n_resamples=300, random_state=1).fit(proba, label)
     assert fast.statistic_ == pytest.approx(slow.statistic_, abs=1e-15)
     assert ks_2samp(fast.null_distribution_, slow.null_distribution_).pvalue > 1e-3
@@ -236,7 +240,7 @@ def test_crowded_predictions_do_not_blind_the_test():
     proba = np.where(certain, 10.0 ** rng.uniform(-60, -10, n), rng.random(n))
     label = (rng.random(n) < np.where(certain, proba, proba**3)).astype(int)
     for kernel in ("total-variation", "rbf"):
-        test = CalibrationTest(kernel=kernel, n_resamples=99, random_state=0)
+        test = CalibrationTest("skce", kernel=kernel, n_resamples=99, random_state=0)
         assert test.fit(proba, label).p_value_ == 0.01
 
 
@@ -328,7 +332,7 @@ def test_names_of_metrics_and_partial_callables_agree():
         ("expected_calibration_error", {"strategy": "foo"}, "'strategy' parameter"),
         ("expected_calibration_error", {"n_bins": 0}, "'n_bins' parameter"),
         ("interval_calibration_error", {"precision": -1}, "'precision' parameter"),
-        ("laplace_kernel_calibration_error", {"bandwidth": 0}, "must not hold kernel, bandwidth"),
+        ("laplace_kernel_calibration_error", {"bandwidth": 0}, "'bandwidth' parameter"),
         ("skce", {"class_kernel": 3}, "'class_kernel' parameter"),
         ("smooth_calibration_error", {"pos_label": 0}, "metric_params must not hold"),
         (smooth_calibration_error, {"sample_weight": [1] * 20}, "metric_params must not hold"),
@@ -345,3 +349,51 @@ def test_p_values_do_not_underflow():
     p_value = test.fit(np.full(40_000, 0.999), np.zeros(40_000, dtype=int)).p_value_
     assert type(p_value) is float
     assert 0 < p_value < 1e-300
+
+
+OPTION_VALUES = {
+    "kernel": sorted(KERNELS),
+    "bandwidth": ["median", 0.3],
+    "estimator": ["unbiased", "biased"],
+}
+
+
+def accepts(entry, name, value):
+    try:
+        entry.validate_options({name: value})
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("statistic", "name", "value"),
+    [
+        (entry.name, name, value)
+        for entry in METRICS.values()
+        for name, values in OPTION_VALUES.items()
+        for value in values
+        if name in entry.options and accepts(entry, name, value)
+    ],
+)
+def test_every_option_reaches_the_statistic(statistic, name, value):
+    # also one that is the default of another statistic
+    rng = np.random.default_rng(0)
+    proba, label = rng.dirichlet(np.ones(3), 30), np.arange(30) % 3
+    metric = METRICS[statistic]
+    data = {"given": proba[:, :1]} if metric.requires_given else {}
+    expected = metric.function(label, proba, **data, **{name: value})
+    for arguments in ({name: value}, {"metric_params": {name: value}}):
+        test = CalibrationTest(statistic, n_resamples=1, random_state=0, **arguments)
+        actual = test.fit(proba, label, **data).statistic_
+        assert actual == pytest.approx(expected, rel=1e-10, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("kernel", "total-variation"), ("bandwidth", "median"), ("estimator", "unbiased")],
+)
+def test_an_option_that_the_statistic_lacks_is_refused(name, value):
+    test = CalibrationTest("smooth_calibration_error", **{name: value})
+    with pytest.raises(TypeError, match=f"found '{name}', while smooth_calibration_error takes"):
+        test.fit([0.2, 0.7, 0.4], [0, 1, 1])

@@ -138,7 +138,7 @@ ALL_STATISTICS = STATISTICS | GIVEN_STATISTICS
 def evaluator(options, forecast, y, given=None):
     """The statistic that a test of these data uses, on vectors of outcomes."""
     test = CalibrationTest(**options)
-    name, params = test._resolve_statistic("forecasts")
+    name, params = test._resolve_statistic()
     return make_statistic(
         name,
         check_forecasts(y, forecast, given=given),
@@ -446,7 +446,9 @@ def test_omnibus_of_few_or_equal_forecasts_and_of_those_without_moments():
     ):
         assert 0 < test.fit(forecast, y[:n]).p_value_ <= 1
         assert ("skce" in test.component_p_values_) == (type(forecast) is GaussianForecast)
-    with pytest.raises(ValueError, match=r"'omnibus' has no options; found 'calibration'"):
+    with pytest.raises(
+        ValueError, match=r"'omnibus' of forecasts has no options; found 'calibration'"
+    ):
         CalibrationTest("omnibus", metric_params={"calibration": "group"}).fit(forecast, y)
 
 
@@ -536,7 +538,7 @@ def test_random_state(random_state):
 def test_what_is_random_in_a_statistic_follows_the_seed(options):
     forecast, y = normal(np.random.default_rng(0), 20)
     options |= {"n_components": 5} if options else {}
-    test = CalibrationTest(metric_params=options, n_resamples=9, random_state=0)
+    test = CalibrationTest("skce", metric_params=options, n_resamples=9, random_state=0)
     one, again = clone(test).fit(forecast, y), clone(test).fit(forecast, y)
     np.testing.assert_array_equal(one.null_distribution_, again.null_distribution_)
     assert one.statistic_ == again.statistic_
@@ -661,7 +663,12 @@ BAD = {
         "metric_params",
     ),
     "not for forecasts": ({"kernel": "exponential"}, {}, "kernel"),
-    "unknown argument": ({"metric_params": {"n_bins": 3}}, {}, "metric_params must be arguments"),
+    "unknown argument": (
+        {"statistic": "skce", "metric_params": {"n_bins": 3}},
+        {},
+        "metric_params must be arguments",
+    ),
+    "option of all three": ({"bandwidth": 1.0}, {}, "'omnibus' of forecasts has no options"),
     "given as a param": (
         {"statistic": "local_calibration_error", "metric_params": {"given": [1.0]}},
         {},
@@ -674,7 +681,7 @@ BAD = {
         "found one, while quantile_calibration_error has none",
     ),
     "groups of forms without": (
-        {"metric_params": {"calibration": "marginal"}},
+        {"statistic": "skce", "metric_params": {"calibration": "marginal"}},
         {"given": np.ones(9)},
         "given must be None for calibration='marginal'",
     ),
@@ -685,7 +692,7 @@ BAD = {
         "needs statistic='skce'",
     ),
     "law of the biased": ({"estimator": "biased", "method": "asymptotic"}, {}, "unbiased"),
-    "blocks": ({"estimator": "linear"}, {}, "'estimator' parameter"),
+    "blocks": ({"statistic": "skce", "estimator": "linear"}, {}, "'estimator' parameter"),
     "bound of energy": ({"kernel": "energy", "method": "distribution-free"}, {}, "at most 1"),
     "bound of the median": ({"method": "distribution-free"}, {}, "does not follow the outcomes"),
     "weights": (

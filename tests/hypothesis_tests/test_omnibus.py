@@ -297,7 +297,7 @@ def test_narrow_kernels_find_waves():
     rng = np.random.default_rng(1)
     proba = rng.random(1000)
     label = rng.random(1000) < proba + proba * (1 - proba) * np.sin(40 * proba)
-    several = CalibrationTest(bandwidth="multiple", random_state=0).fit(proba, label)
+    several = CalibrationTest("skce", bandwidth="multiple", random_state=0).fit(proba, label)
     assert several.p_value_ == 0.001
     assert several.adjusted_p_values_["median/16"] < 0.01
     assert CalibrationTest("skce", random_state=0).fit(proba, label).p_value_ > 0.1
@@ -324,7 +324,8 @@ def test_several_bandwidths_of_a_state_and_of_groups():
         ({"metric_params": {"multi_class": "classwise"}}, "found .* multi_class='classwise'"),
         ({"statistic": "smooth_calibration_error"}, "is for statistic='skce' .*'smooth_cal"),
         ({"statistic": "omnibus"}, "is for statistic='skce' .*'omnibus'"),
-        ({"method": "asymptotic"}, "found .* with bandwidth='multiple'"),
+        ({"statistic": "auto"}, "is for statistic='skce' .*'omnibus'.* Use statistic='skce'"),
+        ({"method": "asymptotic"}, "found .* bandwidth='multiple'"),
         ({"metric_params": {"n_bins": 3}}, "metric_params must be arguments"),
     ],
 )
@@ -332,9 +333,13 @@ def test_where_several_bandwidths_are_refused(options, message):
     rng = np.random.default_rng(0)
     data = problem(rng, 30, 3)
     with pytest.raises((ValueError, TypeError), match=message):
-        CalibrationTest(bandwidth="multiple", **options).fit(data.proba, data.label)
+        CalibrationTest(**{"statistic": "skce", "bandwidth": "multiple"} | options).fit(
+            data.proba, data.label
+        )
     with pytest.raises(ValueError, match=r"of probabilities of classes; found .* of forecasts"):
-        CalibrationTest(bandwidth="multiple").fit(GaussianForecast([0.0, 1], [1.0, 1]), [0.0, 1])
+        CalibrationTest("skce", bandwidth="multiple").fit(
+            GaussianForecast([0.0, 1], [1.0, 1]), [0.0, 1]
+        )
 
 
 def test_p_values_are_exactly_uniform_under_exchangeability():
@@ -379,14 +384,19 @@ def test_components_find_what_they_are_for(change, component):
     assert smallest in {component, "skce"} or test.adjusted_p_values_[smallest] == 0.01
 
 
-def test_auto_is_the_omnibus_unless_options_are_chosen():
+def test_auto_is_the_omnibus_whatever_its_options():
     rng = np.random.default_rng(0)
     data = problem(rng, 30, 2)
-    for options in ({"method": "asymptotic"}, {"bandwidth": 0.2}, {"estimator": "linear"}):
-        test = CalibrationTest(n_resamples=9, **options).fit(data.proba, data.label)
-        kernel = CalibrationTest("skce", n_resamples=9, **options).fit(data.proba, data.label)
-        assert test.statistic_ == kernel.statistic_
-        assert not hasattr(test, "component_p_values_")
+    test = CalibrationTest(n_resamples=9, method="asymptotic").fit(data.proba, data.label)
+    assert not hasattr(test, "component_p_values_")  # the omnibus has no known law
+    for options in ({"bandwidth": 0.2}, {"bandwidth": "median"}, {"estimator": "biased"}):
+        for arguments in (options, {"metric_params": options}):
+            test = CalibrationTest(n_resamples=9, random_state=0, **arguments)
+            test.fit(data.proba, data.label)
+            kernel = CalibrationTest("skce", n_resamples=9, **options).fit(data.proba, data.label)
+            assert test.component_statistics_["skce"] == pytest.approx(kernel.statistic_, rel=1e-12)
+            omnibus_test = CalibrationTest("omnibus", n_resamples=9, random_state=0, **options)
+            assert test.p_value_ == omnibus_test.fit(data.proba, data.label).p_value_
     test = CalibrationTest(n_resamples=9).fit(data.proba, data.label)
     assert set(test.component_p_values_) == set(omnibus(data).components)
     test.fit(GaussianForecast(np.arange(20), np.ones(20)), rng.normal(size=20))
@@ -439,11 +449,17 @@ def test_order_of_samples_does_not_matter():
     ("options", "message"),
     [
         ({"statistic": "omnibus", "method": "asymptotic"}, "only known by draws"),
-        ({"statistic": "log_loss", "kernel": "rbf"}, "'log_loss' has no options; found 'kernel'"),
+        (
+            {"statistic": "log_loss", "kernel": "rbf"},
+            "'log_loss' of classes has no options; found 'kernel'",
+        ),
         ({"statistic": "omnibus", "estimator": "linear"}, "must be 'unbiased' or 'biased'"),
         ({"statistic": "omnibus", "kernel": "energy"}, "'kernel' parameter"),
         ({"statistic": "omnibus", "bandwidth": -1.0}, "'bandwidth' parameter"),
-        ({"metric_params": {"bandwidth": 1.0}}, "must not hold kernel, .*found bandwidth"),
+        (
+            {"bandwidth": 1.0, "metric_params": {"bandwidth": 1.0}},
+            r"bandwidth must be passed once; found bandwidth=1\.0 and metric_params=",
+        ),
         ({"statistic": "skce", "estimator": "fair"}, "'estimator' parameter"),
         ({"alternative": "less"}, "needs a statistic with a sign"),
         ({"statistic": "skce", "alternative": "greater"}, "needs a statistic with a sign"),
@@ -617,7 +633,7 @@ def test_labels_of_groups_do_not_matter():
         ([0, np.nan, 1], {}, "groups must not hold missing"),
         ([0, 1, 1], {"method": "asymptotic"}, "needs groups=None"),
         ([0, 1, 1], {"statistic": "smooth_calibration_error"}, "made of residuals"),
-        ([0, 1, 1], {"estimator": "linear"}, "made of residuals"),
+        ([0, 1, 1], {"statistic": "skce", "estimator": "linear"}, "made of residuals"),
     ],
 )
 def test_bad_groups(groups, options, message):
@@ -682,7 +698,7 @@ def test_size_of_several_bandwidths(n_classes, n):
         proba = rng.dirichlet(np.full(n_classes, 0.5), size=n)
         label = draw_labels(proba, 1, rng)[0]
         test = CalibrationTest(
-            bandwidth="multiple", n_resamples=19, random_state=seed, labels=range(n_classes)
+            "skce", bandwidth="multiple", n_resamples=19, random_state=seed, labels=range(n_classes)
         )
         rejected += test.fit(proba, label).p_value_ <= level
     assert abs(rejected / repetitions - level) <= 4 * np.sqrt(level * (1 - level) / repetitions)

@@ -439,7 +439,9 @@ def test_standardized_errors_are_in_standard_deviations(forecast, options):
         params["bandwidth"] = np.median(np.abs(Y[:, None] - Y)[np.triu_indices(N, 1)])
     own = {name: params.pop(name) for name in ("kernel", "bandwidth") if name in params}
     null = (
-        CalibrationTest(metric_params=params or None, n_resamples=499, random_state=0, **own)
+        CalibrationTest(
+            "skce", metric_params=params or None, n_resamples=499, random_state=0, **own
+        )
         .fit(forecast, Y, sample_weight=options.get("sample_weight"))
         .null_distribution_
     )

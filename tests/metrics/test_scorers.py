@@ -1,5 +1,7 @@
 """The scorers equal their metrics inside scikit-learn's cross-validation and routing."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge, LinearRegression
+from sklearn.metrics import get_scorer as get_sklearn_scorer
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.metrics import make_scorer as sklearn_make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
@@ -108,6 +112,28 @@ def test_scikit_learn_default_passes_labels_which_is_refused():
     model = GaussianNB().fit(X, y)
     with pytest.raises(ValueError, match="response_method='predict_proba'"):
         sklearn_make_scorer(smooth_calibration_error)(model, X, y)
+
+
+def test_the_sign_of_a_foreign_metric_is_not_guessed():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = GaussianNB().fit(X, y)
+    with pytest.raises(ValueError, match="greater_is_better must be passed for roc_auc_score"):
+        make_scorer(roc_auc_score)
+    scorer = make_scorer(roc_auc_score, response_method="predict_proba", greater_is_better=True)
+    assert scorer(model, X, y) == roc_auc_score(y, model.predict_proba(X)[:, 1])
+    assert make_scorer(log_loss, greater_is_better=False)(model, X, y) == get_sklearn_scorer(
+        "neg_log_loss"
+    )(model, X, y)
+    fixed = partial(metrics.expected_calibration_error, n_bins=5)
+    assert make_scorer(fixed)(model, X, y) == -fixed(y, model.predict_proba(X))
+
+
+def test_metrics_without_a_best_end_are_no_scores():
+    for metric in (metrics.calibration_slope, metrics.observed_expected_ratio):
+        with pytest.raises(ValueError, match=rf"best at one end .* found {metric.__name__}"):
+            make_scorer(metric)
+    with pytest.raises(ValueError, match="must be False for smooth_calibration_error"):
+        make_scorer(smooth_calibration_error, greater_is_better=True)
 
 
 def test_unknown_name():
@@ -228,7 +254,9 @@ def test_scorers_of_forecasts_equal_their_metrics(name, regression):
 def test_a_forecast_is_not_replaced_by_a_normal_one(model, regression):
     X, y = regression
     model = model.fit(X, y)
-    scorer = make_scorer(mean_width, response_method="predict_forecast", level=0.6)
+    scorer = make_scorer(
+        mean_width, response_method="predict_forecast", level=0.6, greater_is_better=False
+    )
     assert scorer(model, X, y) == -mean_width(y, get_forecast(model, X), level=0.6)
     assert scorer(model, X, y) == pytest.approx(-6 * np.mean(y > 100))
 
@@ -243,7 +271,9 @@ def test_searches_by_a_score_of_forecasts(regression):
 def test_several_scores_share_one_forecast(regression, monkeypatch):
     monkeypatch.setattr(Forecaster, "n_calls", 0)
     scoring = {
-        f"level {level}": make_scorer(mean_width, response_method="predict_forecast", level=level)
+        f"level {level}": make_scorer(
+            mean_width, response_method="predict_forecast", level=level, greater_is_better=False
+        )
         for level in (0.2, 0.4, 0.6)
     }
     scoring["predict"] = "neg_mean_absolute_error"  # which must not get a forecast
@@ -260,7 +290,9 @@ def test_sample_weight_is_routed_to_scores_of_forecasts(regression):
     X, y = regression
     weight = np.random.default_rng(0).random(len(y))
     with config_context(enable_metadata_routing=True):
-        scorer = make_scorer(mean_width, response_method="predict_forecast")
+        scorer = make_scorer(
+            mean_width, response_method="predict_forecast", greater_is_better=False
+        )
         scorer.set_score_request(sample_weight=True)
         result = cross_validate(
             Forecaster(), X, y, scoring=scorer, cv=KFold(3), params={"sample_weight": weight}
@@ -278,23 +310,27 @@ def test_metrics_that_require_given_get_the_features(regression):
 
     X, y = regression
     model = Forecaster().fit(X, y)
-    scorer = make_scorer(gap, response_method="predict_forecast")
+    scorer = make_scorer(gap, response_method="predict_forecast", greater_is_better=False)
     assert scorer(model, X, y) == -X.max() - len(y)
     with config_context(enable_metadata_routing=True):
         scorer = scorer.set_score_request(given=True)
         assert scorer(model, X, y, given=np.full(len(y), 7.0)) == -7 - len(y)
-    fixed = make_scorer(gap, response_method="predict_forecast", given=[5.0])
+    fixed = make_scorer(
+        gap, response_method="predict_forecast", given=[5.0], greater_is_better=False
+    )
     assert fixed(model, X, y) == -5 - len(y)
 
 
 def test_estimators_without_forecasts_are_refused_by_scores_of_forecasts(regression):
     model = LinearRegression().fit(*regression)
     with pytest.raises(TypeError, match=r"must have a forecast.*found LinearRegression"):
-        make_scorer(mean_width, response_method="predict_forecast")(model, *regression)
+        make_scorer(mean_width, response_method="predict_forecast", greater_is_better=False)(
+            model, *regression
+        )
 
 
 def test_scorers_of_forecasts_show_where_they_look():
-    scorer = make_scorer(mean_width, response_method="predict_forecast")
+    scorer = make_scorer(mean_width, response_method="predict_forecast", greater_is_better=False)
     assert repr(scorer) == (
         "make_scorer(mean_width, greater_is_better=False, "
         "response_method=('predict_forecast', 'predict_proba', 'predict'))"

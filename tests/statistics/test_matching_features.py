@@ -209,7 +209,7 @@ def test_quantile_forecasts_are_compared_by_cells():
     gap = np.mean(cell[:, None] <= ends, axis=0) - ends
     actual = biased(Y, forecast, kernel="thresholds")
     np.testing.assert_allclose(actual, np.mean(gap**2), rtol=1e-12)
-    test = CalibrationTest(kernel="thresholds", n_resamples=19, random_state=0)
+    test = CalibrationTest("skce", kernel="thresholds", n_resamples=19, random_state=0)
     assert 0 < test.fit(forecast, Y).p_value_ <= 1
 
 
