@@ -10,12 +10,17 @@ import polars as pl
 import pytest
 from cases import EQUAL_WEIGHT_CASES, RECALIBRATOR_CASES, TEST_CASES, one_of_each
 from problems import problem, random_problem, two_columns
+from scipy.special import softmax
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
+from skcalib._inputs.drawing import draw_labels
 from skcalib.recalibration import (
     AutoRecalibrator,
     IdentityRecalibrator,
@@ -129,7 +134,8 @@ def test_transform_predict_proba_and_predict_agree(recalibrator, n_classes):
     np.testing.assert_array_equal(recalibrator.predict(proba), expected)
     transformed = clone(recalibrator).fit_transform(proba, names)
     np.testing.assert_array_equal(transformed, calibrated)
-    assert recalibrator.score(proba, names) == np.mean(expected == names)
+    loss = log_loss(names, calibrated, labels=recalibrator.classes_)
+    assert recalibrator.score(proba, names) == pytest.approx(-loss, rel=1e-14)
 
 
 @all_recalibrators
@@ -368,9 +374,41 @@ def test_scores_take_the_labels_that_fits_take(labels):
         by = {"by": np.resize(["p", "q"], 20)} if isinstance(one, SubgroupRecalibrator) else {}
         fitted = one.fit(proba, label, **by)
         found = fitted.score(proba, label, **by)
-        assert found == np.mean(fitted.predict(proba, **by) == label)
+        calibrated = fitted.predict_proba(proba, **by)
+        assert found == -log_loss(code, calibrated)
         weight = np.arange(20)
-        weighted = np.average(fitted.predict(proba, **by) == label, weights=weight)
-        assert fitted.score(proba, label, sample_weight=weight, **by) == weighted
+        weighted = -log_loss(code, calibrated, sample_weight=weight)
+        assert fitted.score(proba, label, sample_weight=weight, **by) == pytest.approx(weighted)
         with pytest.raises(ValueError, match="y must hold classes that were seen at fit"):
             fitted.score(proba, code + 10, **by)
+
+
+def fit_wrapped(recalibrator, X, y):
+    model = RecalibratedClassifier(LogisticRegression(), recalibrator, cv=3)
+    return model.fit(X, y)
+
+
+@all_recalibrators
+@both_kinds
+def test_wrapping_a_recalibrator_changes_no_prediction(recalibrator, n_classes):
+    label, proba = problem(n_classes)
+    X = proba.reshape(len(proba), -1) + np.random.default_rng(0).normal(size=(len(proba), 1))
+    plain = fit_wrapped(recalibrator, X, label)
+    expected = plain.predict_proba(X)
+    for wrap in (make_pipeline, lambda inner: GridSearchCV(inner, {}, cv=2)):
+        wrapped = fit_wrapped(wrap(clone(recalibrator)), X, label)
+        assert wrapped.combine_ == plain.combine_
+        np.testing.assert_allclose(wrapped.predict_proba(X), expected, atol=1e-14)
+
+
+def test_a_search_by_the_default_score_finds_the_better_recalibrator():
+    # accuracy is the same for all temperatures
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(400, 3))
+    label = draw_labels(softmax(z, axis=1), 1, rng)[0]
+    grid = {"prior_weight": [1e5, 1.0]}
+    search = GridSearchCV(TemperatureRecalibrator(), grid, cv=3)
+    assert search.fit(softmax(4 * z, axis=1), label).best_params_ == {"prior_weight": 1.0}
+    pipeline = make_pipeline(TemperatureRecalibrator()).fit(softmax(4 * z, axis=1), label)
+    proba = pipeline.predict_proba(softmax(4 * z, axis=1))
+    assert pipeline.score(softmax(4 * z, axis=1), label) == -log_loss(label, proba)

@@ -10,6 +10,9 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import log_loss
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
@@ -149,7 +152,10 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         return take_classes(self.classes_, array_namespace(proba).argmax(proba, axis=1))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of the predicted classes.
+        """Minus the log loss of the calibrated probabilities.
+
+        A recalibrator hardly changes the predicted classes, so that accuracy would not tell good
+        ones from bad ones.
 
         Parameters
         ----------
@@ -165,9 +171,10 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         Returns
         -------
         score : float
-            The share of labels that are predicted, in [0, 1].
+            Minus the mean log loss, at most 0, which is best; probabilities of 0 count as the
+            precision of their type, as in :func:`sklearn.metrics.log_loss`.
         """
-        return accuracy(y, self.predict(X), self.classes_, sample_weight)
+        return negative_log_loss(y, self.predict_proba(X), self.classes_, sample_weight)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns that :meth:`transform` returns.
@@ -360,15 +367,38 @@ def probability_names(classes: np.ndarray) -> np.ndarray:
 
 def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
     """Return the share of labels of any type that are predicted correctly."""
+    observed, code, weight = _check_score_input(y, len(predicted), classes, sample_weight)
+    return float(np.average(observed[code] == to_numpy(predicted), weights=weight))
+
+
+def negative_log_loss(y: Any, proba: Array, classes: np.ndarray, sample_weight: Any) -> float:
+    """Return minus the mean log loss of labels of any type."""
+    observed, code, weight = _check_score_input(y, len(proba), classes, sample_weight)
+    positions = {label: k for k, label in enumerate(classes.tolist())}
+    unknown = [label for label in observed.tolist() if label not in positions]
+    if unknown:
+        raise ValueError(
+            "y must hold only classes that were seen at fit, as others have no probability; found "
+            f"{format_values(np.array(unknown))}. Name all classes with labels=[...]."
+        )
+    index = np.array([positions[label] for label in observed.tolist()])[code]
+    labels = np.arange(len(classes))
+    return -float(log_loss(index, to_numpy(proba), labels=labels, sample_weight=weight))
+
+
+def _check_score_input(
+    y: Any, n_samples: int, classes: np.ndarray, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the observed classes, the code of each label, and checked weights."""
     observed, code = encode_labels(y, name="y", partner="X")
-    check_same_length({"X": len(predicted), "y": len(code)})
+    check_same_length({"X": n_samples, "y": len(code)})
     if not set(observed.tolist()) & set(classes.tolist()):
         raise ValueError(
             f"y must hold classes that were seen at fit, {format_values(classes)}; found "
             f"{format_values(observed)}. Pass labels of the same type."
         )
     weight = None if sample_weight is None else check_sample_weight(sample_weight, len(code))
-    return float(np.average(observed[code] == to_numpy(predicted), weights=weight))
+    return observed, code, weight
 
 
 def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
@@ -388,7 +418,15 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
 
 
 def is_smooth(recalibrator: Any) -> bool:
-    """True for smooth maps of this package."""
+    """True for smooth maps of this package, also in a pipeline, a search or a frozen estimator."""
+    if isinstance(recalibrator, Pipeline):
+        steps = [step for _, step in recalibrator.steps if step not in (None, "passthrough")]
+        return all(map(is_smooth, steps))
+    inner = getattr(recalibrator, "best_estimator_", None)
+    if isinstance(recalibrator, FrozenEstimator):
+        inner = recalibrator.estimator
+    if inner is not None:
+        return is_smooth(inner)
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_smooth
 
 

@@ -53,6 +53,12 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         samples. "auto" is False for a frozen estimator, which has nothing to fit, and True
         otherwise.
 
+    combine : {"auto", "log", "mean"}, default="auto"
+        How the results of several classifiers are averaged: "log" averages the logarithms of
+        probabilities, which keeps them as confident as they are; "mean" averages the probabilities
+        themselves. "auto" is "log" if the recalibrator is a smooth map of this package, such as a
+        temperature (also in a pipeline or a search), and every classifier knows all classes.
+
     n_jobs : int, default=None
         Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
         context.
@@ -68,6 +74,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     recalibrator_ : estimator
         The recalibrator, fitted on out-of-fold probabilities.
+
+    combine_ : {"log", "mean"}
+        How the results of several classifiers are averaged.
 
     temperature_ : float or None
         What a "nested" ensemble divides the logarithms of its probabilities by.
@@ -94,9 +103,11 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     calibrators each see one fold only; one that sees all of them has k times as many samples.
 
     Averages of probabilities are less confident than what is averaged, so that the mean of
-    calibrated classifiers is underconfident. If the recalibrator is a smooth map, logarithms of
-    probabilities are averaged instead, which changes the confidence less. If it is a step function,
-    is not one of this package, or some classifier lacks a class, probabilities are averaged.
+    calibrated classifiers is underconfident. So `combine` is "log" by default, which changes the
+    confidence less, but for step functions, which say 0 and 1, recalibrators of other packages, and
+    classifiers that lack a class.
+
+    A search needs ``scoring="neg_log_loss"``: by default it takes accuracy, which hardly changes.
 
     Where test sets of `cv` overlap, the predictions of a sample share its weight.
 
@@ -134,6 +145,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         **ClassifierCrossFitting._parameter_constraints,
         "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
         "ensemble": ["boolean", StrOptions({"auto", "nested"})],
+        "combine": [StrOptions({"auto", "log", "mean"})],
     }
 
     _recalibrator_method, _by_example = "predict_proba", "predict_proba(X, by=...)"
@@ -147,6 +159,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         response_method: str = "predict_proba",
         cv: Any = 5,
         ensemble: bool | str = "auto",
+        combine: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -154,6 +167,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         self.response_method = response_method
         self.cv = cv
         self.ensemble = ensemble
+        self.combine = combine
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -225,6 +239,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             fit_params["sample_weight"] = row_weight
         recalibrator = clone_for(recalibrator, self.classes_, is_inner=False)
         self.recalibrator_ = recalibrator.fit(proba, y[rows], **fit_params)
+        self.combine_ = self._resolve_combine()
         self._temperature = None
         if ensemble == "nested":
             proba = self._nested_proba(X, y, by, folds, routed)
@@ -232,6 +247,13 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             self._temperature = temperature.fit(proba, y, weight)
         adopt_features(self, self.estimators_[0])
         return self
+
+    def _resolve_combine(self) -> str:
+        if self.combine != "auto":
+            return self.combine
+        n_classes = len(self.classes_)
+        have_all = all(len(classifier.classes_) == n_classes for classifier in self.estimators_)
+        return "log" if have_all and is_smooth(self.recalibrator_) else "mean"
 
     @property
     def estimators_(self) -> list[Any]:
@@ -278,9 +300,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         ]
         if len(mapped) == 1:
             return mapped[0]
-        n_classes = len(self.classes_)
-        have_all = all(len(classifier.classes_) == n_classes for classifier in self.estimators_)
-        if have_all and is_smooth(self.recalibrator_):
+        if self.combine_ == "log":
             return softmax_in_place(np.mean([log_probabilities(proba) for proba in mapped], axis=0))
         return np.mean(mapped, axis=0)
 

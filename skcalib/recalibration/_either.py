@@ -114,7 +114,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         return self.predict_proba(X)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of the predicted classes, or minus the mean CRPS of the forecasts.
+        """Minus the log loss of the probabilities, or minus the mean CRPS of the forecasts.
 
         Parameters
         ----------
@@ -130,8 +130,8 @@ class ClassOrForecastRecalibrator(Recalibrator):
         Returns
         -------
         score : float
-            The share of labels that are predicted, in [0, 1]; or minus the mean continuous ranked
-            probability score, at most 0, which is best, in the units of the outcome.
+            At most 0, which is best: minus the mean log loss, or minus the mean continuous ranked
+            probability score (CRPS), in the units of the outcome.
         """
         check_is_fitted(self)
         if self._is_forecast:

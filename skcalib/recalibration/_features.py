@@ -17,7 +17,7 @@ from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import log_probabilities, log_softmax, softmax_in_place
 from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator
-from ._base import Recalibrator, accuracy, check_calibration_data, to_matrix
+from ._base import Recalibrator, check_calibration_data, negative_log_loss, to_matrix
 from ._checks import check_recalibrator
 from ._either import FitData, to_fit_data
 from ._responses import align_proba
@@ -395,7 +395,7 @@ class FeatureRecalibrator(Recalibrator):
     def score(  # type: ignore[override]
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, given: Any
     ) -> float:
-        """Accuracy of the predicted classes.
+        """Minus the log loss of the calibrated probabilities.
 
         Parameters
         ----------
@@ -414,9 +414,11 @@ class FeatureRecalibrator(Recalibrator):
         Returns
         -------
         score : float
-            The share of labels that are predicted, in [0, 1].
+            Minus the mean log loss, at most 0, which is best; probabilities of 0 count as the
+            precision of their type, as in :func:`sklearn.metrics.log_loss`.
         """
-        return accuracy(y, self.predict(X, given=given), self.classes_, sample_weight)
+        proba = self.predict_proba(X, given=given)
+        return negative_log_loss(y, proba, self.classes_, sample_weight)
 
 
 class _BoostingRun:

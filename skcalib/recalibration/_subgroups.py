@@ -18,7 +18,7 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, assign_folds
-from ._base import Recalibrator, accuracy, negative_crps, to_matrix
+from ._base import Recalibrator, negative_crps, negative_log_loss, to_matrix
 from ._checks import check_recalibrator
 from ._either import ClassOrForecastRecalibrator, check_fitted_on_classes, to_fit_data
 from ._logistic import SigmoidRecalibrator
@@ -358,7 +358,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def score(  # type: ignore[override]
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
     ) -> float:
-        """Accuracy of the predicted classes, or minus the mean CRPS of the forecasts.
+        """Minus the log loss of the probabilities, or minus the mean CRPS of the forecasts.
 
         Parameters
         ----------
@@ -377,12 +377,13 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         Returns
         -------
         score : float
-            The share of labels that are predicted, in [0, 1]; or minus the mean continuous ranked
-            probability score, at most 0, which is best, in the units of the outcome.
+            At most 0, which is best: minus the mean log loss, or minus the mean continuous ranked
+            probability score (CRPS), in the units of the outcome.
         """
         if self._is_forecast:
             return negative_crps(self.transform(X, by=by), y, sample_weight)
-        return accuracy(y, self.predict(X, by=by), self.classes_, sample_weight)
+        proba = self.predict_proba(X, by=by)
+        return negative_log_loss(y, proba, self.classes_, sample_weight)
 
 
 def _add_other_samples(data: ForecastData, rows: np.ndarray, prior_weight: float) -> ForecastData:

@@ -447,7 +447,7 @@ def test_columns_of_labels_are_warned_about():
     ):
         with pytest.warns(DataConversionWarning):
             model.fit(X, frame)
-        assert model.score(X, y) > 0.9
+        assert np.mean(model.predict(X) == y) > 0.9
 
 
 def test_out_of_fold_needs_a_partition():
@@ -540,3 +540,20 @@ def test_frozen_classifiers_take_no_weights_without_a_warning():
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
     model = RecalibratedClassifier(frozen, IsotonicRecalibrator())
     model.fit(X, y, sample_weight=np.ones(len(y)))
+
+
+@pytest.mark.parametrize("combine", ["log", "mean"])
+def test_how_classifiers_are_combined_can_be_said(combine):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), combine=combine, cv=2)
+    model.fit(X, y)
+    assert model.combine_ == combine
+    probas = [
+        model.recalibrator_.predict_proba(inner.predict_proba(X)) for inner in model.estimators_
+    ]
+    if combine == "mean":
+        expected = np.mean(probas, axis=0)
+    else:
+        products = np.prod(np.sqrt(np.clip(probas, np.finfo(float).tiny, None)), axis=0)
+        expected = products / products.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)

@@ -7,6 +7,7 @@ import pytest
 from problems import random_problem, two_columns
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 from skcalib.forecasts import Forecast, GaussianForecast
@@ -49,7 +50,7 @@ def test_what_comes_back_is_what_was_passed(recalibrator):
     assert isinstance(copy.transform((MEAN, np.ones(60))), Forecast)
     frame = own.fit(PROBA, LABEL).transform(PROBA)
     assert frame.columns.tolist() == ["proba_0", "proba_1"]
-    assert own.score(PROBA, LABEL) == np.mean((PROBA > 0.5) == LABEL)
+    assert own.score(PROBA, LABEL) == -log_loss(LABEL, own.predict_proba(PROBA))
 
 
 @pytest.mark.parametrize("pair", [(MEAN, np.ones(60)), (MEAN.tolist(), [1.0] * 60)])

@@ -398,7 +398,7 @@ def test_methods_agree(example):
     np.testing.assert_array_equal(recalibrator.transform(proba, given=X), expected)
     label = recalibrator.predict(proba, given=X)
     np.testing.assert_array_equal(label, expected.argmax(axis=1))
-    assert recalibrator.score(proba, y, given=X) == np.mean(label == y)
+    assert recalibrator.score(proba, y, given=X) == -log_loss(y, expected)
     few = clone(recalibrator).fit_transform(proba[:50], y[:50], given=rows_of(X, slice(50)))
     plain = SigmoidRecalibrator().fit(proba[:50], y[:50]).predict_proba(proba[:50])
     np.testing.assert_allclose(few, plain, atol=1e-12)

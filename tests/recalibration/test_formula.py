@@ -4,9 +4,11 @@ import sqlite3
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from skcalib.recalibration import (
@@ -414,8 +416,9 @@ def test_what_has_no_formula(export):
     with pytest.raises(TypeError, match=r"found the class IsotonicRecalibrator\. Pass the obj"):
         export(IsotonicRecalibrator)
     model = RecalibratedClassifier(LogisticRegression(), IsotonicRecalibrator(), cv=2)
-    with pytest.raises(TypeError, match=r"found RecalibratedClassifier\. .*the recalibrator_ of a"):
+    with pytest.raises(ValueError, match="averages 2 classifiers"):
         export(model.fit(proba, y))
+    export(model.set_params(ensemble=False).fit(proba, y))
     pipeline = make_pipeline(PredictProba(LogisticRegression(), cv=2), IsotonicRecalibrator())
     with pytest.raises(TypeError, match=r"found Pipeline\. .*the last step of a pipeline"):
         export(pipeline.fit(proba, y))
@@ -502,3 +505,19 @@ def test_logits_are_refused():
     recalibrator = TemperatureRecalibrator(input_type="logits").fit([-1.0, 2.0, 3.0], [0, 1, 0])
     with pytest.raises(ValueError, match=r"found input_type='logits'\. Fit it on scipy"):
         export_sql(recalibrator)
+
+
+def test_a_recalibrated_classifier_is_written_down_if_it_is_one_map():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator(), ensemble=False).fit(X, y)
+    scores = model.estimators_[0].predict_proba(X)[:, 1:]
+    database = table_of("SQLite", scores.tolist(), ["score"])
+    actual = select(database, export_sql(model, columns=["score"]))
+    np.testing.assert_allclose(actual, model.predict_proba(X), rtol=1e-9, atol=1e-15)
+    with pytest.raises(ValueError, match=r"averages 5 classifiers, .* Fit it with ensemble=False"):
+        export_sql(model.set_params(ensemble=True).fit(X, y))
+    of_scores = RecalibratedClassifier(
+        RidgeClassifier(), SigmoidRecalibrator(), response_method="decision_function"
+    )
+    with pytest.raises(ValueError, match=r"response_method='decision_function'.*expit\(score / "):
+        export_sql(of_scores.set_params(ensemble=False).fit(X, y))

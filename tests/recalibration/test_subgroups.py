@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
@@ -148,7 +149,7 @@ def test_methods_agree():
     np.testing.assert_array_equal(recalibrator.transform(proba, by=by), found)
     predicted = recalibrator.predict(proba, by=by)
     np.testing.assert_array_equal(predicted, found.argmax(axis=1))
-    assert recalibrator.score(proba, y, by=by) == np.mean(predicted == y)
+    assert recalibrator.score(proba, y, by=by) == -log_loss(y, found)
     frame = recalibrator.set_output(transform="pandas").transform(proba, by=by)
     assert frame.columns.tolist() == ["proba_0", "proba_1"]
     alone = [recalibrator.predict_proba(proba[k : k + 1], by=by[k : k + 1])[0] for k in range(9)]

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._inputs.arrays import format_values
 from ..._inputs.probabilities import ROW_SUM_ATOL
 from .._base import Recalibrator
+from .._classifier import RecalibratedClassifier
 from .formulas import sql_expressions
 from .sql import PREFIX, float_literal
 from .tables import supports_map, to_piecewise_linear, unwrap_single_candidate
@@ -20,7 +21,8 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     Parameters
     ----------
     recalibrator : estimator
-        A fitted recalibrator of class probabilities (not of logits), of this package.
+        A fitted recalibrator of class probabilities (not of logits), of this package. Or a fitted
+        :class:`RecalibratedClassifier` with ``ensemble=False``, whose classifier gives the columns.
 
     columns : list of str, default=None
         The names of the columns that hold the predicted probabilities, in the order of the classes;
@@ -74,6 +76,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     ... ).execute(f"SELECT id, {positive} FROM scores").fetchall()
     [(1, 0.5), (2, 1.0), (3, None)]
     """
+    recalibrator = unwrap_classifier(recalibrator)
     classes = check_writable(recalibrator)
     column_names = check_columns(recalibrator, columns)
     if any(name.lower().startswith(PREFIX) for name in column_names):
@@ -132,6 +135,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     >>> export_table(recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1]))["start"]
     array([0. , 0.5])
     """
+    recalibrator = unwrap_classifier(recalibrator)
     classes = check_writable(recalibrator)
     interval_recalibrator = unwrap_single_candidate(recalibrator)
     if not supports_map(to_piecewise_linear, interval_recalibrator):
@@ -151,6 +155,26 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     return table
 
 
+def unwrap_classifier(model: Any) -> Any:
+    """The recalibrator of a RecalibratedClassifier that is one map of one classifier's output."""
+    if not isinstance(model, RecalibratedClassifier):
+        return model
+    check_is_fitted(model)
+    if len(model.estimators_) > 1:
+        raise ValueError(
+            "recalibrator must be one map of the probabilities of one classifier; found a "
+            f"RecalibratedClassifier that averages {len(model.estimators_)} classifiers, each "
+            "recalibrated. Fit it with ensemble=False."
+        )
+    if model.response_method != "predict_proba":
+        raise ValueError(
+            "recalibrator must map probabilities; found a RecalibratedClassifier with "
+            f"response_method={model.response_method!r}. Fit it with 'predict_proba', or export "
+            f"its recalibrator_ for the columns expit(score / {model.scales_[0]:.17g})."
+        )
+    return model.recalibrator_
+
+
 def quote_name(name: str) -> str:
     """Put a name in double quotes, as SQL needs it."""
     return '"' + name.replace('"', '""') + '"'
@@ -166,8 +190,7 @@ def check_writable(recalibrator: Any) -> np.ndarray:
     description = f"the class {recalibrator.__name__}" if is_class else type(recalibrator).__name__
     raise TypeError(
         f"recalibrator must be a fitted recalibrator of class probabilities; found {description}. "
-        "Pass the object itself: the last step of a pipeline, the recalibrator_ of a "
-        "RecalibratedClassifier."
+        "Pass the object itself, such as the last step of a pipeline."
     )
 
 
