@@ -5,33 +5,58 @@ do I fix it? Submodules, and the names used daily, are loaded when they are firs
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from ._guesses import MODULES, raise_no_attribute
+from ._versions import show_versions
 
-_SUBMODULES = [
-    "datasets",
-    "decisions",
-    "display",
-    "forecasts",
-    "function_classes",
-    "hypothesis_tests",
-    "lenses",
-    "losses",
-    "metrics",
-    "recalibration",
-    "report",
-    "streaming",
-    "torch",
-    "uncertainty",
-]
+if TYPE_CHECKING:
+    from .display import ReliabilityDisplay
+    from .hypothesis_tests import CalibrationTest
+    from .metrics import (
+        calibration_distance_bounds,
+        expected_calibration_error,
+        score_decomposition,
+        smooth_calibration_error,
+    )
+    from .recalibration import AutoRecalibrator, RecalibratedClassifier, RecalibratedRegressor
+    from .report import calibration_report
+    from .uncertainty import compare, confidence_interval
+
+__version__ = "0.1.0.dev0"
 
 _USED_DAILY = {
+    "AutoRecalibrator": "recalibration",
     "CalibrationTest": "hypothesis_tests",
     "RecalibratedClassifier": "recalibration",
+    "RecalibratedRegressor": "recalibration",
+    "ReliabilityDisplay": "display",
+    "calibration_distance_bounds": "metrics",
     "calibration_report": "report",
+    "compare": "uncertainty",
+    "confidence_interval": "uncertainty",
+    "expected_calibration_error": "metrics",
+    "score_decomposition": "metrics",
     "smooth_calibration_error": "metrics",
 }
+
+__all__ = [
+    "AutoRecalibrator",
+    "CalibrationTest",
+    "RecalibratedClassifier",
+    "RecalibratedRegressor",
+    "ReliabilityDisplay",
+    "calibration_distance_bounds",
+    "calibration_report",
+    "compare",
+    "confidence_interval",
+    "expected_calibration_error",
+    "score_decomposition",
+    "show_versions",
+    "smooth_calibration_error",
+]
+
+_SUBMODULES = [*MODULES, "torch"]
 
 
 def __getattr__(name: str) -> Any:
@@ -39,8 +64,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"skcalib.{name}")
     if name in _USED_DAILY:
         return getattr(importlib.import_module(f"skcalib.{_USED_DAILY[name]}"), name)
-    raise AttributeError(f"module 'skcalib' has no attribute {name!r}")
+    raise_no_attribute(__name__, name)
 
 
-def __dir__() -> Any:
-    return sorted([*globals(), *_SUBMODULES, *_USED_DAILY])
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_SUBMODULES, "__version__"])

@@ -9,12 +9,14 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 import skcalib
 from skcalib import metrics
+from skcalib._guesses import WRITE_INSTEAD
 from skcalib.metrics._registry import ALL_METRICS, METRICS
 
 MODULES = [
@@ -71,7 +73,55 @@ def test_all_is_what_is_public(name):
 
 
 def test_version():
-    assert skcalib.__version__.count(".") == 2
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", skcalib.__version__)
+
+
+def test_the_names_used_daily_are_at_the_top():
+    assert set(skcalib.__all__) == {*skcalib._USED_DAILY, "show_versions"}
+    assert list(skcalib.__all__) == sorted(skcalib.__all__)
+    for name in skcalib.__all__:
+        assert callable(getattr(skcalib, name))
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    for names in re.findall(r"from skcalib import (.*)", readme):
+        assert set(names.split(", ")) <= set(skcalib.__all__)
+    assert set(dir(skcalib)) == {*skcalib.__all__, *skcalib._SUBMODULES, "__version__"}
+
+
+@pytest.mark.parametrize("name", sorted(WRITE_INSTEAD.values()))
+def test_what_guesses_are_answered_with_exists(name):
+    module, _, attribute = name.partition(",")[0].rpartition(".")
+    assert hasattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize(
+    ("guess", "answer"),
+    [
+        ("skcalib.TemperatureScaling", r"Use skcalib\.recalibration\.TemperatureRecalibrator\."),
+        ("skcalib.IsotonicRecalibrator", r"Use skcalib\.recalibration\.IsotonicRecalibrator\."),
+        ("skcalib.metrics.ece", r"Use skcalib\.metrics\.expected_calibration_error\."),
+        ("skcalib.metrics.log_loss", r"Use sklearn\.metrics\.log_loss\."),
+        ("skcalib.metrics.smooth_calibration_eror", r"Use skcalib\.metrics\.smooth_calibration_e"),
+        ("skcalib.display.DecisionCurveDisplay", r'DecisionDisplay, with kind="net-benefit"\.'),
+    ],
+)
+def test_names_of_other_packages_are_answered_with_ours(guess, answer):
+    module, _, name = guess.rpartition(".")
+    with pytest.raises(ImportError, match=answer):
+        exec(f"from {module} import {name}")
+
+
+def test_names_that_resemble_nothing_are_no_attributes():
+    assert not hasattr(skcalib, "__wrapped__")
+    assert not hasattr(skcalib, "xylophone")
+    with pytest.raises(AttributeError, match=r"'skcalib\.metrics' has no attribute 'xylophone'"):
+        skcalib.metrics.xylophone  # noqa: B018
+
+
+def test_versions_are_shown(capsys):
+    skcalib.show_versions()
+    shown = capsys.readouterr().out
+    assert f"numpy: {np.__version__}" in shown
+    assert "skcalib: " in shown
 
 
 def documented(name):

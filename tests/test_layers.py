@@ -15,6 +15,7 @@ ROOT = Path(skcalib.__file__).parent
 
 # From the ground up; a module may import from its own package and from the layers before it.
 LAYERS = [
+    ["_guesses", "_versions"],
     ["_numerics"],
     ["_inputs"],
     ["forecasts"],

@@ -1,5 +1,8 @@
 """Figures, as scikit-learn displays: ``from_estimator``, ``from_predictions`` and ``plot``."""
 
+from typing import NoReturn
+
+from .._guesses import raise_no_attribute
 from ._comparison import ComparisonDisplay
 from ._decisions import DecisionDisplay
 from ._pit import PITHistogramDisplay, QuantileReliabilityDisplay
@@ -21,3 +24,7 @@ __all__ = [
     "SimplexDisplay",
     "WitnessDisplay",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise_no_attribute(__name__, name)

@@ -1,5 +1,8 @@
 """Predictive distributions of a number: normal, mixtures, ensembles, quantiles, any other."""
 
+from typing import NoReturn
+
+from .._guesses import raise_no_attribute
 from ._as_forecast import as_forecast
 from ._base import Components, Forecast
 from ._distribution import DistributionForecast
@@ -20,3 +23,7 @@ __all__ = [
     "as_forecast",
     "get_forecast",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise_no_attribute(__name__, name)

@@ -1,5 +1,8 @@
 """Hypothesis tests of calibration, as estimators: ``CalibrationTest().fit(proba, y).p_value_``."""
 
+from typing import NoReturn
+
+from .._guesses import raise_no_attribute
 from ._calibration import CalibrationTest
 from ._classical import (
     CalibrationInTheLargeTest,
@@ -34,3 +37,7 @@ __all__ = [
     "power_of_test",
     "required_sample_size",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise_no_attribute(__name__, name)

@@ -1,5 +1,9 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
+from typing import NoReturn
+
+from .._guesses import raise_no_attribute
+
 # isort: off
 # In the order in which a report shows them.
 from ._smooth import smooth_calibration_error, smooth_calibration_witness
@@ -103,3 +107,7 @@ __all__ = [
     "upper_distance_to_calibration",
     "weighted_calibration_error",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise_no_attribute(__name__, name)

@@ -1,6 +1,8 @@
 """The general form of the calibration errors: a supremum over a class of weight functions."""
 
+import os
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,24 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
     return float(np.vdot(mass, values.value))
 
 
+@cache
+def _silence_licence() -> None:
+    """Let HiGHS print its licence, as it does once in a process, to nowhere."""
+    import highspy
+
+    try:
+        stdout = os.dup(1)
+    except OSError:  # there is no standard output
+        return
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            highspy.Highs()
+        finally:
+            os.dup2(stdout, 1)
+            os.close(stdout)
+
+
 def _solve(problem: Any, function_class: FunctionClass) -> None:
     """Solve the convex program; the error for a user says why that is impossible."""
     import cvxpy
@@ -56,6 +76,8 @@ def _solve(problem: Any, function_class: FunctionClass) -> None:
     # with a linear objective, a program that CVXPY calls quadratic is linear
     is_linear = problem.is_qp() and "HIGHS" in cvxpy.installed_solvers()
     options = {"solver": "HIGHS", **HIGHS_OPTIONS} if is_linear else {"solver": "CLARABEL"}
+    if is_linear:
+        _silence_licence()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the status says it all
         try:

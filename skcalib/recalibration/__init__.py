@@ -1,5 +1,8 @@
 """Recalibrators as scikit-learn transformers, and what joins them to a classifier or regressor."""
 
+from typing import NoReturn
+
+from .._guesses import raise_no_attribute
 from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate, ScalingBinningRecalibrator
 from ._classifier import RecalibratedClassifier
@@ -60,3 +63,7 @@ __all__ = [
     "export_sql",
     "export_table",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise_no_attribute(__name__, name)

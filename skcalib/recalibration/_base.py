@@ -367,13 +367,13 @@ def probability_names(classes: np.ndarray) -> np.ndarray:
 
 def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
     """Return the share of labels of any type that are predicted correctly."""
-    observed, code, weight = _check_score_input(y, len(predicted), classes, sample_weight)
+    observed, code, weight = _check_scored_labels(y, len(predicted), classes, sample_weight)
     return float(np.average(observed[code] == to_numpy(predicted), weights=weight))
 
 
 def negative_log_loss(y: Any, proba: Array, classes: np.ndarray, sample_weight: Any) -> float:
     """Return minus the mean log loss of labels of any type."""
-    observed, code, weight = _check_score_input(y, len(proba), classes, sample_weight)
+    observed, code, weight = _check_scored_labels(y, len(proba), classes, sample_weight)
     positions = {label: k for k, label in enumerate(classes.tolist())}
     unknown = [label for label in observed.tolist() if label not in positions]
     if unknown:
@@ -386,7 +386,7 @@ def negative_log_loss(y: Any, proba: Array, classes: np.ndarray, sample_weight: 
     return -float(log_loss(index, to_numpy(proba), labels=labels, sample_weight=weight))
 
 
-def _check_score_input(
+def _check_scored_labels(
     y: Any, n_samples: int, classes: np.ndarray, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the observed classes, the code of each label, and checked weights."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._guesses import WRITE_INSTEAD
 from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
 from ._base import is_order_preserving
@@ -36,6 +37,9 @@ def suggest_recalibrator(name: Any, method: str = "predict_proba") -> str:
     The method is "transform" for recalibrators of forecasts, "predict_proba" for those of classes.
     """
     names = _SUGGESTED_NAMES[method]
+    alias = WRITE_INSTEAD.get(str(name).lower(), "").rpartition(".")[2]
+    if alias in names:
+        return alias + "()"
     stems = [class_name.removesuffix("Recalibrator").lower() for class_name in names]
     close = get_close_matches(str(name).lower().removesuffix("recalibrator"), stems, n=1)
     return names[stems.index(close[0]) if close else 0] + "()"

@@ -1,5 +1,8 @@
 """Intervals around calibration errors, and the comparison of two models."""
 
+from typing import NoReturn
+
+from .._guesses import raise_no_attribute
 from ._clinical import ClinicalCalibration, clinical_calibration
 from ._finite_sample import FiniteSampleRadius, finite_sample_radius
 from ._intervals import (
@@ -21,3 +24,7 @@ __all__ = [
     "confidence_interval",
     "finite_sample_radius",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise_no_attribute(__name__, name)

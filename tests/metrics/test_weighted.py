@@ -1,5 +1,8 @@
 """The weighted calibration error equals closed forms or other programs for every function class."""
 
+import subprocess
+import sys
+
 import cvxpy
 import numpy as np
 import pytest
@@ -580,3 +583,13 @@ def test_one_point_has_no_empty_constraints(n_classes):
     classes = [Lipschitz(), Monotone(), Monotone(increasing=False)]
     for function_class in classes if n_classes == 3 else [*classes, TotalVariation()]:
         assert all(one.size > 0 for one in function_class.constraints(points, values))
+
+
+def test_the_solver_prints_nothing():
+    code = (
+        "from skcalib.function_classes import Bounded, Monotone;"
+        "from skcalib.metrics import weighted_calibration_error as error;"
+        "print(error([0, 1], [0.5, 0.5], function_class=Monotone() & Bounded()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0.0\n"

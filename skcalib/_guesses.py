@@ -1,0 +1,103 @@
+"""Names that other packages have, and what to write for them here."""
+
+import importlib
+from difflib import get_close_matches
+from typing import NoReturn
+
+MODULES = (
+    "metrics",
+    "recalibration",
+    "hypothesis_tests",
+    "display",
+    "uncertainty",
+    "report",
+    "forecasts",
+    "decisions",
+    "losses",
+    "streaming",
+    "datasets",
+    "lenses",
+    "function_classes",
+)
+
+_TEMPERATURE = "skcalib.recalibration.TemperatureRecalibrator"
+_SIGMOID = "skcalib.recalibration.SigmoidRecalibrator"
+_BINNING = "skcalib.recalibration.IntervalBinningRecalibrator"
+_VENN_ABERS = "skcalib.recalibration.VennAbersRecalibrator"
+_ECE = "skcalib.metrics.expected_calibration_error"
+_DECOMPOSITION = "skcalib.metrics.score_decomposition"
+_CRPS = "skcalib.metrics.continuous_ranked_probability_loss"
+_RELIABILITY = "skcalib.display.ReliabilityDisplay"
+_DECISIONS = 'skcalib.display.DecisionDisplay, with kind="net-benefit"'
+
+# In lower case, without underscores.
+WRITE_INSTEAD = {
+    "adaptivecalibrationerror": f'{_ECE}, with strategy="quantile"',
+    "betacalibration": "skcalib.recalibration.BetaRecalibrator",
+    "brierscoredecomposition": _DECOMPOSITION,
+    "brierscoreloss": "sklearn.metrics.brier_score_loss",
+    "calibratedclassifier": "skcalib.recalibration.RecalibratedClassifier",
+    "calibratedclassifiercv": "skcalib.recalibration.RecalibratedClassifier",
+    "calibrationcurve": _RELIABILITY,
+    "calibrationdisplay": _RELIABILITY,
+    "calibrationtest": "skcalib.hypothesis_tests.CalibrationTest",
+    "classwisecalibrationerror": f'{_ECE}, with multi_class="classwise"',
+    "coverage": "skcalib.metrics.quantile_calibration_error",
+    "crps": _CRPS,
+    "continuousrankedprobabilityscore": _CRPS,
+    "decisioncurve": _DECISIONS,
+    "decisioncurvedisplay": _DECISIONS,
+    "dirichletcalibration": "skcalib.recalibration.DirichletRecalibrator",
+    "ece": _ECE,
+    "histogrambinning": _BINNING,
+    "histogram": _BINNING,
+    "ici": "skcalib.metrics.integrated_calibration_index",
+    "intervalcoverage": "skcalib.metrics.quantile_calibration_error",
+    "isotoniccalibration": "skcalib.recalibration.IsotonicRecalibrator",
+    "isotonicregression": "skcalib.recalibration.IsotonicRecalibrator",
+    "logistic": _SIGMOID,
+    "logloss": "sklearn.metrics.log_loss",
+    "maximumcalibrationerror": f'{_ECE}, with norm="max"',
+    "mce": f'{_ECE}, with norm="max"',
+    "netbenefit": _DECISIONS,
+    "normalforecast": "skcalib.forecasts.GaussianForecast",
+    "platt": _SIGMOID,
+    "plattscaling": _SIGMOID,
+    "reliabilitycurve": _RELIABILITY,
+    "reliabilitydiagram": _RELIABILITY,
+    "sigmoidcalibrator": _SIGMOID,
+    "skce": "skcalib.metrics.squared_kernel_calibration_error",
+    "smece": "skcalib.metrics.smooth_expected_calibration_error",
+    "temperaturescaling": _TEMPERATURE,
+    "temperature": _TEMPERATURE,
+    "vectorscaling": "skcalib.recalibration.VectorScalingRecalibrator",
+    "vennabers": _VENN_ABERS,
+    "vennaberscalibrator": _VENN_ABERS,
+}
+
+
+def raise_no_attribute(module: str, name: str) -> NoReturn:
+    """Refuse a name, and say what to write: as an ImportError, whose text `from` shows, too."""
+    if not name.startswith("_"):
+        remedy = find_name(module, name)
+        if remedy is not None:
+            raise ImportError(f"{module} has no {name!r}. Use {remedy}.")
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+def find_name(module: str, name: str) -> str | None:
+    """What to write for a name of another module or package; None if nothing is known."""
+    key = name.lower().replace("_", "")
+    if key in WRITE_INSTEAD:
+        return WRITE_INSTEAD[key]
+    homes = {
+        public: home
+        for home in MODULES
+        for public in importlib.import_module(f"skcalib.{home}").__all__
+    }
+    by_key = {public.lower().replace("_", ""): public for public in homes}
+    similar = get_close_matches(key, by_key, n=1, cutoff=0.85)
+    if not similar:
+        return None
+    public = by_key[similar[0]]
+    return f"skcalib.{homes[public]}.{public}"
