@@ -142,6 +142,19 @@ def clone_instance(estimator: Any, argument: str) -> Any:
     return clone(estimator)
 
 
+def take_columns(X: Any, columns: Any, argument: str) -> Any:
+    """Return columns of X by name or position, or what a function makes of X."""
+    if callable(columns):
+        return columns(X)
+    try:
+        return _safe_indexing(X, columns, axis=1)
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise ValueError(
+            f"{argument} must name columns of X, or be a function of X; found {columns!r:.200}, "
+            f"while {error} Pass names for a data frame, positions for an array."
+        ) from error
+
+
 def safe_split(
     estimator: Any, X: Any, y: Any, indices: Any, train_indices: Any = None
 ) -> tuple[Any, Any]:

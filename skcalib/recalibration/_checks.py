@@ -155,18 +155,26 @@ def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[InitMethod
     return decorate
 
 
-def check_supports_by(recalibrator: Any, by: Any, method: str) -> None:
+def check_supports_by(recalibrator: Any, by: Any, method: str, given: Any = None) -> None:
     """Refuse subgroups where `fit` has no `by`, None where it needs `by`, and any further need."""
     parameters = signature(recalibrator.fit).parameters
     parameter, name = parameters.get("by"), type(recalibrator).__name__
     for other in parameters.values():
         is_needed = other.kind is other.KEYWORD_ONLY and other.default is other.empty
-        if is_needed and other is not parameter:
+        is_passed = other is parameter or (other.name == "given" and given is not None)
+        if is_needed and not is_passed:
+            remedy = "Make it the last step of a pipeline after PredictProba, with metadata routing"
+            if other.name == "given":
+                remedy = "Pass RecalibratedClassifier(..., given='X'), or the names of columns of X"
             raise ValueError(
                 "recalibrator must need nothing but predictions, labels and by; found "
-                f"{name}, which needs {other.name}. Make it the last step of a pipeline after "
-                "PredictProba, with metadata routing."
+                f"{name}, which needs {other.name}. {remedy}."
             )
+    if given is not None and "given" not in parameters:
+        raise ValueError(
+            f"given must be None for a recalibrator whose fit takes no given; found features for "
+            f"{name}. Choose a FeatureRecalibrator."
+        )
     if by is not None and parameter is None:
         raise ValueError(
             f"by must be None for a recalibrator whose fit takes no by; found subgroups for "
@@ -179,11 +187,12 @@ def check_supports_by(recalibrator: Any, by: Any, method: str) -> None:
         )
 
 
-def take_by(by: Any, n: int, rows: np.ndarray) -> dict[str, Any]:
-    """Return the argument `by` for some of n samples, as keywords; none if there are no subgroups.
+def take_row_arguments(arguments: dict[str, Any], n: int, rows: np.ndarray) -> dict[str, Any]:
+    """Return the arguments `by` and `given` for some of n samples.
 
     Columns keep their names and types.
     """
-    if by is None:
-        return {}
-    return {"by": check_method_params(range(n), to_columns(by, n), indices=rows)}
+    return {
+        name: check_method_params(range(n), to_columns(columns, n, name), indices=rows)
+        for name, columns in arguments.items()
+    }

@@ -10,10 +10,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
+from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, take_columns
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import accuracy, clone_for, is_smooth
-from ._checks import reject_method_argument, suggest_recalibrator, take_by
+from ._checks import (
+    check_supports_by,
+    reject_method_argument,
+    suggest_recalibrator,
+    take_row_arguments,
+)
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, check_partition
 from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
@@ -52,6 +57,16 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         without two of the folds. For all but True the test sets of `cv` must be a partition of the
         samples. "auto" is False for a frozen estimator, which has nothing to fit, and True
         otherwise.
+
+    by : str, list or callable, default=None
+        For a :class:`SubgroupRecalibrator`: the columns of X that hold the subgroup of each
+        sample, names of a data frame or positions in an array, or a function of X that returns
+        them. So scorers and cross-validation need no metadata. The classifier sees these columns,
+        too; a :class:`sklearn.compose.ColumnTransformer` drops them for it.
+
+    given : "X", str, list or callable, default=None
+        For a :class:`FeatureRecalibrator`: "X" for all of X, or its columns, as for `by`; a column
+        of the name "X" is ["X"].
 
     combine : {"auto", "log", "mean"}, default="auto"
         How the results of several classifiers are averaged: "log" averages the logarithms of
@@ -145,6 +160,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         **ClassifierCrossFitting._parameter_constraints,
         "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
         "ensemble": ["boolean", StrOptions({"auto", "nested"})],
+        "by": [str, list, callable, None],
+        "given": [str, list, callable, None],
         "combine": [StrOptions({"auto", "log", "mean"})],
     }
 
@@ -159,6 +176,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         response_method: str = "predict_proba",
         cv: Any = 5,
         ensemble: bool | str = "auto",
+        by: Any = None,
+        given: Any = None,
         combine: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
@@ -167,6 +186,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         self.response_method = response_method
         self.cv = cv
         self.ensemble = ensemble
+        self.by = by
+        self.given = given
         self.combine = combine
         self.n_jobs = n_jobs
 
@@ -209,7 +230,10 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             The fitted classifier.
         """
         X, y, self.classes_ = self._check_data(X, y)
-        recalibrator, weight, routed = self._prepare(y, sample_weight, by, params)
+        arguments = self._row_arguments(X, by)
+        recalibrator, weight, routed = self._prepare(
+            y, sample_weight, arguments.get("by"), params, arguments.get("given")
+        )
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
@@ -233,7 +257,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         else:
             classifier, proba = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
             self._fitted, rows = [classifier], np.arange(len(y))
-        fit_params = take_by(by, len(y), rows)
+        fit_params = take_row_arguments(arguments, len(y), rows)
         row_weight = split_weights(rows, weight)
         if row_weight is not None:
             fit_params["sample_weight"] = row_weight
@@ -242,11 +266,26 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         self.combine_ = self._resolve_combine()
         self._temperature = None
         if ensemble == "nested":
-            proba = self._nested_proba(X, y, by, folds, routed)
+            proba = self._nested_proba(X, y, arguments, folds, routed)
             temperature = clone_for(TemperatureRecalibrator(), self.classes_)
             self._temperature = temperature.fit(proba, y, weight)
         adopt_features(self, self.estimators_[0])
         return self
+
+    def _row_arguments(self, X: Any, by: Any) -> dict[str, Any]:
+        """Return what the recalibrator is told of each row: subgroups, and features."""
+        if self.by is not None:
+            if by is not None:
+                raise ValueError(
+                    f"by must be passed once; found by={self.by!r:.200} of the constructor, and "
+                    "subgroups for this method. Leave these out."
+                )
+            by = take_columns(X, self.by, "by")
+        arguments = {} if by is None else {"by": by}
+        if self.given is not None:
+            is_whole = isinstance(self.given, str) and self.given == "X"
+            arguments["given"] = X if is_whole else take_columns(X, self.given, "given")
+        return arguments
 
     def _resolve_combine(self) -> str:
         if self.combine != "auto":
@@ -270,7 +309,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         """The temperature of a nested ensemble, or None."""
         return None if self._temperature is None else self._temperature.temperature_
 
-    def _nested_proba(self, X: Any, y: Any, by: Any, folds: Any, routed: Any) -> np.ndarray:
+    def _nested_proba(
+        self, X: Any, y: Any, arguments: dict[str, Any], folds: Any, routed: Any
+    ) -> np.ndarray:
         """Return the probabilities (n, K) of ensembles that have not seen the fold of a sample.
 
         The classifier of folds i and j is fitted on all other folds; a sample of fold i is
@@ -290,13 +331,13 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             proba_of_folds[j].append(proba[len(tests[i]) :])
         combined = np.empty((len(y), len(self.classes_)))
         for test, probas in zip(tests, proba_of_folds, strict=True):
-            combined[test] = self._combine(probas, **take_by(by, len(y), test))
+            combined[test] = self._combine(probas, **take_row_arguments(arguments, len(y), test))
         return combined
 
-    def _combine(self, probas: list[np.ndarray], **subgroups: Any) -> np.ndarray:
+    def _combine(self, probas: list[np.ndarray], **arguments: Any) -> np.ndarray:
         """Recalibrate the probabilities of each classifier, and return their mean, (n, K)."""
         mapped = [
-            align_proba(self.recalibrator_, proba, self.classes_, **subgroups) for proba in probas
+            align_proba(self.recalibrator_, proba, self.classes_, **arguments) for proba in probas
         ]
         if len(mapped) == 1:
             return mapped[0]
@@ -321,9 +362,13 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
-        subgroups = self._subgroups(by)
+        check_is_fitted(self)
+        arguments = self._row_arguments(X, by)
+        check_supports_by(
+            self.recalibrator_, arguments.get("by"), self._by_example, arguments.get("given")
+        )
         probas = [fitted.response(X) for fitted in self._fitted]
-        proba = self._combine(probas, **subgroups)
+        proba = self._combine(probas, **arguments)
         return proba if self._temperature is None else self._temperature.predict_proba(proba)
 
     def predict(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:

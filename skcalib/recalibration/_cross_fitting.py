@@ -91,10 +91,10 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             )
         return takes_weights
 
-    def _prepare(self, y: Any, sample_weight: Any, by: Any, params: dict) -> Any:
+    def _prepare(self, y: Any, sample_weight: Any, by: Any, params: dict, given: Any = None) -> Any:
         """Return the unfitted recalibrator, checked weights and the routed parameters of `fit`."""
         recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_supports_by(recalibrator, by, "fit(X, y, by=...)")
+        check_supports_by(recalibrator, by, "fit(X, y, by=...)", given)
         if by is not None:
             check_by(by, len(y), sample_weight)
         if sample_weight is not None:

@@ -6,13 +6,15 @@ import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, LogisticRegression
-from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
+from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib.recalibration import (
+    FeatureRecalibrator,
     LocationScaleRecalibrator,
     RecalibratedClassifier,
     RecalibratedRegressor,
@@ -189,3 +191,64 @@ def test_bad_input():
     plain = RecalibratedRegressor(BayesianRidge(), LocationScaleRecalibrator()).fit(X, outcome)
     with pytest.raises(ValueError, match=r"by must be None .*LocationScaleRecalibrator"):
         plain.predict_forecast(X, by=site)
+
+
+# Subgroups and features from the columns of X
+
+
+def make_frame(n=600):
+    rng = np.random.default_rng(0)
+    site = rng.choice(["a", "b"], n)
+    x = rng.normal(size=n)
+    odds = np.exp(np.where(site == "a", 3, 0.5) * x)
+    label = rng.random(n) < odds / (1 + odds)
+    return pd.DataFrame({"x": x, "site": site}, index=rng.permutation(n) + 7), label
+
+
+def classifier_of_x():
+    return make_pipeline(ColumnTransformer([("x", "passthrough", ["x"])]), LogisticRegression())
+
+
+def test_subgroups_from_a_column_equal_subgroups_passed():
+    X, label = make_frame()
+    plain = RecalibratedClassifier(classifier_of_x(), SubgroupRecalibrator(), cv=3)
+    plain.fit(X, label, by=X["site"])
+    expected = plain.predict_proba(X, by=X["site"])
+    for by in ("site", ["site"], lambda frame: frame["site"]):
+        model = RecalibratedClassifier(classifier_of_x(), SubgroupRecalibrator(), cv=3, by=by)
+        np.testing.assert_array_equal(model.fit(X, label).predict_proba(X), expected)
+    scores = cross_validate(model, X, label, cv=3, scoring="neg_log_loss", error_score="raise")
+    assert (scores["test_score"] > -0.6).all()
+    nested = clone(model).set_params(ensemble="nested").fit(X, label)
+    assert nested.predict_proba(X).shape == (600, 2)
+
+
+def test_features_from_columns_of_x():
+    X, label = make_frame()
+    recalibrator = FeatureRecalibrator(random_state=0)
+    model = RecalibratedClassifier(
+        classifier_of_x(), recalibrator, cv=3, ensemble=False, given=["site"]
+    ).fit(X, label)
+    proba = model.estimators_[0].predict_proba(X)
+    expected = model.recalibrator_.predict_proba(proba, given=X[["site"]])
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    array = X[["x"]].to_numpy()
+    whole = RecalibratedClassifier(LogisticRegression(), recalibrator, cv=3, given="X")
+    assert whole.fit(array, label).predict_proba(array).shape == (600, 2)
+    assert "site" in model.recalibrator_.given_columns_
+
+
+@pytest.mark.parametrize(
+    ("options", "fit_options", "message"),
+    [
+        ({"by": "site"}, {"by": ["a"] * 600}, "by must be passed once"),
+        ({"by": "ward"}, {}, "by must name columns of X, .* found 'ward'"),
+        ({"given": "X"}, {"by": ["a"] * 600}, "given must be None for a recalibrator whose fit"),
+        ({"by": 3}, {}, "'by' parameter"),
+    ],
+)
+def test_bad_columns_of_x(options, fit_options, message):
+    X, label = make_frame()
+    model = RecalibratedClassifier(classifier_of_x(), SubgroupRecalibrator(), **options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, label, **fit_options)

@@ -430,7 +430,9 @@ def test_pipeline_hands_features_on():
 def test_a_classifier_that_hands_no_features_on_is_refused():
     y, proba = random_problem(np.random.default_rng(0), 40)
     model = RecalibratedClassifier(LogisticRegression(), FeatureRecalibrator())
-    with pytest.raises(ValueError, match=r"found FeatureRecalibrator, which needs given\. Make it"):
+    with pytest.raises(
+        ValueError, match=r"found FeatureRecalibrator, which needs given\. Pass Rec"
+    ):
         model.fit(proba[:, None], y)
 
 
