@@ -33,7 +33,6 @@ from skcalib.metrics import (
     expected_calibration_error,
     squared_kernel_calibration_error,
 )
-from skcalib.uncertainty import compare
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)

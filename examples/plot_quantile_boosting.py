@@ -66,5 +66,5 @@ for name, forecast in forecasts.items():
         f"{name:13} CRPS {continuous_ranked_probability_loss(y_test, forecast):.2f}, "
         f"90 % intervals: width {(high - low).mean():.0f}, "
         f"hold {((low <= y_test) & (y_test <= high)).mean():.0%}, "
-        f"interval loss {interval_loss(y_test, forecast, level=0.9):.0f}"
+        f"interval loss {interval_loss(y_test, forecast, coverage=0.9):.0f}"
     )

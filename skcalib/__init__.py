@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from .recalibration import AutoRecalibrator, RecalibratedClassifier, RecalibratedRegressor
     from .report import calibration_report
-    from .uncertainty import compare, confidence_interval
+    from .uncertainty import compare_models, confidence_interval
 
 __version__ = "0.1.0.dev0"
 
@@ -33,7 +33,7 @@ _USED_DAILY = {
     "ReliabilityDisplay": "display",
     "calibration_distance_bounds": "metrics",
     "calibration_report": "report",
-    "compare": "uncertainty",
+    "compare_models": "uncertainty",
     "confidence_interval": "uncertainty",
     "expected_calibration_error": "metrics",
     "score_decomposition": "metrics",
@@ -48,7 +48,7 @@ __all__ = [
     "ReliabilityDisplay",
     "calibration_distance_bounds",
     "calibration_report",
-    "compare",
+    "compare_models",
     "confidence_interval",
     "expected_calibration_error",
     "score_decomposition",

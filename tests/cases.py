@@ -247,7 +247,7 @@ TWO_CANDIDATES = [
 ]
 RECALIBRATOR_CASES = {
     **{name: entry.recalibrator for name, entry in RECALIBRATORS.items()},
-    "auto": AutoRecalibrator(TWO_CANDIDATES, n_folds=3),
+    "auto": AutoRecalibrator(TWO_CANDIDATES, cv=3),
     "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
     "binning, means": IntervalBinningRecalibrator("uniform", n_bins=7, pseudo_count=0.0),
     "binning, quantile": IntervalBinningRecalibrator("quantile", n_bins=5),

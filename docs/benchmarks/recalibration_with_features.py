@@ -297,7 +297,7 @@ def false_alarms(problem, slope, n, n_draws):
     for seed in range(n_draws):
         rows = rng.permutation(len(X))[:n]
         y = rng.random(n) < truth[rows]
-        recalibrator = FeatureRecalibrator(level=1e-9, random_state=seed)
+        recalibrator = FeatureRecalibrator(alpha=1e-9, random_state=seed)
         p_values.append(recalibrator.fit(proba[rows], y, given=X.iloc[rows]).p_value_)
     return np.array(p_values)
 

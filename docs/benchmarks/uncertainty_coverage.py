@@ -18,7 +18,7 @@ from skcalib.datasets import make_temperature_family
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import EquivalenceTest
 from skcalib.recalibration import SigmoidRecalibrator
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 from skcalib.uncertainty._measured import MeasuredModels, check_predicted
 
 LEVELS = (0.90, 0.95)
@@ -250,7 +250,7 @@ def compared_means(n, beta, seed):
         (mean_loss, "resampling"),
     ):
         one = confidence_interval(metric, y_true, a, method=method, **options)
-        p = compare(metric, y_true, a, b, method=method, **options).p_value
+        p = compare_models(metric, y_true, a, b, method=method, **options).p_value
         results += [(one.high - one.low) / student, p]
     return results
 
@@ -273,7 +273,9 @@ def grouped_p_values(n_groups, seed):
     logit = special.logit(truth)
     a, b = special.expit(logit + 0.7 * rng.normal(size=(2, n_groups))[:, group])
     return [
-        compare(mean_loss, y_true, a, b, groups=of, method="jackknife", random_state=0).p_value
+        compare_models(
+            mean_loss, y_true, a, b, groups=of, method="jackknife", random_state=0
+        ).p_value
         for of in (group, None)
     ]
 
@@ -314,7 +316,7 @@ def series_p_values(n, worse, seed):
     a, b = (GaussianForecast(autoregression(rng, n) + size, 1.4) for size in (worse, 0.0))
     lengths = (1, int(np.ceil(n ** (1 / 3))), min(int(np.sqrt(n)), n // 10))
     results = [
-        compare(
+        compare_models(
             "continuous_ranked_probability_loss",
             y,
             a,
@@ -469,7 +471,7 @@ def inversion(parallel, quick):
 def p_value(metric, params, scene, n, betas, seed):
     y_true, a, b = two_models(scene, n, betas, seed)
     with config_context(skip_parameter_validation=True):
-        return compare(
+        return compare_models(
             metric,
             y_true,
             a,

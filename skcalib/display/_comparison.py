@@ -85,7 +85,7 @@ class ComparisonDisplay(Display):
     See Also
     --------
     skcalib.uncertainty.confidence_interval : The intervals.
-    skcalib.uncertainty.compare : The differences from a reference.
+    skcalib.uncertainty.compare_models : The differences from a reference.
     skcalib.metrics.conditional_kernel_calibration_error : A measure that was made for comparisons.
 
     Examples

@@ -248,12 +248,12 @@ class Forecast(ABC):
         levels = check_common_levels(levels)
         return self._ppf(np.broadcast_to(levels, (len(self), len(levels))))
 
-    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, coverage: float) -> tuple[np.ndarray, np.ndarray]:
         """Central prediction intervals.
 
         Parameters
         ----------
-        level : float in (0, 1)
+        coverage : float in (0, 1)
             Probability of the interval. Half of the rest lies on either side.
 
         Returns
@@ -261,8 +261,8 @@ class Forecast(ABC):
         low, high : ndarray of shape (n_samples,)
             Ends of the intervals, in the units of the outcome.
         """
-        check_coverage(level, "level")
-        low, high = self.quantiles([(1 - level) / 2, (1 + level) / 2]).T
+        check_coverage(coverage, "coverage")
+        low, high = self.quantiles([(1 - coverage) / 2, (1 + coverage) / 2]).T
         return low, high
 
     def mean(self) -> np.ndarray:

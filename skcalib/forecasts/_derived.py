@@ -187,28 +187,28 @@ class RecalibratedForecast(Forecast):
             return super().quantiles(levels)
         return self._evaluate_at_points(self.level_map.rank(check_common_levels(levels)))
 
-    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, coverage: float) -> tuple[np.ndarray, np.ndarray]:
         """Central prediction intervals; between ranks for a conformal map.
 
         Parameters
         ----------
-        level : float in (0, 1)
+        coverage : float in (0, 1)
             Probability of the interval. Half of the rest lies on either side.
 
         Returns
         -------
         low, high : ndarray of shape (n_samples,)
             Ends of the intervals, in the units of the outcome; infinite, with a warning, where
-            there are too few ranks: fewer than 2/(1 − level) − 1 samples.
+            there are too few ranks: fewer than 2/(1 − coverage) − 1 samples.
         """
-        bounds = super().interval(level)
+        bounds = super().interval(coverage)
         if self.level_map.has_density:
             return bounds
-        low, high = self._evaluate_at_points(self.level_map.central(level)).T
+        low, high = self._evaluate_at_points(self.level_map.central(coverage)).T
         if np.isinf([low, high]).any():
             warn(
-                f"Intervals of probability {level:g} are infinite, as too few samples were ranked. "
-                f"Fit PITRecalibrator to {math.ceil(2 / (1 - level) - 1 - 1e-9)} samples or more, "
+                f"Intervals of probability {coverage:g} are infinite, as too few samples were ranked. "
+                f"Fit PITRecalibrator to {math.ceil(2 / (1 - coverage) - 1 - 1e-9)} samples or more, "
                 "or use its method='beta'."
             )
         return low, high

@@ -39,7 +39,7 @@ _POWER_CONSTRAINTS: dict = {
     "y_proba": "no_validation",
     "true_proba": "no_validation",
     "test": [HasMethods(["fit", "get_params"]), None],
-    "level": [Interval(Real, 0, 1, closed="neither")],
+    "alpha": [Interval(Real, 0, 1, closed="neither")],
     "n_simulations": [Count(1)],
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
@@ -102,7 +102,7 @@ def power_of_test(
     n_samples: int,
     *,
     test: Any = None,
-    level: float = 0.05,
+    alpha: float = 0.05,
     n_simulations: int = 500,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -131,7 +131,7 @@ def power_of_test(
         `labels` and a `random_state` of each simulation, if it has these. None means
         ``CalibrationTest(n_resamples=199)``.
 
-    level : float in (0, 1), default=0.05
+    alpha : float in (0, 1), default=0.05
         The test rejects if the p-value is at most this.
 
     n_simulations : int, default=500
@@ -168,7 +168,7 @@ def power_of_test(
     >>> power_of_test([0.5], [0.6], 200, test=test, random_state=0)
     0.9...
     """
-    trials = Trials(y_proba, true_proba, test, level, random_state, n_jobs)
+    trials = Trials(y_proba, true_proba, test, alpha, random_state, n_jobs)
     return trials.rejections(n_samples, n_simulations) / n_simulations
 
 
@@ -186,7 +186,7 @@ def required_sample_size(
     *,
     test: Any = None,
     power: float = 0.8,
-    level: float = 0.05,
+    alpha: float = 0.05,
     max_samples: int = 100_000,
     n_simulations: int = 500,
     random_state: RandomState = None,
@@ -215,9 +215,9 @@ def required_sample_size(
         ``CalibrationTest(n_resamples=199)``.
 
     power : float in (0, 1), default=0.8
-        The probability with which the test is to reject; more than `level`.
+        The probability with which the test is to reject; more than `alpha`.
 
-    level : float in (0, 1), default=0.05
+    alpha : float in (0, 1), default=0.05
         The test rejects if the p-value is at most this.
 
     max_samples : int, default=100000
@@ -269,8 +269,8 @@ def required_sample_size(
     >>> bool(150 < size.n_samples < 250)
     True
     """
-    check_power(power, level)
-    trials = Trials(y_proba, true_proba, test, level, random_state, n_jobs)
+    check_power(power, alpha)
+    trials = Trials(y_proba, true_proba, test, alpha, random_state, n_jobs)
     check_can_be_found(trials)
     n = _MIN_SAMPLES
     while (n_rejected := trials.rejections(n, _N_GLANCES)) < power * _N_GLANCES:
@@ -319,16 +319,16 @@ def fit_power_curve(
     simulated: np.ndarray,
     *,
     power: float,
-    level: float,
+    alpha: float,
     guess: float,
 ) -> PowerCurve:
     """The likeliest curve for the numbers of rejections at numbers of samples near `guess`.
 
     For the mean of n normal variables, tested on one side, the curve is exact, and the slope is the
-    sum of the normal quantiles of the power and of 1 − level. Other slopes must be spoken for by
+    sum of the normal quantiles of the power and of 1 − alpha. Other slopes must be spoken for by
     the rejections.
     """
-    wanted, usual = norm.ppf(power), np.log(norm.ppf(power) + norm.isf(level))
+    wanted, usual = norm.ppf(power), np.log(norm.ppf(power) + norm.isf(alpha))
     is_near = (n <= _WINDOW * guess) & (n >= guess / _WINDOW)
     n, rejected, simulated = n[is_near], rejected[is_near], simulated[is_near]
 
@@ -357,17 +357,17 @@ class Trials:
     """Simulated samples that are tested, and the number of those that were rejected."""
 
     def __init__(
-        self, y_proba: Any, true_proba: Any, test: Any, level: Any, random_state: Any, n_jobs: Any
+        self, y_proba: Any, true_proba: Any, test: Any, alpha: Any, random_state: Any, n_jobs: Any
     ) -> None:
         self.proba, self.truth = check_truth(y_proba, true_proba)
         self.test = (
             CalibrationTest(n_resamples=199) if test is None else clone_instance(test, "test")
         )
-        check_can_reject(self.test, level)
+        check_can_reject(self.test, alpha)
         if "labels" in self.test.get_params():
             n_classes = 2 if self.proba.ndim == 1 else self.proba.shape[1]
             self.test.set_params(labels=np.arange(n_classes))
-        self.level, self.n_jobs = level, n_jobs
+        self.alpha, self.n_jobs = alpha, n_jobs
         self.random_state = check_random_state(random_state)
         self.found: dict[int, list[int]] = {}
 
@@ -376,7 +376,7 @@ class Trials:
         p_values = Parallel(n_jobs=self.n_jobs)(
             delayed(_p_value)(self.test, self.proba, self.truth, n_samples, seed) for seed in seeds
         )
-        rejected = int(np.sum(np.array(p_values) <= self.level))
+        rejected = int(np.sum(np.array(p_values) <= self.alpha))
         counts = self.found.setdefault(n_samples, [0, 0])
         counts[0] += rejected
         counts[1] += n_simulations
@@ -389,7 +389,7 @@ class Trials:
         return np.array(numbers), rejected, simulated
 
     def curve(self, power: float, guess: float) -> PowerCurve:
-        return fit_power_curve(*self.table(), power=power, level=self.level, guess=guess)
+        return fit_power_curve(*self.table(), power=power, alpha=self.alpha, guess=guess)
 
 
 def _p_value(test: Any, proba: np.ndarray, truth: np.ndarray, n_samples: int, seed: Any) -> float:
@@ -435,15 +435,15 @@ def _one_column(proba: np.ndarray) -> np.ndarray:
     return proba[:, 1] if proba.shape[1:] == (2,) else proba
 
 
-def check_power(power: float, level: float) -> None:
-    if power <= level:
+def check_power(power: float, alpha: float) -> None:
+    if power <= alpha:
         raise ValueError(
-            f"power must be more than level, with which calibrated models are rejected; found "
-            f"power={power} and level={level}. The usual ones are 0.8 and 0.05."
+            f"power must be more than alpha, with which calibrated models are rejected; found "
+            f"power={power} and alpha={alpha}. The usual ones are 0.8 and 0.05."
         )
 
 
-def check_can_reject(test: Any, level: float) -> None:
+def check_can_reject(test: Any, alpha: float) -> None:
     """The smallest p-value of a test by resampling is 1 / (n_resamples + 1), or twice that."""
     parameters = test.get_params()
     n_resamples = parameters.get("n_resamples")
@@ -451,10 +451,10 @@ def check_can_reject(test: Any, level: float) -> None:
         return
     has_sign = parameters.get("statistic", "log_loss") in ("log_loss", "brier_score_loss")
     n_sides = 2 if has_sign and parameters.get("alternative") == "two-sided" else 1
-    if level * (n_resamples + 1) < n_sides:
+    if alpha * (n_resamples + 1) < n_sides:
         raise ValueError(
-            f"level must be at least {n_sides} / (n_resamples + 1), the smallest p-value of the "
-            f"test; found {level} and n_resamples={n_resamples}. Pass a test with more resamples."
+            f"alpha must be at least {n_sides} / (n_resamples + 1), the smallest p-value of the "
+            f"test; found {alpha} and n_resamples={n_resamples}. Pass a test with more resamples."
         )
 
 
@@ -463,7 +463,7 @@ def check_can_be_found(trials: Trials) -> None:
     if np.array_equal(trials.truth, trials.proba) and not isinstance(trials.test, EquivalenceTest):
         raise ValueError(
             "true_proba must differ from y_proba; found the same probabilities, which are "
-            "calibrated, and so are rejected with probability `level` at every number of samples. "
+            "calibrated, and so are rejected with probability `alpha` at every number of samples. "
             "Pass what would be true if the model were miscalibrated; for showing that it is not, "
             "EquivalenceTest."
         )

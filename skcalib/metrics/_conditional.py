@@ -380,7 +380,7 @@ def conditional_kernel_calibration_error(
     See Also
     --------
     joint_kernel_calibration_error : The same comparison of joint distributions.
-    skcalib.uncertainty.compare : Whether a difference between two models could be chance.
+    skcalib.uncertainty.compare_models : Whether a difference between two models could be chance.
 
     Notes
     -----

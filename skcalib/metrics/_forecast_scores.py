@@ -69,10 +69,10 @@ def _continuous_ranked_probability_loss(
     return _average_losses(data, loss, average)
 
 
-def _interval_loss(data: ForecastData, level: float, average: str | None) -> float | np.ndarray:
-    low, high = data.forecast.interval(level)
+def _interval_loss(data: ForecastData, coverage: float, average: str | None) -> float | np.ndarray:
+    low, high = data.forecast.interval(coverage)
     miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
-    return _average_losses(data, (high - low) + 2 / (1 - level) * miss, average)
+    return _average_losses(data, (high - low) + 2 / (1 - coverage) * miss, average)
 
 
 def _negative_log_likelihood(data: ForecastData, average: str | None) -> float | np.ndarray:
@@ -269,7 +269,7 @@ def _threshold_crps_of_members(
 
 @register_metric(
     _interval_loss,
-    _AVERAGE_CONSTRAINTS | {"level": [Interval(Real, 0, 1, closed="neither")]},
+    _AVERAGE_CONSTRAINTS | {"coverage": [Interval(Real, 0, 1, closed="neither")]},
     cost="n",
     takes=("forecasts",),
     is_mean=True,
@@ -279,7 +279,7 @@ def interval_loss(
     y_forecast: Any,
     *,
     sample_weight: ArrayLike | None = None,
-    level: float = 0.9,
+    coverage: float = 0.9,
     average: str | None = "mean",
 ) -> float | np.ndarray:
     r"""Interval score (Winkler score): width of a prediction interval, plus penalties for misses.
@@ -299,7 +299,7 @@ def interval_loss(
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
-    level : float, default=0.9
+    coverage : float, default=0.9
         Probability of the central interval, in (0, 1). Half of the rest lies on either side.
 
     average : {"mean"} or None, default="mean"
@@ -337,11 +337,11 @@ def interval_loss(
     >>> from skcalib.forecasts import QuantileForecast
     >>> from skcalib.metrics import interval_loss
     >>> forecast = QuantileForecast([[0.0, 2.0], [0.0, 2.0]], levels=[0.1, 0.9])
-    >>> interval_loss([1.0, 3.0], forecast, level=0.8, average=None).round(9)
+    >>> interval_loss([1.0, 3.0], forecast, coverage=0.8, average=None).round(9)
     array([ 2., 12.])
     """
     data = _check_score_input(y_true, y_forecast, sample_weight, average)
-    return _interval_loss(data, level, average)
+    return _interval_loss(data, coverage, average)
 
 
 @register_metric(

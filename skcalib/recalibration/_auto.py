@@ -18,7 +18,7 @@ from ._responses import align_proba
 
 # The proper scores that may decide which candidates are averaged; the first is the default.
 _CLASS_SCORES = ("log_loss", "brier")
-_FORECAST_SCORES = ("crps", "log")
+_FORECAST_SCORES = ("crps", "log_loss")
 
 # Samples of the Bayesian bootstrap.
 _N_BOOTSTRAPS = 200
@@ -72,10 +72,10 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         discrete ones, only "levels" is tried. If a fit has fewer than 50 samples, "scale" alone is
         tried; for discrete ones nothing if it has fewer than 16.
 
-    scoring : {"log_loss", "brier", "crps", "log"}, default=None
+    scoring : {"log_loss", "brier", "crps"}, default=None
         The proper score that decides: "log_loss", the default for probabilities, or "brier"; for
-        forecasts "crps", the default, which is the continuous ranked probability score, or "log",
-        minus the log density.
+        forecasts "crps", the default, which is the continuous ranked probability score, or
+        "log_loss", minus the log density.
 
     average : bool, default=True
         False: only one candidate is taken, that of the surest gain, and none unless it gains more
@@ -86,7 +86,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         default the candidates are then temperature and ensemble temperature, and own ones must be
         among those two and :class:`IdentityRecalibrator`. Not for forecasts.
 
-    n_folds : int, default=5
+    cv : int, default=5
         The number of folds, at most that of the samples. Samples are dealt to the folds at random
         within each class, in a way that depends neither on their order, nor on the names of the
         classes, nor on a seed.
@@ -248,10 +248,10 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "candidates": "no_validation",
-        "scoring": [StrOptions({"log_loss", "brier", "crps", "log"}), None],
+        "scoring": [StrOptions({"log_loss", "brier", "crps"}), None],
         "average": ["boolean"],
         "keep_order": ["boolean"],
-        "n_folds": [IntegerInterval(2)],
+        "cv": [IntegerInterval(2)],
         "n_jobs": N_JOBS,
     }
 
@@ -262,7 +262,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         scoring: str | None = None,
         average: bool = True,
         keep_order: bool = False,
-        n_folds: int = 5,
+        cv: int = 5,
         n_jobs: int | None = None,
         labels: ArrayLike | None = None,
     ) -> None:
@@ -270,7 +270,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         self.scoring = scoring
         self.average = average
         self.keep_order = keep_order
-        self.n_folds = n_folds
+        self.cv = cv
         self.n_jobs = n_jobs
         self.labels = labels
 
@@ -279,7 +279,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         check_can_be_split(data)
         if self.keep_order:
             check_can_keep_order(self.candidates or (), data.is_forecast)
-        examples, fold = to_fit_data(data), assign_folds(data, self.n_folds)
+        examples, fold = to_fit_data(data), assign_folds(data, self.cv)
         named_candidates: Any = self.candidates
         self.left_out_: list[str] = []
         if named_candidates is None and self.keep_order:

@@ -42,7 +42,7 @@ class DecisionRecalibrator(Recalibrator):
         The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them. "zero-one"
         stands for the decision which class it is.
 
-    level : float in (0, 1], default=0.05
+    alpha : float in (0, 1], default=0.05
         Probability of any shift if the predictions are calibrated. 1 is no test: all shifts are
         made, `max_rounds` times at most.
 
@@ -89,7 +89,7 @@ class DecisionRecalibrator(Recalibrator):
         \Big),
 
     where P projects on the directions in which expected losses change (at most the number of
-    actions). If :math:`b_a` is significant at `level` divided by the number of actions, the
+    actions). If :math:`b_a` is significant at `alpha` divided by the number of actions, the
     samples with :math:`\delta_i = a` get the probabilities next to :math:`p_i + b_a`. The test is
     that of :math:`\chi^2`, with the variance of labels that are drawn from the predictions, or from
     the shifted ones if that is larger.
@@ -98,8 +98,8 @@ class DecisionRecalibrator(Recalibrator):
     data by at least :math:`\sum_a \mathrm{share}_a \|b_a\|^2`, so that rounds cannot repeat. (2) At
     the end no action has a significant gap between announced and realised losses on the calibration
     data, unless `max_rounds` is reached, which gives a warning. (3) Calibrated predictions are left
-    unchanged with a probability of at least 1 − `level`, for enough samples for each action. (4)
-    With `level=1`, if it ends before `max_rounds`, all gaps on the calibration data are 0 up to
+    unchanged with a probability of at least 1 − `alpha`, for enough samples for each action. (4)
+    With `alpha=1`, if it ends before `max_rounds`, all gaps on the calibration data are 0 up to
     rounding, and so is the regret: no replacement of actions by others would have been better.
 
     Shifts are constant for each action, so differences between samples stay. That the loss on new
@@ -135,7 +135,7 @@ class DecisionRecalibrator(Recalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "loss": "no_validation",
-        "level": [Interval(Real, 0, 1, closed="right")],
+        "alpha": [Interval(Real, 0, 1, closed="right")],
         "max_rounds": [IntegerInterval(1)],
     }
 
@@ -143,12 +143,12 @@ class DecisionRecalibrator(Recalibrator):
         self,
         *,
         loss: Any = "zero-one",
-        level: float = 0.05,
+        alpha: float = 0.05,
         max_rounds: int = 100,
         labels: ArrayLike | None = None,
     ) -> None:
         self.loss = loss
-        self.level = level
+        self.alpha = alpha
         self.max_rounds = max_rounds
         self.labels = labels
 
@@ -179,7 +179,7 @@ class DecisionRecalibrator(Recalibrator):
             rows = action == a
             shift = best_shift(matrix[rows], data.label[rows], data.weight[rows], directions)
             adjusted = min(shift.p_value * len(shifts), 1.0)  # Bonferroni
-            if adjusted <= self.level and np.abs(shift.vector).max() > _MIN_SHIFT:
+            if adjusted <= self.alpha and np.abs(shift.vector).max() > _MIN_SHIFT:
                 shifts[a] = shift.vector
         return shifts
 
@@ -203,9 +203,9 @@ class AnyDecisionRecalibrator(Recalibrator):
     n_actions : int, default=2
         The largest number of actions of a decision, at most 20.
 
-    level : float in [1e-4, 1], default=0.05
+    alpha : float in [1e-4, 1], default=0.05
         Probability of any shift if the predictions are calibrated. 1 is no test: all shifts are
-        made, `max_rounds` times at most. Each round draws 1/level − 1 vectors of labels.
+        made, `max_rounds` times at most. Each round draws 1/alpha − 1 vectors of labels.
 
     max_rounds : int, default=100
         The largest number of rounds.
@@ -254,9 +254,9 @@ class AnyDecisionRecalibrator(Recalibrator):
     .. math:: b_a = \sum_{\delta(p_i) = a} w_i (e_{y_i} - p_i) \Big/ \sum_{\delta(p_i) = a} w_i.
 
     It ends if the error is not larger than that of all label vectors drawn from the probabilities
-    so far, of which there are :math:`\lceil 1 / \mathrm{level} \rceil - 1`: 19 by default. In the
+    so far, of which there are :math:`\lceil 1 / \mathrm{alpha} \rceil - 1`: 19 by default. In the
     first round this is an exact test, so calibrated predictions are left unchanged with a
-    probability of at least 1 − `level`. Later rounds use the same labels again, which only makes
+    probability of at least 1 − `alpha`. Later rounds use the same labels again, which only makes
     them end earlier.
 
     Every round lowers the mean of :math:`\|e_{y_i} - p_i\|^2` on the calibration data by at least
@@ -291,7 +291,7 @@ class AnyDecisionRecalibrator(Recalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "n_actions": [Count(1, 20)],
-        "level": [Interval(Real, 1e-4, 1, closed="both")],
+        "alpha": [Interval(Real, 1e-4, 1, closed="both")],
         "max_rounds": [IntegerInterval(1)],
         "random_state": ["random_state"],
     }
@@ -300,13 +300,13 @@ class AnyDecisionRecalibrator(Recalibrator):
         self,
         *,
         n_actions: int = 2,
-        level: float = 0.05,
+        alpha: float = 0.05,
         max_rounds: int = 100,
         random_state: RandomState = None,
         labels: ArrayLike | None = None,
     ) -> None:
         self.n_actions = n_actions
-        self.level = level
+        self.alpha = alpha
         self.max_rounds = max_rounds
         self.random_state = random_state
         self.labels = labels
@@ -314,9 +314,9 @@ class AnyDecisionRecalibrator(Recalibrator):
     def _fit(self, data: ClassData) -> None:
         data = data.sort_samples()  # draws follow their order
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        n_draws = int(np.ceil(1 / self.level)) - 1
+        n_draws = int(np.ceil(1 / self.alpha)) - 1
         needed = 32.0 * n_draws * data.matrix.size
-        check_memory(needed, f"level={self.level}", "Choose a larger level, which draws less.")
+        check_memory(needed, f"alpha={self.alpha}", "Choose a larger alpha, which draws less.")
         n_timed = 1 + _N_TIMED_PROBABILITIES // data.matrix.size
         policies: list[np.ndarray] = []
 
@@ -331,7 +331,7 @@ class AnyDecisionRecalibrator(Recalibrator):
                 warn_if_slow(
                     (perf_counter() - start) * len(outcomes) / len(values) * self.max_rounds,
                     f"max_rounds={self.max_rounds}, if all are needed,",
-                    "Choose fewer rounds, a larger level, fewer actions or fewer samples.",
+                    "Choose fewer rounds, a larger alpha, fewer actions or fewer samples.",
                 )
             if n_timed < len(outcomes):
                 untimed_values, _ = worst_policies(
@@ -382,7 +382,7 @@ def _iterate_shifts(
         matrix = _apply_shift(matrix, shift[action])
     warn(
         f"{type(recalibrator).__name__} has not ended after max_rounds={recalibrator.max_rounds} "
-        "rounds; the shifts so far are kept. Set a larger max_rounds, or a smaller level.",
+        "rounds; the shifts so far are kept. Set a larger max_rounds, or a smaller alpha.",
         ConvergenceWarning,
     )
     return shifts[:-1]

@@ -237,7 +237,7 @@ class FitData(NamedTuple):
         X, code = self.X[rows], self.code[rows]
         if self.classes is None:
             forecast = recalibrator.transform(X)
-            if scoring == "log":
+            if scoring == "log_loss":
                 return -forecast.logpdf(code)
             source = f"those that {type(recalibrator).__name__} makes of it"
             check_same_levels({"X": X, source: forecast}, _SAME_LEVELS_REMEDY)

@@ -69,9 +69,9 @@ class FeatureRecalibrator(Recalibrator):
     recalibrator : estimator, default=None
         The plain map of predictions. None stands for an :class:`AutoRecalibrator`.
 
-    level : float in (0, 1], default=0.05
+    alpha : float in (0, 1], default=0.05
         Features are used if the p-value of the test is at most this. Where they tell nothing, the
-        probability that they are used is about `level`. With 1, they are used whenever they lower
+        probability that they are used is about `alpha`. With 1, they are used whenever they lower
         the cross-validated log loss.
 
     random_state : int, RandomState instance or None, default=None
@@ -185,7 +185,7 @@ class FeatureRecalibrator(Recalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "recalibrator": "no_validation",
-        "level": [Interval(Real, 0, 1, closed="right")],
+        "alpha": [Interval(Real, 0, 1, closed="right")],
         "random_state": ["random_state"],
     }
 
@@ -193,12 +193,12 @@ class FeatureRecalibrator(Recalibrator):
         self,
         recalibrator: Any = None,
         *,
-        level: float = 0.05,
+        alpha: float = 0.05,
         random_state: RandomState = None,
         labels: ArrayLike | None = None,
     ) -> None:
         self.recalibrator = recalibrator
-        self.level = level
+        self.alpha = alpha
         self.random_state = random_state
         self.labels = labels
 
@@ -262,7 +262,7 @@ class FeatureRecalibrator(Recalibrator):
 
         test_runs = [make_run(fold < k, k) for k in range(_FIRST_TEST_FOLD, _N_BOOSTING_FOLDS)]
         self.p_value_ = float(combine_pvalues([run.p_value(rng) for run in test_runs]).pvalue)
-        if self.p_value_ > self.level:
+        if self.p_value_ > self.alpha:
             return
         runs = [make_run(fold != k, k) for k in range(_N_BOOSTING_FOLDS - 1)] + test_runs[-1:]
 

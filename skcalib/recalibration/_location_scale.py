@@ -44,7 +44,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
     Parameters
     ----------
-    scoring : {"crps", "log"}, default="crps"
+    scoring : {"crps", "log_loss"}, default="crps"
         The mean score that the fit minimises: the continuous ranked probability score, or the log
         score, which takes forecasts with a density.
 
@@ -102,7 +102,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     The prior also leaves intervals shorter that are much too short: with 10 samples and
     `scale_only`, 73 % are inside and not 82 %. The CRPS hardly sees the tails, so that a fit by it
     can raise the log score of decent forecasts, with 100 samples by 0.03 on average and 0.36 at
-    worst. Take ``scoring="log"`` if that counts.
+    worst. Take ``scoring="log_loss"`` if that counts.
 
     A fitted map guarantees no coverage, and neither does a conformal step after it that is fitted
     on the same samples: with 20 of them, 90 % intervals cover 88.8 %. The cost is that of about 30
@@ -129,7 +129,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     """
 
     _parameter_constraints: dict = {
-        "scoring": [StrOptions({"crps", "log"})],
+        "scoring": [StrOptions({"crps", "log_loss"})],
         "scale_only": ["boolean"],
         **PRIOR_CONSTRAINTS,
     }
@@ -145,7 +145,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
         if not self.scale_only:
             check_enough_outcomes(data, 2, "to fit a location and a spread")
         check_numbers(data.value, "y", most=MAX_NUMBER)
-        forecast, is_log = data.forecast, self.scoring == "log"
+        forecast, is_log = data.forecast, self.scoring == "log_loss"
         mean, std = center_and_spread(forecast)
         unit = _unit(data.value, mean, std)
         score = _make_scaled_score(

@@ -139,11 +139,11 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     For a model that meets another population, or another time. Each update is a special case of the
     next one. Likelihood-ratio tests compare the first three with the flexible one, in this order,
     and the first that is not rejected is kept. So calibrated predictions stay as they are with a
-    probability of about 1 − `level`, and few samples are not spent on needless parameters.
+    probability of about 1 − `alpha`, and few samples are not spent on needless parameters.
 
     Parameters
     ----------
-    level : float in (0, 1], default=0.05
+    alpha : float in (0, 1], default=0.05
         Probability of any update if the predictions are calibrated.
 
     prior_weight : float, default=1.0
@@ -167,7 +167,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     p_values_ : dict of str to float
         For each update but the last one, the p-value of the hypothesis that it is enough. The
-        update that is kept is the first whose p-value is above `level`.
+        update that is kept is the first whose p-value is above `alpha`.
 
     statistics_ : dict of str to float
         The likelihood-ratio statistics, likewise.
@@ -231,8 +231,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     distribution whose degrees of freedom are the difference of the numbers of parameters: 2K − 1,
     K and K − 1; for two classes 3, 2 and 1. Parameters without effect do not count, such as the
     slope of predictions that are all equal. Each hypothesis contains the one before it, so that
-    every test may have the full `level`: the probability of an update beyond the one that is enough
-    is at most `level`. In [1]_ the last update fits the coefficients of all predictors anew; a
+    every test may have the full `alpha`: the probability of an update beyond the one that is enough
+    is at most `alpha`. In [1]_ the last update fits the coefficients of all predictors anew; a
     recalibrator knows only the predictions, and what replaces it is vector scaling, which for two
     classes is beta calibration without fixed signs.
 
@@ -283,7 +283,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     _parameter_constraints: dict = {
         **LogScaleRecalibrator._parameter_constraints,
-        "level": [Interval(Real, 0, 1, closed="right")],
+        "alpha": [Interval(Real, 0, 1, closed="right")],
     }
 
     _fits_on_device = False
@@ -291,12 +291,12 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     def __init__(
         self,
         *,
-        level: float = 0.05,
+        alpha: float = 0.05,
         prior_weight: float = 1.0,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
-        self.level = level
+        self.alpha = alpha
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
     def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
@@ -305,7 +305,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         for name in _UPDATES:
             updates[name] = _fit_update(name, log_proba, target, data.weight)
         self._test(updates, log_proba, target, data)
-        rejected = [p <= self.level for p in self.p_values_.values()]
+        rejected = [p <= self.alpha for p in self.p_values_.values()]
         self.chosen_ = list(updates)[[*rejected, False].index(False)]
         self.scale_, self.shift_, _ = updates[self.chosen_]
         if self.chosen_ == "none":

@@ -260,7 +260,7 @@ class ComparisonReport(_BaseReport):
     See Also
     --------
     calibration_report : The function that returns it.
-    skcalib.uncertainty.compare : The difference of a single measure.
+    skcalib.uncertainty.compare_models : The difference of a single measure.
 
     Examples
     --------
@@ -443,7 +443,7 @@ def calibration_report(
     -----
     `y_proba` may be a dict of the predictions of several models for the same samples, such as
     ``{"before": p, "after": q}``. Each gets its report, and the others are compared with the first:
-    the intervals of differences are those of :func:`skcalib.uncertainty.compare`, and of the
+    the intervals of differences are those of :func:`skcalib.uncertainty.compare_models`, and of the
     measures of two classes by the jackknife, with the samples resampled for both models together.
 
     The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, in

@@ -9,7 +9,7 @@ from ._intervals import (
     Comparison,
     ConfidenceInterval,
     SubgroupIntervals,
-    compare,
+    compare_models,
     confidence_interval,
 )
 
@@ -20,7 +20,7 @@ __all__ = [
     "FiniteSampleRadius",
     "SubgroupIntervals",
     "clinical_calibration",
-    "compare",
+    "compare_models",
     "confidence_interval",
     "finite_sample_radius",
 ]

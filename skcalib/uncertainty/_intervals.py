@@ -207,7 +207,7 @@ class Comparison(Result):
 
     See Also
     --------
-    compare : The function that returns it.
+    compare_models : The function that returns it.
 
     Examples
     --------
@@ -334,7 +334,7 @@ def confidence_interval(
 
     See Also
     --------
-    compare : The difference between two models.
+    compare_models : The difference between two models.
     finite_sample_radius : The half-widths of "finite-sample", also before there are data.
     skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
     skcalib.hypothesis_tests.SubgroupCalibrationTest : Whether all subgroups are calibrated.
@@ -507,7 +507,7 @@ def confidence_interval(
     RESAMPLING_CONSTRAINTS | {"y_proba_a": "no_validation", "y_proba_b": "no_validation"},
     prefer_skip_nested_validation=False,
 )
-def compare(
+def compare_models(
     metric: str | Callable,
     y_true: ArrayLike,
     y_proba_a: Any,
@@ -641,12 +641,12 @@ def compare(
     Examples
     --------
     >>> from skcalib.datasets import make_temperature_family
-    >>> from skcalib.uncertainty import compare
+    >>> from skcalib.uncertainty import compare_models
     >>> y_true, overconfident = make_temperature_family(
     ...     2000, inverse_temperature=2, random_state=0
     ... )
     >>> _, calibrated = make_temperature_family(2000, random_state=0)  # of the same samples
-    >>> result = compare(
+    >>> result = compare_models(
     ...     "smooth_calibration_error", y_true, overconfident, calibrated, random_state=0
     ... )
     >>> result.difference, result.p_value

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib.datasets import make_forecasts
 from skcalib.display import ComparisonDisplay
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 
 LABEL, SURE = two_classes(60)
 MODELS = {"sure": SURE, "modest": two_classes(60, 0.5)[1], "half": np.full(60, 0.5)}
@@ -64,7 +64,7 @@ def test_differences_from_a_reference(ax):
         LABEL, MODELS, metrics=METRICS[:1], reference="modest", ax=ax, **OPTIONS
     )
     results = [
-        compare(METRICS[0], LABEL, MODELS[name], MODELS["modest"], **OPTIONS)
+        compare_models(METRICS[0], LABEL, MODELS[name], MODELS["modest"], **OPTIONS)
         for name in ("sure", "half")
     ]
     assert display.models == ["sure", "half"]

@@ -268,7 +268,7 @@ def test_what_is_no_forecast_is_refused(wrong, message):
         ),
         (lambda: DistributionForecast(3), "must have the methods of a distribution"),
         (lambda: GaussianForecast(MEAN, STD).ppf(1.5), "level must lie in [0, 1]; found 1.5"),
-        (lambda: GaussianForecast(MEAN, STD).interval(90), "level must be a number in (0, 1)"),
+        (lambda: GaussianForecast(MEAN, STD).interval(90), "coverage must be a number in (0, 1)"),
         (lambda: GaussianForecast(MEAN, STD).quantiles(np.zeros((3, 2))), "levels must be 1-D"),
         (lambda: GaussianForecast(MEAN, STD).crps(MEAN, estimator="fair"), "has no members"),
         (

@@ -36,7 +36,7 @@ def power_of_z(n, gap, level=0.05):
 )
 def test_power_is_that_of_the_normal_test(gap, level):
     # a binomial standard deviation is at most 0.02, and the sum of 150 labels moves in steps of 1
-    options = {"test": TEST, "level": level, "n_simulations": 400, "random_state": 0}
+    options = {"test": TEST, "alpha": level, "n_simulations": 400, "random_state": 0}
     found = power_of_test(PROBA, PROBA + gap, 150, **options)
     assert abs(found - power_of_z(150, gap, level)) < 4 * 0.02 + 0.01
 
@@ -64,19 +64,19 @@ def test_curve_recovers_itself(slope):
     rejected = 1e6 * norm.cdf(norm.ppf(0.8) + slope * (np.sqrt(n / 104.0) - 1))
     rejected[-2:] = 0, 1e6  # too far away to count
     simulated = np.full(len(n), 1e6)
-    curve = fit_power_curve(n, rejected, simulated, power=0.8, level=0.05, guess=90.0)
+    curve = fit_power_curve(n, rejected, simulated, power=0.8, alpha=0.05, guess=90.0)
     np.testing.assert_allclose([curve.middle, curve.slope], [104, slope], rtol=1e-3)
     assert curve.evaluate(104.0) == pytest.approx(0.8, abs=1e-3)
     # the same with fewer simulations is as much less certain
-    fewer = fit_power_curve(n, rejected / 100, simulated / 100, power=0.8, level=0.05, guess=90.0)
+    fewer = fit_power_curve(n, rejected / 100, simulated / 100, power=0.8, alpha=0.05, guess=90.0)
     assert fewer.error == pytest.approx(10 * curve.error, rel=0.01)
 
 
 def test_without_simulations_the_guess_is_off_by_a_factor_of_e_squared():
     few = {"n": np.array([400.0]), "rejected": np.array([1.0]), "simulated": np.array([2.0])}
-    curve = fit_power_curve(**few, power=0.8, level=0.05, guess=100.0)
+    curve = fit_power_curve(**few, power=0.8, alpha=0.05, guess=100.0)
     none = {name: np.zeros(0) for name in few}
-    assert fit_power_curve(**none, power=0.8, level=0.05, guess=100.0).error == 2
+    assert fit_power_curve(**none, power=0.8, alpha=0.05, guess=100.0).error == 2
     usual = norm.ppf(0.8) + norm.isf(0.05)
 
     def negative_log_posterior(log_middle, log_slope):
@@ -94,7 +94,7 @@ def test_without_simulations_the_guess_is_off_by_a_factor_of_e_squared():
 def test_error_of_the_curve_is_that_of_a_share():
     """All simulations at the solution: the error of the power is the binomial one."""
     n, simulated = np.array([100.0]), np.array([1e4])
-    curve = fit_power_curve(n, 0.8 * simulated, simulated, power=0.8, level=0.05, guess=100.0)
+    curve = fit_power_curve(n, 0.8 * simulated, simulated, power=0.8, alpha=0.05, guess=100.0)
     assert curve.standard_error == pytest.approx(0.004, rel=0.01)
 
 
@@ -182,18 +182,18 @@ def test_what_cannot_be_found_is_said():
 def test_level_may_be_the_smallest_p_value(test, n_sides):
     options = {"test": test, "n_simulations": 10, "random_state": 0}
     truth = np.where(PROBA > 0.5, 0.8, 0.0)  # surer than the predictions, and lower on average
-    assert power_of_test(PROBA, truth, 300, level=n_sides / 10, **options) > 0.9
-    with pytest.raises(ValueError, match=f"level must be at least {n_sides} / "):
-        power_of_test(PROBA, truth, 300, level=n_sides / 10 - 0.001, **options)
+    assert power_of_test(PROBA, truth, 300, alpha=n_sides / 10, **options) > 0.9
+    with pytest.raises(ValueError, match=f"alpha must be at least {n_sides} / "):
+        power_of_test(PROBA, truth, 300, alpha=n_sides / 10 - 0.001, **options)
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"power": 0.05}, r"power must be more than level.* found power=0.05 and level=0.05"),
+        ({"power": 0.05}, r"power must be more than alpha.* found power=0.05 and alpha=0.05"),
         ({"power": 1.0}, "The 'power' parameter"),
-        ({"level": 0.0}, "The 'level' parameter"),
-        ({"level": 0.004}, r"1 / \(n_resamples \+ 1\).* found 0.004 and n_resamples=199"),
+        ({"alpha": 0.0}, "The 'alpha' parameter"),
+        ({"alpha": 0.004}, r"1 / \(n_resamples \+ 1\).* found 0.004 and n_resamples=199"),
         ({"test": CalibrationTest}, r"found the class .*CalibrationTest\(\)"),
         ({"max_samples": 15}, "The 'max_samples' parameter"),
         ({"true_proba": np.full(9, 0.5)}, r"true_proba must have the shape .* \(9,\) and \(50,\)"),

@@ -220,7 +220,7 @@ def test_local_error_announces_its_time(monkeypatch):
     [
         (partial(any_decision_calibration_error, [0, 1], [0.2, 0.7], n_actions=10**9), "n_actions"),
         (lambda: AnyDecisionRecalibrator(n_actions=10**9).fit([0.2, 0.7], [0, 1]), "n_actions"),
-        (lambda: AnyDecisionRecalibrator(level=5e-324).fit([0.2, 0.7], [0, 1]), "level"),
+        (lambda: AnyDecisionRecalibrator(alpha=5e-324).fit([0.2, 0.7], [0, 1]), "alpha"),
         (partial(make_dirichlet_family, n_classes=2**62), "n_classes"),
         (partial(make_covariate_shift, 2**62), "n_samples"),
         (partial(make_forecasts, n_members=2**62, problem="ensemble"), "n_members"),
@@ -234,7 +234,7 @@ def test_numbers_that_no_machine_bears_are_refused(call, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: AnyDecisionRecalibrator(level=1e-3).fit([0.2, 0.7], [0, 1]), "level=0.001 needs"),
+        (lambda: AnyDecisionRecalibrator(alpha=1e-3).fit([0.2, 0.7], [0, 1]), "alpha=0.001 needs"),
         (partial(make_dirichlet_family, 50), "n_samples=50 with n_classes=10 needs"),
         (lambda: GaussianForecast([0.0], [1.0]).sample(10**30), f"size={10**30} needs"),
         (

@@ -18,7 +18,7 @@ from skcalib.metrics import (
     get_scorer,
     make_scorer,
 )
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import confidence_interval
 
 RNG = np.random.default_rng(0)
 N, K = 60, 3
@@ -349,7 +349,7 @@ def test_intervals_and_comparisons():
     )
     assert 0 < interval.low < interval.estimate < interval.high
     assert interval.estimate == decision_calibration_error(y, proba, **params)
-    difference = compare(
+    difference = compare_models(
         "decision_calibration_error",
         y,
         proba,

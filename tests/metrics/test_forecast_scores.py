@@ -140,7 +140,7 @@ def test_the_interval_loss_is_a_sum_of_pinball_losses():
             mean_pinball_loss(y, norm.ppf(p, mean, std), alpha=p, sample_weight=weight)
             for p in (alpha / 2, 1 - alpha / 2)
         )
-        found = interval_loss(y, (mean, std), level=level, sample_weight=weight)
+        found = interval_loss(y, (mean, std), coverage=level, sample_weight=weight)
         assert found == pytest.approx(2 / alpha * expected, rel=1e-12)
 
 
@@ -161,7 +161,7 @@ def test_the_crps_is_the_mean_of_all_interval_losses():
     y, mean, std, _ = gaussian_case()
     node, weight = np.polynomial.legendre.leggauss(400)
     total = sum(
-        w / 2 * (1 - p) / 2 * interval_loss(y, (mean, std), level=p, average=None)
+        w / 2 * (1 - p) / 2 * interval_loss(y, (mean, std), coverage=p, average=None)
         for p, w in zip((node + 1) / 2, weight, strict=True)
     )
     crps = continuous_ranked_probability_loss(y, (mean, std), average=None)
@@ -225,7 +225,7 @@ def test_the_truth_has_the_least_loss(loss):
 
 def test_constant_forecasts_and_one_sample():
     assert continuous_ranked_probability_loss([3.0], EnsembleForecast([[1.0, 1.0]])) == 2
-    assert interval_loss([3.0], EnsembleForecast([[1.0, 1.0]]), level=0.5) == pytest.approx(8)
+    assert interval_loss([3.0], EnsembleForecast([[1.0, 1.0]]), coverage=0.5) == pytest.approx(8)
     one = continuous_ranked_probability_loss([0.0], ([0.0], [1.0]))
     assert one == pytest.approx((np.sqrt(2) - 1) / np.sqrt(np.pi))
 
@@ -294,5 +294,5 @@ def test_bad_input(loss):
 
 def test_bad_levels():
     for level in (0, 1, 95):
-        with pytest.raises(ValueError, match="'level' parameter"):
-            interval_loss([0.0], ([0.0], [1.0]), level=level)
+        with pytest.raises(ValueError, match="'coverage' parameter"):
+            interval_loss([0.0], ([0.0], [1.0]), coverage=level)

@@ -99,7 +99,7 @@ def test_quantiles_and_intervals_of_scoringrules():
     found = losses(y, QuantileForecast(values, levels))
     expected = 19 / 20 * sr.crps_quantile(y, values, levels)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    found = interval_loss(y, QuantileForecast(values, levels), level=0.9, average=None)
+    found = interval_loss(y, QuantileForecast(values, levels), coverage=0.9, average=None)
     expected = sr.interval_score(y, values[:, 0], values[:, -1], 0.1)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 

@@ -23,7 +23,7 @@ from skcalib.hypothesis_tests import CalibrationTest, EquivalenceTest
 from skcalib.metrics import get_scorer, get_scorer_names, make_scorer, smooth_calibration_error
 from skcalib.metrics._registry import FORECAST_METRICS, METRICS
 from skcalib.recalibration import QuantileRecalibrator, RecalibratedRegressor
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 
 NAMES = [f"neg_{name}" for name in METRICS]
 OF_FORECASTS = [f"neg_{name}" for name in FORECAST_METRICS]
@@ -159,7 +159,7 @@ def test_unknown_name():
         lambda name: CalibrationTest(name).fit([0.2, 0.7], [0, 1]),
         lambda name: EquivalenceTest(name, margin=0.1).fit([0.2, 0.7], [0, 1]),
         lambda name: confidence_interval(name, [0, 1], [0.2, 0.7]),
-        lambda name: compare(name, [0, 1], [0.2, 0.7], [0.3, 0.6]),
+        lambda name: compare_models(name, [0, 1], [0.2, 0.7], [0.3, 0.6]),
     ],
     ids=["make_scorer", "get_scorer", "test", "equivalence", "interval", "compare"],
 )

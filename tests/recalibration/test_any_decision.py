@@ -23,7 +23,7 @@ from skcalib.recalibration._decision import onto_simplex
 def test_two_classes_equal_a_naive_twin():
     label, proba = random_problem(np.random.default_rng(0), 40)
     proba = np.round(proba, 1)
-    fitted = AnyDecisionRecalibrator(level=1.0, max_rounds=3, random_state=0)
+    fitted = AnyDecisionRecalibrator(alpha=1.0, max_rounds=3, random_state=0)
     with pytest.warns(ConvergenceWarning, match="not ended after max_rounds=3 rounds"):
         fitted.fit(proba, label)
     twin = proba.copy()
@@ -63,7 +63,7 @@ def test_without_a_test_nothing_is_left():
     label, proba = random_problem(np.random.default_rng(2), 60)
     proba = np.round(proba, 1)
     weight = np.random.default_rng(3).random(60)
-    fitted = AnyDecisionRecalibrator(level=1.0, n_actions=3, max_rounds=1000)
+    fitted = AnyDecisionRecalibrator(alpha=1.0, n_actions=3, max_rounds=1000)
     after = fitted.fit(proba, label, sample_weight=weight).transform(proba)
     error = any_decision_calibration_error(label, after, n_actions=3, sample_weight=weight)
     assert error < 1e-7
@@ -115,7 +115,7 @@ def test_a_long_fit_is_announced_from_a_part_of_the_draws(monkeypatch):
     once = AnyDecisionRecalibrator(random_state=0).fit(proba, label)
     monkeypatch.setattr("skcalib.recalibration._decision._N_TIMED_PROBABILITIES", 300)
     monkeypatch.setattr("skcalib._inputs.warnings.MAX_SILENT_SECONDS", 0.0)
-    with pytest.warns(EfficiencyWarning, match=r"max_rounds=100, if .* larger level") as found:
+    with pytest.warns(EfficiencyWarning, match=r"max_rounds=100, if .* larger alpha") as found:
         parts = AnyDecisionRecalibrator(random_state=0).fit(proba, label)
     assert len(found) == 1
     np.testing.assert_array_equal(parts.shifts_, once.shifts_)

@@ -97,7 +97,7 @@ def test_results_equal_loops(scoring, n_classes, weighted):
     rng = np.random.default_rng(n_classes)
     label, proba = random_problem(rng, 24, n_classes)
     weight = rng.random(24) if weighted else None
-    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, average=False, n_folds=3)
+    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, average=False, cv=3)
     auto.fit(proba, label, sample_weight=weight)
     loss, gain, error = gain_by_loops(label, proba, weight, scoring, 3)
     results = auto.results_
@@ -113,7 +113,7 @@ def test_results_equal_loops(scoring, n_classes, weighted):
 @pytest.mark.parametrize("scoring", ["log_loss", "brier"])
 def test_candidates_for_two_classes_are_mixed_with_equal_probabilities(scoring):
     label, proba = random_problem(np.random.default_rng(2), 24)
-    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, n_folds=3).fit(proba, label)
+    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, cv=3).fit(proba, label)
     loss, gain, error = gain_by_loops(label, proba, None, scoring, 3, mixes=True)
     np.testing.assert_allclose(auto.results_["loss"], loss, rtol=1e-10)
     np.testing.assert_allclose(auto.results_["gain"], gain, atol=1e-12)
@@ -225,7 +225,7 @@ def test_the_result_is_the_weighted_mean_of_the_candidates(n_classes, weighted):
 
 def test_what_entered_is_shown():
     label, proba = make_temperature_family(200, inverse_temperature=3, random_state=0)
-    auto = AutoRecalibrator(CANDIDATES, n_folds=3)
+    auto = AutoRecalibrator(CANDIDATES, cv=3)
     assert "#" not in repr(auto)
     auto.fit(proba, label)
     shown = repr(auto).partition("  # ")[2]
@@ -253,7 +253,7 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
 def test_what_is_left_out_is_named(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     monkeypatch.setattr(_registry, "_MAX_MULTIPLICATIONS", 0)
-    auto = AutoRecalibrator(n_folds=2, labels=range(3)).fit(proba, label)
+    auto = AutoRecalibrator(cv=2, labels=range(3)).fit(proba, label)
     assert auto.results_["name"] == MORE[:5]
     assert auto.left_out_ == MORE[5:]
     assert repr(auto).endswith(f"; not tried: {', '.join(MORE[5:])}")
@@ -335,7 +335,7 @@ def test_candidates_of_other_packages():
 def test_candidates_that_a_fold_shows_only_some_classes():
     label, proba = np.array([0, 0, 0, 1, 2, 2]), np.random.default_rng(1).dirichlet(np.ones(3), 6)
     logistic = LogisticRegression()
-    auto = AutoRecalibrator([("logistic", logistic)], n_folds=3).fit(proba, label)
+    auto = AutoRecalibrator([("logistic", logistic)], cv=3).fit(proba, label)
     fold = assign_folds(check_predictions(label, proba), 3)
     losses = []
     for i in range(6):
@@ -435,7 +435,7 @@ def test_names_of_classes_do_not_matter(n_classes, weighted):
     proba[30:50] = proba[rng.integers(50, 60, 20)]
     weight = rng.integers(1, 4, 80).astype(float) if weighted else None
     moved, rows = np.roll(np.arange(n_classes), 1), rng.permutation(80)
-    plain = AutoRecalibrator(CANDIDATES, n_folds=3, labels=range(n_classes))
+    plain = AutoRecalibrator(CANDIDATES, cv=3, labels=range(n_classes))
     plain.fit(proba, label, sample_weight=weight)
     other = clone(plain).fit(
         proba[rows][:, moved],
@@ -509,7 +509,7 @@ def test_bad_candidates_are_refused(candidates, message):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("scoring", "accuracy"), ("scoring", "crps"), ("n_folds", 1), ("n_folds", 2.5)],
+    [("scoring", "accuracy"), ("scoring", "crps"), ("cv", 1), ("cv", 2.5)],
 )
 def test_bad_options_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
@@ -568,7 +568,7 @@ def test_a_base_that_is_a_candidate_is_fitted_with_what_stands_on_it(monkeypatch
     def results(*candidates):
         fits.clear()
         named = [(str(k), one) for k, one in enumerate(candidates)]
-        return AutoRecalibrator(named, n_folds=2, average=False).fit(proba, label).results_
+        return AutoRecalibrator(named, cv=2, average=False).fit(proba, label).results_
 
     for shared, n_saved in (((base, second), 2), ((second, base, third), 2)):
         found, n_fits = results(*shared), len(fits)

@@ -80,7 +80,7 @@ def test_every_round_lowers_the_squared_error_by_its_share(n_classes):
     for seed in range(2):
         proba, label, _ = overconfident(400, n_classes, seed)
         loss = np.random.default_rng(seed).random((3, n_classes))
-        fitted = DecisionRecalibrator(loss=loss, level=1.0, max_rounds=500).fit(proba, label)
+        fitted = DecisionRecalibrator(loss=loss, alpha=1.0, max_rounds=500).fit(proba, label)
         onehot = np.eye(n_classes)[label]
         matrix = proba
         error = np.mean(np.sum((onehot - matrix) ** 2, axis=1))
@@ -101,7 +101,7 @@ def test_without_a_test_nothing_is_left(weighted):
         generator = np.random.default_rng(seed)
         loss = generator.random((3, 4))
         weight = generator.random(300) if weighted else None
-        fitted = DecisionRecalibrator(loss=loss, level=1.0, max_rounds=2000)
+        fitted = DecisionRecalibrator(loss=loss, alpha=1.0, max_rounds=2000)
         after = fitted.fit(proba, label, sample_weight=weight).transform(proba)
         table = decision_calibration(label, after, loss=loss, sample_weight=weight)
         assert table.error < 1e-7
@@ -112,13 +112,13 @@ def test_without_a_test_nothing_is_left(weighted):
 def test_at_the_end_nothing_is_significant():
     proba, label, _ = overconfident(2000, 3, 0)
     loss = np.array([[0, 4, 9], [2, 1, 2], [5, 3, 0]])
-    fitted = DecisionRecalibrator(loss=loss, level=0.05).fit(proba, label)
+    fitted = DecisionRecalibrator(loss=loss, alpha=0.05).fit(proba, label)
     before = decision_calibration(label, proba, loss=loss)
     after_proba = fitted.transform(proba)
     after = decision_calibration(label, after_proba, loss=loss)
     assert fitted.n_rounds_ >= 1
     assert after.error < before.error / 2
-    assert DecisionRecalibrator(loss=loss, level=0.05).fit(after_proba, label).n_rounds_ == 0
+    assert DecisionRecalibrator(loss=loss, alpha=0.05).fit(after_proba, label).n_rounds_ == 0
     action = bayes_action(after_proba, loss=loss)
     for a in np.unique(action):
         rows = action == a
@@ -135,7 +135,7 @@ def test_calibrated_probabilities_stay_as_they_are(n, n_classes):
         proba = generator.dirichlet(np.full(n_classes, 0.3), size=n)
         label = draw(proba, generator)
         recalibrator = DecisionRecalibrator(
-            loss=generator.random((3, n_classes)), level=0.1, labels=np.arange(n_classes)
+            loss=generator.random((3, n_classes)), alpha=0.1, labels=np.arange(n_classes)
         )
         fitted = recalibrator.fit(proba, label)
         if fitted.n_rounds_:
@@ -168,7 +168,7 @@ def test_new_data_cost_less():
 
 def test_too_few_rounds_give_a_warning():
     proba, label, _ = overconfident(500, 4, 3)
-    recalibrator = DecisionRecalibrator(loss=RNG.random((3, 4)), level=1.0, max_rounds=1)
+    recalibrator = DecisionRecalibrator(loss=RNG.random((3, 4)), alpha=1.0, max_rounds=1)
     with pytest.warns(ConvergenceWarning, match="not ended after max_rounds=1 rounds"):
         recalibrator.fit(proba, label)
     assert recalibrator.n_rounds_ == 1

@@ -114,7 +114,7 @@ def test_without_a_small_p_value_the_plain_map_is_all():
     rng = np.random.default_rng(1)
     y, proba = random_problem(rng, 200)
     X = rng.normal(size=(200, 2))
-    recalibrator = fitted(proba, y, X, plain=SigmoidRecalibrator(labels=[0, 1]), level=0.01)
+    recalibrator = fitted(proba, y, X, plain=SigmoidRecalibrator(labels=[0, 1]), alpha=0.01)
     assert recalibrator.p_value_ > 0.01
     assert (recalibrator.n_rounds_, recalibrator.scale_) == (0, 0.0)
     expected = SigmoidRecalibrator().fit(proba, y).predict_proba(proba)
@@ -126,7 +126,7 @@ def test_without_a_small_p_value_the_plain_map_is_all():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_few_samples_get_the_plain_map(n_classes):
     y, proba = random_problem(np.random.default_rng(0), 99, n_classes)
-    recalibrator = FeatureRecalibrator(TemperatureRecalibrator(), level=1.0).fit(proba, y, given=y)
+    recalibrator = FeatureRecalibrator(TemperatureRecalibrator(), alpha=1.0).fit(proba, y, given=y)
     assert recalibrator.p_value_ == 1.0
     expected = TemperatureRecalibrator().fit(proba, y).predict_proba(proba)
     found = recalibrator.predict_proba(proba, given=y)
@@ -226,7 +226,7 @@ def test_the_result_is_that_of_boosting_fold_by_fold(monkeypatch, n_classes):
     order = np.lexsort((y, weight, X, *proba.T))
     proba, X, weight, y = proba[order], X[order], weight[order], y[order]
     plain = IdentityRecalibrator(labels=np.arange(n_classes))
-    fitted = FeatureRecalibrator(plain, level=1.0, random_state=0).fit(proba, y, weight, given=X)
+    fitted = FeatureRecalibrator(plain, alpha=1.0, random_state=0).fit(proba, y, weight, given=X)
 
     weight = weight / weight.sum()
     weight /= weight @ weight
@@ -269,7 +269,7 @@ def test_calibrated_predictions_are_rejected_as_often_as_the_level_says(n_classe
         y, proba = random_problem(rng, 200, n_classes, calibrated=True)
         plain = IdentityRecalibrator(labels=np.arange(n_classes))
         X = np.column_stack([proba, rng.normal(size=200)])
-        n_rejected += fitted(proba, y, X, plain=plain, random_state=seed, level=0.1).p_value_ <= 0.1
+        n_rejected += fitted(proba, y, X, plain=plain, random_state=seed, alpha=0.1).p_value_ <= 0.1
     assert binom.sf(n_rejected - 1, n_draws, 0.1) > 3e-5
 
 
@@ -281,7 +281,7 @@ def test_order_weights_names_and_containers_do_not_matter():
     frame = pd.DataFrame(X, index=rng.permutation(200))
     frame.loc[frame.index[:30], "sex"] = None
     new = frame.iloc[:50]
-    options = {"level": 1.0}
+    options = {"alpha": 1.0}
     expected = fitted(proba, y, frame, **options).predict_proba(proba[:50], given=new)
     assert np.ptp(expected[:, 1] - proba[:50]) > 0.01
 
@@ -322,7 +322,7 @@ def test_columns_that_are_missing_altogether(name, gap, present):
     empty = X | {name: np.where(np.arange(200) < present, X[name], gap)}
     constant = X | {name: np.zeros(200)}
     found, expected = (
-        fitted(proba, y, given, level=1.0).predict_proba(proba, given=given)
+        fitted(proba, y, given, alpha=1.0).predict_proba(proba, given=given)
         for given in (empty, constant)
     )
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -363,7 +363,7 @@ def test_ranges_and_categories():
         ({}, "sex", "given must hold the features of each sample; found 'sex'"),
         ({}, None, "given must hold the features of each sample; found None"),
         ({}, {}, "given must name at least one column"),
-        ({"level": 0.0}, np.zeros(200), "'level' parameter"),
+        ({"alpha": 0.0}, np.zeros(200), "'alpha' parameter"),
         ({"recalibrator": "sigmoid"}, np.zeros(200), r"such as SigmoidRecalibrator\(\)"),
     ],
 )

@@ -47,13 +47,13 @@ def test_few_levels_do_not_compete_with_whole_distributions():
     assert AutoRecalibrator(candidates[1:]).fit(grid, Y).best_name_ == "none"
 
 
-@pytest.mark.parametrize("scoring", ["crps", "log"])
+@pytest.mark.parametrize("scoring", ["crps", "log_loss"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_results_equal_loops(scoring, weighted):
     forecast = GaussianForecast(MEAN, STD / 2)
     weight = np.random.default_rng(1).random(N) if weighted else np.ones(N)
     given = {"sample_weight": weight} if weighted else {}
-    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, n_folds=3)
+    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, cv=3)
     auto.fit(forecast, Y, **given)
     share = weight / weight.sum()
     fold = assign_folds(check_forecasts(Y, forecast, sample_weight=weight if weighted else None), 3)
@@ -103,7 +103,7 @@ def test_standard_deviations_six_times_too_small(kind):
         "quantiles": QuantileForecast(narrow.quantiles(levels), levels),
         "residual": ResidualForecast(MEAN, np.random.default_rng(3).normal(size=30) / 5),
     }[kind]
-    auto = AutoRecalibrator(n_folds=2).fit(forecast, Y)
+    auto = AutoRecalibrator(cv=2).fit(forecast, Y)
     table = dict(zip(auto.results_["name"], auto.results_["loss"], strict=True))
     assert "scale" in auto.best_name_
     if kind != "quantiles":  # which have no tails to run out of
@@ -210,12 +210,12 @@ def test_outcomes_that_moving_makes_impossible():  # 0.3 s: integrals of moved g
     shape = generator.uniform(1, 3, 45)
     y = generator.gamma(shape) * 2
     forecast = DistributionForecast(stats.gamma(shape))
-    auto = AutoRecalibrator(scoring="log", n_folds=2).fit(forecast, y)
+    auto = AutoRecalibrator(scoring="log_loss", cv=2).fit(forecast, y)
     assert auto.best_name_ != "none"
     y[:8] = 1e-8
     candidates = [("both", RecalibratorChain(LocationScaleRecalibrator(), PITRecalibrator("beta")))]
-    for scoring in ("crps", "log"):
-        auto = AutoRecalibrator(candidates, scoring=scoring, n_folds=2)
+    for scoring in ("crps", "log_loss"):
+        auto = AutoRecalibrator(candidates, scoring=scoring, cv=2)
         auto.fit(forecast[:24], y[:24])
         assert np.isfinite(auto.results_["loss"][0])
         assert auto.best_name_ == "none" or np.isfinite(auto.results_["loss"][1])
@@ -244,11 +244,11 @@ def test_bad_input():
     with pytest.raises(ValueError, match="at least 2 samples"):
         AutoRecalibrator().fit(forecast[:1], Y[:1])
     for options, message in (
-        ({"scoring": "log_loss"}, "scoring must be 'crps' or 'log' for forecasts"),
+        ({"scoring": "brier"}, "scoring must be 'crps' or 'log_loss' for forecasts"),
         ({"labels": [0, 1]}, "labels must be None for forecasts"),
     ):
         with pytest.raises(ValueError, match=message):
             AutoRecalibrator(**options).fit(forecast, Y)
     ensemble = EnsembleForecast(np.random.default_rng(6).normal(size=(N, 4)))
     with pytest.raises(ValueError, match="logpdf is not known"):
-        AutoRecalibrator(scoring="log").fit(ensemble, Y)
+        AutoRecalibrator(scoring="log_loss").fit(ensemble, Y)

@@ -58,10 +58,10 @@ def nearby(recalibrator, names, step):
             yield other
 
 
-@pytest.mark.parametrize("scoring", ["crps", "log"])
+@pytest.mark.parametrize("scoring", ["crps", "log_loss"])
 @all_kinds
 def test_no_parameters_nearby_score_better(forecast, scoring):
-    if scoring == "log" and not forecast.is_continuous:
+    if scoring == "log_loss" and not forecast.is_continuous:
         pytest.skip("it has no density")
     weight = np.random.default_rng(1).random(N)
     fitted = LocationScaleRecalibrator(scoring, prior_weight=0)
@@ -93,7 +93,7 @@ def test_gradients_are_those_of_finite_differences(is_log):
             assert gradient[k] == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("scoring", ["crps", "log"])
+@pytest.mark.parametrize("scoring", ["crps", "log_loss"])
 def test_prior_samples_are_outcomes_drawn_from_the_forecasts(scoring):
     """A fit with the prior is one without it, to more outcomes: the forecasts' own quantiles."""
     few, more = slice(10), 400
@@ -132,7 +132,7 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
     square = np.average(((Y - MEAN) / STD) ** 2, weights=weight)
     n = weight.sum() ** 2 / (weight @ weight)
     for prior in (0.0, 4.0):
-        fitted = LocationScaleRecalibrator("log", scale_only=True, prior_weight=prior)
+        fitted = LocationScaleRecalibrator("log_loss", scale_only=True, prior_weight=prior)
         fitted.fit(GAUSSIAN, Y, weight)
         expected = np.sqrt((n * square + prior) / (n + prior))
         assert fitted.factor_ == pytest.approx(expected, rel=1e-8)
@@ -144,7 +144,7 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
 def test_outcomes_all_but_at_their_forecasts_leave_what_the_prior_expects(size):
     n, share = 5, 4 / (5 + 4)
     data = (np.zeros(n), STD[:n]), size * Y[:n]
-    fitted = LocationScaleRecalibrator("log", scale_only=True).fit(*data)
+    fitted = LocationScaleRecalibrator("log_loss", scale_only=True).fit(*data)
     assert fitted.factor_ == pytest.approx(np.sqrt(share), rel=1e-8)
     fitted = LocationScaleRecalibrator(scale_only=True).fit(*data)
     # where the derivative of (1 - π) d (√2 - 1) + π (√(2 + 2d²) - d) is 0
@@ -205,7 +205,7 @@ def test_finds_the_truth():
     generator = np.random.default_rng(3)
     mean, std = generator.normal(size=20000) * 3, generator.uniform(0.1, 3, 20000)
     y = generator.normal(1 + 0.5 * mean, np.sqrt(0.8**2 + (2 * std) ** 2))
-    for scoring in ("crps", "log"):
+    for scoring in ("crps", "log_loss"):
         fitted = LocationScaleRecalibrator(scoring).fit((mean, std), y)
         found = [fitted.shift_, fitted.slope_, fitted.added_std_, fitted.factor_]
         np.testing.assert_allclose(found, [1, 0.5, 0.8, 2], atol=0.08)
@@ -317,7 +317,7 @@ def test_in_pipelines_and_grid_searches():
 
 
 def test_bad_input():
-    recalibrator = LocationScaleRecalibrator("log")
+    recalibrator = LocationScaleRecalibrator("log_loss")
     with pytest.raises(ValueError, match="scoring must be 'crps' for forecasts without a density"):
         recalibrator.fit(KINDS["ensemble"], Y)
     with pytest.raises(ValueError, match="y must be 1-D, with one outcome for each of the 80"):
@@ -334,9 +334,11 @@ def test_bad_input():
 
 def test_forecasts_that_hit_every_outcome_are_warned_about():
     with pytest.warns(UserWarning, match="has no optimum"):
-        LocationScaleRecalibrator("log", prior_weight=0).fit(GaussianForecast(MEAN + 1, 1.0), MEAN)
+        LocationScaleRecalibrator("log_loss", prior_weight=0).fit(
+            GaussianForecast(MEAN + 1, 1.0), MEAN
+        )
     # prior samples keep some spread
-    LocationScaleRecalibrator("log").fit(GaussianForecast(MEAN + 1, 1.0), MEAN)
+    LocationScaleRecalibrator("log_loss").fit(GaussianForecast(MEAN + 1, 1.0), MEAN)
 
 
 def test_forecasts_that_are_as_wide_everywhere_are_searched_once():
@@ -353,7 +355,7 @@ def test_outcomes_whose_squares_overflow_are_refused():
 
 
 @pytest.mark.parametrize("unit", [2.0**-990, 2.0**490])
-@pytest.mark.parametrize("scoring", ["crps", "log"])
+@pytest.mark.parametrize("scoring", ["crps", "log_loss"])
 def test_tiny_and_huge_units_do_not_matter(scoring, unit):
     plain, moved = (
         LocationScaleRecalibrator(scoring).fit(GaussianForecast(one * MEAN, one), one * Y)

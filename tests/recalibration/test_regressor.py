@@ -167,7 +167,7 @@ class Members(RegressorMixin, BaseEstimator):
     ids=["pipeline", "process", "forest", "neighbours", "search"],
 )
 def test_any_regressor(regressor, kind):
-    auto = AutoRecalibrator([("scale", SCALE)], n_folds=2)
+    auto = AutoRecalibrator([("scale", SCALE)], cv=2)
     model = RecalibratedRegressor(regressor, auto, cv=3).fit(X, y)
     plain = RecalibratedRegressor(regressor, NONE, cv=3).fit(X, y)
     assert isinstance(plain.predict_forecast(X), kind)

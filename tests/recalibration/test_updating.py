@@ -122,7 +122,7 @@ def test_the_update_is_the_first_that_is_not_rejected(n_classes):
     seen = set()
     for seed, level in itertools.product(range(3), [1e-9, 1e-3, 0.05, 0.5, 1.0]):
         label, proba, weight = weighted_problem(seed, n_classes)
-        recalibrator = ClosedTestingRecalibrator(level=level).fit(proba, label, weight)
+        recalibrator = ClosedTestingRecalibrator(alpha=level).fit(proba, label, weight)
         p_values = list(recalibrator.p_values_.values())
         kept = [name for name, p in zip(NAMES, p_values, strict=False) if p > level]
         assert recalibrator.chosen_ == [*kept, "flexible"][0]
@@ -139,7 +139,7 @@ def test_each_update_is_of_its_form_and_the_best(n_classes):
     found = {}
     p_values = ClosedTestingRecalibrator().fit(proba, label).p_values_.values()
     for level in [1e-300, *p_values, 1.0]:
-        recalibrator = ClosedTestingRecalibrator(level=level).fit(proba, label)
+        recalibrator = ClosedTestingRecalibrator(alpha=level).fit(proba, label)
         found[recalibrator.chosen_] = recalibrator
     assert {"none", "flexible"} < set(found)
     for name, recalibrator in found.items():
@@ -179,7 +179,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_parameters_without_effect_do_not_count(case):
     proba, freedoms = DEGENERATE[case]
-    recalibrator = ClosedTestingRecalibrator(level=1.0).fit(proba, [0, 1, 1, 0, 0, 1])
+    recalibrator = ClosedTestingRecalibrator(alpha=1.0).fit(proba, [0, 1, 1, 0, 0, 1])
     assert recalibrator.degrees_of_freedom_ == freedoms
     assert recalibrator.p_values_["intercept and slope"] == 1
     assert recalibrator.chosen_ == "flexible"  # a level of 1 rejects everything
@@ -290,8 +290,8 @@ def test_an_update_goes_as_far_as_it_must():
 
 def test_bad_levels():
     for level in (0, 1.5, "a"):
-        with pytest.raises(ValueError, match="'level' parameter of ClosedTestingRecalibrator"):
-            ClosedTestingRecalibrator(level=level).fit([0.2, 0.4, 0.8], [0, 1, 1])
+        with pytest.raises(ValueError, match="'alpha' parameter of ClosedTestingRecalibrator"):
+            ClosedTestingRecalibrator(alpha=level).fit([0.2, 0.4, 0.8], [0, 1, 1])
 
 
 def choices(n, n_classes, repeats, seed, distort=lambda scores: scores, weights=None):

@@ -12,7 +12,7 @@ from skcalib.datasets import make_forecasts
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
-from skcalib.uncertainty import compare
+from skcalib.uncertainty import compare_models
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -59,7 +59,7 @@ def test_changes_are_differences_with_their_intervals(two):
         assert row["difference"] == after[name] - before[name]
         assert row["low"] <= row["difference"] <= row["high"]
         assert f"{row['low']:+.4f} to {row['high']:+.4f}" in str(found)
-    paired = compare(log_loss, label, *list(probas.values())[::-1])
+    paired = compare_models(log_loss, label, *list(probas.values())[::-1])
     assert rows["log_loss"]["low"] == pytest.approx(paired.low, rel=1e-9)
     assert rows["log_loss"]["high"] == pytest.approx(paired.high, rel=1e-9)
     assert {"calibration_slope", "smooth_calibration_error", "area_under_roc_curve"} < rows.keys()
@@ -97,7 +97,9 @@ def test_changes_of_many_classes():
     for kind in ("confidence", "classwise"):  # confidences are of other outcomes for each model
         row = rows[f"smooth_calibration_error_{kind}"]
         options = {"metric_params": {"multi_class": kind}, "n_resamples": 9, "random_state": 0}
-        paired = compare("smooth_calibration_error", label, *list(probas.values())[::-1], **options)
+        paired = compare_models(
+            "smooth_calibration_error", label, *list(probas.values())[::-1], **options
+        )
         assert row["difference"] == pytest.approx(paired.difference, abs=1e-12)
         assert [row["low"], row["high"]] == pytest.approx([paired.low, paired.high], abs=0.1)
 
@@ -110,7 +112,7 @@ def test_changes_of_forecasts():
     assert [one["model"] for one in found.changes] == ["b", "b", "c", "c"]
     errors = [one for one in found.changes if one["measure"] == "quantile_calibration_error"]
     assert errors[0]["difference"] < 0 < errors[1]["difference"]
-    paired = compare("continuous_ranked_probability_loss", y, wider, forecast)
+    paired = compare_models("continuous_ranked_probability_loss", y, wider, forecast)
     assert [found.changes[1][end] for end in ("low", "high")] == [paired.low, paired.high]
     assert "a, b and c: 20 forecasts" in str(found)
     assert found.to_html().count("<svg") == 1

@@ -21,7 +21,7 @@ from skcalib.hypothesis_tests import (
 )
 from skcalib.recalibration import AutoRecalibrator, RecalibratedClassifier
 from skcalib.streaming import CalibrationState
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -147,7 +147,10 @@ def with_jobs(n_jobs):
     yield "equivalence", equivalence.upper_limit_
     yield "subgroups", subgroups.p_value_
     yield "power", power
-    yield ("comparison", compare(name, label, proba, proba**2, n_resamples=99, **draws).p_value)
+    yield (
+        "comparison",
+        compare_models(name, label, proba, proba**2, n_resamples=99, **draws).p_value,
+    )
     yield "recalibrator", AutoRecalibrator(n_jobs=n_jobs).fit(proba, label).predict_proba(proba)
     yield "classifier", classifier.fit(X, label).predict_proba(X)
 

@@ -11,7 +11,7 @@ from skcalib.forecasts import EnsembleForecast, GaussianForecast, QuantileForeca
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import distribution_matching_error
 from skcalib.metrics._registry import FORECAST_METRICS
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 
 FAST = {"n_resamples": 39, "random_state": 0}
 CRPS = "continuous_ranked_probability_loss"
@@ -53,8 +53,8 @@ def test_losses_over_other_levels_are_not_compared():
     few, more = (QuantileForecast(forecast.quantiles(some), some) for some in (LEVELS, [0.1, 0.9]))
     for pair in ((forecast, few), (few, forecast), (few, more)):
         with pytest.raises(ValueError, match=r"of the same levels .* metric_params={'levels'"):
-            compare(CRPS, y, *pair)
-    same = compare(CRPS, y, forecast, few, metric_params={"levels": LEVELS})
+            compare_models(CRPS, y, *pair)
+    same = compare_models(CRPS, y, forecast, few, metric_params={"levels": LEVELS})
     assert same.difference == pytest.approx(0.0, abs=1e-12)
 
 
@@ -64,7 +64,7 @@ def test_comparison_of_losses_is_a_paired_t_test(forecast):
     other = GaussianForecast(other.mean() + 0.3, 0.8)
     if isinstance(forecast, QuantileForecast):
         other = QuantileForecast(other.quantiles(LEVELS), LEVELS)
-    result = compare(CRPS, y, forecast, other)
+    result = compare_models(CRPS, y, forecast, other)
     a = metrics.continuous_ranked_probability_loss(y, forecast, average=None)
     b = metrics.continuous_ranked_probability_loss(y, other, average=None)
     expected = stats.ttest_rel(a, b)
@@ -83,7 +83,7 @@ def test_every_metric_has_an_interval_and_a_comparison(name):
     interval = confidence_interval(name, y, forecast, given=given, **FAST)
     assert interval.estimate == metric(y, forecast, **options)
     assert interval.low <= max(interval.estimate, 0) <= interval.high
-    result = compare(name, y, forecast, GaussianForecast(y + 3, 0.5), given=given, **FAST)
+    result = compare_models(name, y, forecast, GaussianForecast(y + 3, 0.5), given=given, **FAST)
     assert result.difference < 0
     assert result.p_value < 0.06
 
@@ -185,9 +185,9 @@ def test_bad_input(changed, match):
 def test_forecasts_are_compared_with_forecasts():
     forecast, y, _ = problem()
     with pytest.raises(ValueError, match="y_proba_a and y_proba_b must be of the same kind"):
-        compare(CRPS, y, forecast, np.full(60, 0.5))
+        compare_models(CRPS, y, forecast, np.full(60, 0.5))
     with pytest.raises(ValueError, match="each of the 59 forecasts"):
-        compare(CRPS, y, forecast, forecast[:59])
+        compare_models(CRPS, y, forecast, forecast[:59])
 
 
 @pytest.mark.slow

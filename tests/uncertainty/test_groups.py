@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 from sklearn.metrics import log_loss
 
 from skcalib.forecasts import GaussianForecast
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 from skcalib.uncertainty._resampling import Limits
 
 FAST = {"n_resamples": 39, "random_state": 0}
@@ -110,23 +110,23 @@ def test_groups_of_one_sample_are_no_groups_and_names_do_not_matter():
         assert ends(grouped) == pytest.approx(ends(plain), abs=1e-12)
     group = rng.integers(15, size=30)
     names = rng.permutation(15).astype(str)
-    one = compare(SMOOTH, label, proba, proba**2, groups=group, **FAST)
-    assert one == compare(SMOOTH, label, proba, proba**2, groups=names[group], **FAST)
-    assert one != compare(SMOOTH, label, proba, proba**2, **FAST)
+    one = compare_models(SMOOTH, label, proba, proba**2, groups=group, **FAST)
+    assert one == compare_models(SMOOTH, label, proba, proba**2, groups=names[group], **FAST)
+    assert one != compare_models(SMOOTH, label, proba, proba**2, **FAST)
 
 
 @pytest.mark.parametrize(("metric", "n"), [(SMOOTH, 130), (log_loss, 130)])
 def test_repeated_samples_as_groups_are_single_samples(metric, n):
     label, proba = random_problem(np.random.default_rng(0), n)
-    one = compare(metric, label, proba, proba**2, **FAST)
-    three = compare(
+    one = compare_models(metric, label, proba, proba**2, **FAST)
+    three = compare_models(
         metric, label.repeat(3), proba.repeat(3), proba.repeat(3) ** 2,
         groups=np.arange(n).repeat(3), **FAST
     )  # fmt: skip
     assert (three.low, three.high, three.p_value) == pytest.approx(
         (one.low, one.high, one.p_value), abs=1e-9
     )
-    as_if_independent = compare(
+    as_if_independent = compare_models(
         metric, label.repeat(3), proba.repeat(3), proba.repeat(3) ** 2, **FAST
     )
     assert np.ptp(ends(as_if_independent)) < 0.8 * np.ptp(ends(one))
@@ -140,8 +140,8 @@ def test_groups_of_forecasts_and_of_samples_without_weight():
     weight = np.where(group < 5, 0.0, 1.0)
     used = weight > 0
     for metric in (CRPS, "quantile_calibration_error"):
-        some = compare(metric, y, a, b, groups=group, sample_weight=weight, **FAST)
-        rest = compare(
+        some = compare_models(metric, y, a, b, groups=group, sample_weight=weight, **FAST)
+        rest = compare_models(
             metric, y[used], a[used], b[used], groups=group[used],
             sample_weight=np.ones(60), **FAST
         )  # fmt: skip
@@ -150,7 +150,7 @@ def test_groups_of_forecasts_and_of_samples_without_weight():
         )
     difference = np.bincount(group, a.crps(y) - b.crps(y))[5:] / 4
     expected = stats.ttest_1samp(difference, 0, alternative="less")
-    result = compare(CRPS, y[used], a[used], b[used], groups=group[used], alternative="less")
+    result = compare_models(CRPS, y[used], a[used], b[used], groups=group[used], alternative="less")
     assert result.p_value == pytest.approx(expected.pvalue, rel=1e-9)  # equal groups
 
 
@@ -203,11 +203,11 @@ def test_one_sided_p_values():
         return float(np.mean((y - p) ** 2))
 
     one, less, greater = (
-        compare(metric, label, proba, proba**2, alternative=alternative, **FAST)
+        compare_models(metric, label, proba, proba**2, alternative=alternative, **FAST)
         for alternative in ("two-sided", "less", "greater")
     )
     assert one.p_value == pytest.approx(min(1, 2 * min(less.p_value, greater.p_value)))
-    swapped = compare(metric, label, proba**2, proba, alternative="less", **FAST)
+    swapped = compare_models(metric, label, proba**2, proba, alternative="less", **FAST)
     assert swapped.p_value == greater.p_value
     assert swapped.high == pytest.approx(-greater.low, abs=1e-12)
     assert (greater.high, less.low) == (np.inf, -np.inf)
@@ -252,12 +252,12 @@ def test_bad_input(changed, match):
         confidence_interval(y_proba=proba, **given)
     if "finite" not in given.get("method", ""):
         with pytest.raises(ValueError, match=match):
-            compare(y_proba_a=proba, y_proba_b=proba**2, **given)
+            compare_models(y_proba_a=proba, y_proba_b=proba**2, **given)
 
 
 def test_comparisons_have_no_finite_sample_interval():
-    with pytest.raises(ValueError, match="'method' parameter of compare must be"):
-        compare(SMOOTH, [0, 1], [0.1, 0.9], [0.1, 0.9], method="finite-sample")
+    with pytest.raises(ValueError, match="'method' parameter of compare_models must be"):
+        compare_models(SMOOTH, [0, 1], [0.1, 0.9], [0.1, 0.9], method="finite-sample")
 
 
 @pytest.mark.slow
@@ -272,13 +272,13 @@ def test_false_alarms_with_groups_and_in_series():
         y = (stats.norm.cdf(score) < proba).astype(int)
         shift = rng.choice([-0.1, 0.1], size=40)[group]  # no model is better than the other
         models = log_loss, y, proba + shift, proba - shift
-        with_groups.append(compare(*models, groups=group).p_value)
-        without.append(compare(*models).p_value)
+        with_groups.append(compare_models(*models, groups=group).p_value)
+        without.append(compare_models(*models).p_value)
         means = lfilter([0.6], [1, -0.8], rng.normal(size=(2, 500)))
         y = rng.normal(size=500)
         models = CRPS, y, *(GaussianForecast(mean, 1.4) for mean in means)
-        with_groups.append(compare(*models, groups=np.arange(500) * 22 // 500).p_value)
-        without.append(compare(*models).p_value)
+        with_groups.append(compare_models(*models, groups=np.arange(500) * 22 // 500).p_value)
+        without.append(compare_models(*models).p_value)
     for offset in (0, 1):
         false_alarms = np.mean(np.array(with_groups[offset::2]) <= 0.05)
         highest = 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)

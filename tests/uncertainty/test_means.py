@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib.forecasts import GaussianForecast
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 
 FAST = {"n_resamples": 39, "random_state": 0}
 ALTERNATIVES = ["two-sided", "less", "greater"]
@@ -47,7 +47,7 @@ def test_comparison_of_means_is_the_paired_t_test(alternative):
     label, proba = random_problem(rng, 200)
     other = np.clip(proba + rng.normal(0, 0.2, size=200), 0.01, 0.99)
     metric = partial(brier_score_loss, pos_label=1)
-    result = compare(metric, label, proba, other, alternative=alternative)
+    result = compare_models(metric, label, proba, other, alternative=alternative)
     expected = stats.ttest_rel(
         brier_losses(label, proba), brier_losses(label, other), alternative=alternative
     )
@@ -145,7 +145,7 @@ def test_losses_that_cannot_be_negative_have_no_negative_limits():
         assert losses.mean() < 2.1 * stats.sem(losses)  # where the interval would begin
         assert confidence_interval(metric, label, proba).low == 0
         assert confidence_interval(metric, label, proba, alternative="less").low == 0
-        assert compare(metric, label, proba, proba / 2, alternative="less").low == -np.inf
+        assert compare_models(metric, label, proba, proba / 2, alternative="less").low == -np.inf
     y = np.append(np.zeros(29), 9.0)
     sharp = GaussianForecast(np.zeros(30), 0.1)
     assert confidence_interval("continuous_ranked_probability_loss", y, sharp).low == 0

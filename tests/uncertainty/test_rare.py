@@ -10,7 +10,7 @@ from skcalib.hypothesis_tests import EquivalenceTest
 from skcalib.metrics import observed_expected_ratio
 from skcalib.metrics._registry import METRICS
 from skcalib.report import calibration_report
-from skcalib.uncertainty import clinical_calibration, compare, confidence_interval
+from skcalib.uncertainty import clinical_calibration, compare_models, confidence_interval
 from skcalib.uncertainty._measured import check_predicted
 from skcalib.uncertainty._resampling import Units, rare_event_labels
 
@@ -107,7 +107,7 @@ def test_p_values_agree_with_the_intervals(metric, n_events):
             p_value = EquivalenceTest(metric, margin=margin, labels=[0, 1], **FAST)
             p_value = p_value.fit(risk, y).p_value_
             assert (test.upper_limit_ <= margin) == (p_value <= 1 - level + 1e-12)
-        result = compare(
+        result = compare_models(
             metric, y, risk, risk[::-1] / 3, labels=[0, 1], confidence_level=level, **FAST
         )
         assert (not result.low <= 0 <= result.high) == (result.p_value <= 1 - level + 1e-12)
@@ -153,7 +153,7 @@ def test_weights_count_by_their_effective_number():
 def test_no_model_wins_because_nothing_happened(metric):
     y = np.zeros(50, int)
     low, high = np.full(50, 0.01), np.full(50, 0.03)
-    result = compare(metric, y, high, low, labels=[0, 1])
+    result = compare_models(metric, y, high, low, labels=[0, 1])
     assert result.low < 0 < result.high
     assert result.p_value > 0.05
 

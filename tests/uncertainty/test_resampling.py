@@ -18,7 +18,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
     squared_kernel_calibration_error,
 )
-from skcalib.uncertainty import _resampling, compare, confidence_interval
+from skcalib.uncertainty import _resampling, compare_models, confidence_interval
 from skcalib.uncertainty._resampling import jackknife_deviation
 
 FAST = {"n_resamples": 39, "random_state": 0}
@@ -116,7 +116,7 @@ def test_rate_of_the_measure(name, rate, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("function", [confidence_interval, compare])
+@pytest.mark.parametrize("function", [confidence_interval, compare_models])
 def test_result_does_not_depend_on_jobs_but_on_the_seed(function):
     label, proba = random_problem(np.random.default_rng(0), 50)
     models = [proba] if function is confidence_interval else [proba, proba**2]
@@ -235,7 +235,7 @@ def test_comparison_equals_loops():
     label, proba = random_problem(rng, n)
     other = np.clip(proba + rng.normal(0, 0.1, size=n), 0, 1)
     metric = Recorder(lambda y, p: mean_residual(y, p) ** 2)
-    result = compare(metric, label, proba, other, confidence_level=0.9, **FAST)
+    result = compare_models(metric, label, proba, other, confidence_level=0.9, **FAST)
     a, b = np.array(metric.values[0::2]), np.array(metric.values[1::2])
     assert (result.estimate_a, result.estimate_b) == (a[0], b[0])
     assert result.difference == a[0] - b[0]
@@ -255,9 +255,9 @@ def test_comparison_equals_loops():
 def test_p_value_agrees_with_the_interval(seed):
     y, a = make_temperature_family(80, inverse_temperature=8, random_state=seed)
     b = make_temperature_family(80, inverse_temperature=1, random_state=seed)[1]
-    p_value = compare(mean_square, y, a, b, **FAST).p_value
+    p_value = compare_models(mean_square, y, a, b, **FAST).p_value
     for level in (0.5, 0.8, 0.9, 0.95):
-        result = compare(mean_square, y, a, b, confidence_level=level, **FAST)
+        result = compare_models(mean_square, y, a, b, confidence_level=level, **FAST)
         assert result.p_value == p_value
         assert (not result.low <= 0 <= result.high) == (p_value <= 1 - level + 1e-12)
 
@@ -268,8 +268,8 @@ def mean_square(y_true, y_proba):
 
 def test_comparison_is_antisymmetric():
     label, proba = random_problem(np.random.default_rng(0), 30)
-    one = compare(smooth_calibration_error, label, proba, proba**2, **FAST)
-    two = compare(smooth_calibration_error, label, proba**2, proba, **FAST)
+    one = compare_models(smooth_calibration_error, label, proba, proba**2, **FAST)
+    two = compare_models(smooth_calibration_error, label, proba**2, proba, **FAST)
     assert one.difference == -two.difference
     assert (one.low, one.high) == pytest.approx((-two.high, -two.low), abs=1e-12)
     assert one.p_value == two.p_value
@@ -277,13 +277,15 @@ def test_comparison_is_antisymmetric():
 
 def test_equal_predictions_do_not_differ():
     label, proba = random_problem(np.random.default_rng(0), 40)
-    result = compare(smooth_calibration_error, label, proba, two_columns(proba)[:, 1], **FAST)
+    result = compare_models(
+        smooth_calibration_error, label, proba, two_columns(proba)[:, 1], **FAST
+    )
     assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, 1)
 
 
 def test_clear_difference():
     y, calibrated = make_temperature_family(200, random_state=0)
-    result = compare(smooth_calibration_error, y, 1 - calibrated, calibrated, **FAST)
+    result = compare_models(smooth_calibration_error, y, 1 - calibrated, calibrated, **FAST)
     assert result.low > 0
     assert result.p_value == 2 / 40
 
@@ -297,7 +299,7 @@ def test_results_are_frozen_and_short():
         f"ConfidenceInterval(estimate={result.estimate:.4g}, low={result.low:.4g}, "
         f"high={result.high:.4g}, confidence_level=0.95)"
     )
-    assert repr(compare(mean_residual, label, proba, proba, **FAST)).startswith(
+    assert repr(compare_models(mean_residual, label, proba, proba, **FAST)).startswith(
         "Comparison(estimate_a="
     )
 
@@ -350,11 +352,11 @@ def test_models_must_be_of_the_same_problem():
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 40)
     with pytest.raises(ValueError, match="y_proba_b"):
-        compare(mean_residual, label, proba, proba[:39], **FAST)
+        compare_models(mean_residual, label, proba, proba[:39], **FAST)
     with pytest.raises(ValueError, match="y_proba_b has 3 columns"):
-        compare(mean_residual, label, proba, rng.dirichlet(np.ones(3), size=40), **FAST)
+        compare_models(mean_residual, label, proba, rng.dirichlet(np.ones(3), size=40), **FAST)
     with pytest.raises(ValueError, match="y_proba_a must"):
-        compare(mean_residual, label, proba + 1, proba, **FAST)
+        compare_models(mean_residual, label, proba + 1, proba, **FAST)
 
 
 def four_deviations_below(level, n_repetitions):
@@ -392,7 +394,7 @@ def test_false_alarms_and_the_bootstrap_that_fails():
     for seed in range(100):
         y, p = make_temperature_family(500, random_state=seed)
         coarse = (np.floor(4 * p) + 0.5) / 4  # calibrated too
-        result = compare(smooth_calibration_error, y, p, coarse, **FAST)
+        result = compare_models(smooth_calibration_error, y, p, coarse, **FAST)
         rejected.append(result.p_value <= 0.1)
         rows = rng.integers(500, size=(39, 500))
         errors = [smooth_calibration_error(y[r], p[r], labels=[0, 1]) for r in rows]
