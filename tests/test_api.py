@@ -15,7 +15,7 @@ from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 import skcalib
-from skcalib import metrics
+from skcalib import hypothesis_tests, metrics
 from skcalib._guesses import WRITE_INSTEAD
 from skcalib.metrics._registry import ALL_METRICS, METRICS
 
@@ -328,3 +328,24 @@ def test_errors_tell_the_names_of_what_papers_call_ece(use):
     listed = re.findall(r"'(\w+)'", str(error.value).partition("{")[2].partition("}")[0])
     assert listed == sorted(listed)
     assert "(ECE)" in metrics.level_set_calibration_error.__doc__.partition("\n")[0]
+
+
+def test_what_looks_like_a_parameter_of_a_test_is_one():
+    for name in hypothesis_tests.__all__:
+        test = getattr(hypothesis_tests, name)
+        if inspect.isclass(test) and hasattr(test, "get_params"):
+            names = set(inspect.signature(test).parameters)
+            plain = {
+                key
+                for key, value in inspect.getmembers_static(test)
+                if not key.startswith("_") and not callable(value) and not hasattr(value, "__get__")
+            }
+            assert plain <= names, name
+
+
+def test_intervals_unpack_to_their_ends():
+    y, proba = [0, 1, 1, 0] * 5, [0.2, 0.7, 0.6, 0.4] * 5
+    interval = skcalib.confidence_interval("expected_calibration_error", y, proba)
+    assert tuple(interval) == (interval.low, interval.high)
+    difference = skcalib.compare_models("expected_calibration_error", y, proba, proba[::-1])
+    assert tuple(difference) == (difference.low, difference.high)

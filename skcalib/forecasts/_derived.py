@@ -208,8 +208,8 @@ class RecalibratedForecast(Forecast):
         if np.isinf([low, high]).any():
             warn(
                 f"Intervals of probability {coverage:g} are infinite, as too few samples were ranked. "
-                f"Fit PITRecalibrator to {math.ceil(2 / (1 - coverage) - 1 - 1e-9)} samples or more, "
-                "or use its method='beta'."
+                f"Fit PITRecalibrator to {math.ceil(2 / (1 - coverage) - 1 - 1e-9)} samples or "
+                "more, or use its method='beta'."
             )
         return low, high
 

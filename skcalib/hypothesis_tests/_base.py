@@ -185,8 +185,14 @@ _BYTES_PER_DRAW = 24.0
 
 def evaluate_draws(test: Any, evaluate: Any, batches: list[Any]) -> list[Any]:
     """The values of all batches, spread among jobs."""
-    parallel_options = {"n_jobs": test.n_jobs, "verbose": test.verbose}
-    return evaluate_batches(evaluate, batches, _BYTES_PER_DRAW, test._remedy, **parallel_options)
+    return evaluate_batches(
+        evaluate,
+        batches,
+        _BYTES_PER_DRAW,
+        test._remedy,
+        n_jobs=getattr(test, "n_jobs", None),
+        verbose=getattr(test, "verbose", 0),
+    )
 
 
 def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:

@@ -593,9 +593,10 @@ def check_depends_on_cells(test: Any, statistic: Any) -> None:
 
 def check_takes_groups(test: Any, statistic: Any) -> None:
     """Labels that depend on each other cannot be drawn from the predictions."""
-    if test.method != "conditional":
+    method = getattr(test, "method", "conditional")
+    if method != "conditional":
         raise ValueError(
-            f"method={test.method!r} takes the samples for independent, and so needs groups=None; "
+            f"method={method!r} takes the samples for independent, and so needs groups=None; "
             "found groups. Use method='conditional'."
         )
     check_supports(

@@ -59,7 +59,12 @@ class ClassicalTest(HypothesisTest):
     # Arrays of one number for each label that the statistic of a batch needs at once.
     _n_arrays = 2
 
-    n_jobs, verbose, _remedy = None, 0, "Choose fewer."
+    _remedy = "Choose fewer."
+
+    @property
+    def _side(self) -> str:
+        """Which values speak against calibration: only large ones, unless that can be chosen."""
+        return getattr(self, "alternative", "greater")
 
     def __init__(
         self,
@@ -122,15 +127,15 @@ class ClassicalTest(HypothesisTest):
         null = self.null_distribution_ = np.concatenate(evaluate_draws(self, evaluate, batches))
         slack = _BATCH_RTOL * np.abs(null).max(where=np.isfinite(null), initial=0.0)
         compared = clip_infinite(np.append(self.statistic_, null))
-        self.p_value_ = monte_carlo_p_value(compared, self.alternative, slack)
+        self.p_value_ = monte_carlo_p_value(compared, self._side, slack)
 
     def _statistic(self, data: Any, *options: Any) -> Any:
         raise NotImplementedError
 
     def _asymptotic_p_value(self) -> float:
-        if self.alternative == "two-sided":
+        if self._side == "two-sided":
             return 2 * norm.sf(abs(self.statistic_))
-        return norm.sf(self.statistic_ if self.alternative == "greater" else -self.statistic_)
+        return norm.sf(self.statistic_ if self._side == "greater" else -self.statistic_)
 
 
 def residual_scores(data: Any, factor: float | np.ndarray) -> Any:
@@ -622,8 +627,6 @@ class CoxTest(ClassicalTest):
 
     _n_arrays = 4
 
-    alternative = "greater"  # only large values speak against calibration
-
     def __init__(
         self,
         *,
@@ -806,8 +809,6 @@ class HosmerLemeshowTest(ClassicalTest):
         "n_bins": [Count(1)],
         "ddof": [IntegerInterval(0)],
     }
-
-    alternative = "greater"
 
     def __init__(
         self,

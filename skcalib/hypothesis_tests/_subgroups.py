@@ -169,9 +169,6 @@ class SubgroupCalibrationTest(HypothesisTest):
         "verbose": ["verbose"],
     }
 
-    # labels are drawn from the predictions; see `CalibrationTest`
-    method = "conditional"
-
     def __init__(
         self,
         statistic: str | Callable = "auto",

@@ -150,8 +150,6 @@ class UCMETest(ClassicalTest):
 
     _n_arrays = 3
 
-    alternative = "greater"
-
     def __init__(
         self,
         n_locations: int = 10,

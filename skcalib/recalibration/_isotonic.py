@@ -184,9 +184,9 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     --------
     >>> from skcalib.recalibration import VennAbersRecalibrator
     >>> recalibrator = VennAbersRecalibrator().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
-    >>> recalibrator.predict_interval([0.25, 0.8])
-    array([[0.33333333, 0.66666667],
-           [0.5       , 1.        ]])
+    >>> low, high = recalibrator.predict_interval([0.25, 0.8])
+    >>> low, high
+    (array([0.33333333, 0.5       ]), array([0.66666667, 1.        ]))
     >>> recalibrator.predict_proba([0.25, 0.8])
     array([[0.5       , 0.5       ],
            [0.33333333, 0.66666667]])
@@ -195,7 +195,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
-    def predict_interval(self, X: ArrayLike) -> np.ndarray:
+    def predict_interval(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The two probabilities of which one is perfectly calibrated.
 
         Parameters
@@ -206,15 +206,17 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
 
         Returns
         -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, n_classes, 2)
+        low, high : ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes the fits with label 0 and label 1, for the last class; else those of
-            each class, before rows are divided by sums. The first one is the smaller.
+            each class, before rows are divided by sums.
         """
         proba = check_predict_input(self, X)
         if proba.ndim == 1:
-            return venn_abers_bounds(proba, *self.maps_[0])
+            low, high = venn_abers_bounds(proba, *self.maps_[0]).T
+            return low, high
         pairs = zip(proba.T, self.maps_, strict=True)
-        return np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
+        bounds = np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
+        return bounds[..., 0], bounds[..., 1]
 
     def _fit_binary(self, data: Any) -> tuple[Any, ...]:
         points, weight, _ = data.pool_label_weights()

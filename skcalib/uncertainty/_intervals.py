@@ -58,6 +58,10 @@ class ConfidenceInterval(Result):
     high: float
     confidence_level: float
 
+    def __iter__(self) -> Iterator[float]:
+        """Its ends: ``low, high = confidence_interval(...)``."""
+        return iter((self.low, self.high))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubgroupIntervals(Mapping):
@@ -223,6 +227,11 @@ class Comparison(Result):
     low: float
     high: float
     p_value: float
+
+    def __iter__(self) -> Iterator[float]:
+        """Its ends: ``low, high = compare_models(...)``."""
+        return iter((self.low, self.high))
+
     confidence_level: float
 
 

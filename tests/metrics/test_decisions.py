@@ -18,7 +18,7 @@ from skcalib.metrics import (
     get_scorer,
     make_scorer,
 )
-from skcalib.uncertainty import confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 
 RNG = np.random.default_rng(0)
 N, K = 60, 3

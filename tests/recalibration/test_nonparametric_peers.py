@@ -34,7 +34,8 @@ def test_venn_abers_of_venn_abers(decimals):
     with np.errstate(all="ignore"):
         merged, interval = theirs.predict_proba(two_columns(query))
     recalibrator = VennAbersRecalibrator().fit(proba, label)
-    np.testing.assert_allclose(recalibrator.predict_interval(query), interval, atol=1e-12)
+    actual = np.stack(recalibrator.predict_interval(query), axis=-1)
+    np.testing.assert_allclose(actual, interval, atol=1e-12)
     np.testing.assert_allclose(recalibrator.predict_proba(query), merged, atol=1e-12)
 
 
@@ -44,7 +45,8 @@ def test_venn_abers_of_probcal(decimals):
     theirs = peer("probcal.vennabers").VennAbersCalibrator().fit(proba, label)
     recalibrator = VennAbersRecalibrator().fit(proba, label)
     interval = theirs.predict_interval(query)
-    np.testing.assert_allclose(recalibrator.predict_interval(query), interval, atol=1e-12)
+    actual = np.stack(recalibrator.predict_interval(query), axis=-1)
+    np.testing.assert_allclose(actual, interval, atol=1e-12)
 
 
 def test_histogram_binning_of_probcal():
