@@ -307,6 +307,7 @@ FORECASTS = {
     "normal": GaussianForecast(MEAN, STD),
     "mixture": GaussianMixtureForecast(MEAN[:, None] + [-1.0, 1.0], np.ones((N, 2))),
     "residuals": ResidualForecast(MEAN, Y[:9] - MEAN[:9]),
+    "weighted residuals": ResidualForecast(MEAN, Y[:9] - MEAN[:9], np.arange(1, 10)),
 }
 FORECASTS |= {
     "affine": AffineForecast(DistributionForecast(stats.logistic(np.zeros(N))), MEAN, STD),
@@ -328,6 +329,16 @@ def test_every_forecast_has_an_example():
     }
     missing = sorted(kind.__name__ for kind in package_kinds - set(map(type, FORECASTS.values())))
     assert not missing, f"add an example of {', '.join(missing)} to FORECASTS, for the laws"
+
+
+@pytest.mark.parametrize("kind", sorted(set(FORECASTS) - {"quantile"}))  # its tails are unknown
+@pytest.mark.parametrize(("y", "below"), [(-np.inf, 0), (-1e308, 0), (1e308, 1), (np.inf, 1)])
+def test_distribution_functions_at_the_ends(kind, y, below):
+    forecast = FORECASTS[kind]
+    np.testing.assert_array_equal(forecast.cdf(y), np.full(N, below))
+    np.testing.assert_array_equal(np.exp(forecast.logcdf(y)), np.full(N, below))
+    np.testing.assert_array_equal(forecast.sf(y), np.full(N, 1 - below))
+    np.testing.assert_array_equal(np.exp(forecast.logsf(y)), np.full(N, 1 - below))
 
 
 @all_cases

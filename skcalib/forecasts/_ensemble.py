@@ -207,7 +207,7 @@ class ResidualForecast(Forecast):
     def _count_below(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         """Count the residuals below y − location, or at most that. Rounding breaks no tie."""
         location = self.location[:, None]
-        slack = _MEMBER_RTOL * (np.abs(y) + np.abs(location))
+        slack = np.where(np.isinf(y), 0.0, _MEMBER_RTOL * (np.abs(y) + np.abs(location)))
         gap = y - location + (slack if side == "right" else -slack)
         return np.searchsorted(self.residuals, gap, side=side)
 
