@@ -7,6 +7,7 @@ Gopalan, Hu & Nakkiran 2023). For few levels all partitions are compared; for mo
 found from the transport that gives the lower distance, and a relaxation bounds what is possible.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ _PARTS_PER_CELL = 8
 _MAX_UNION_PARTS = 32  # the most parts in a union
 
 _MAX_MOVE_SWEEPS = 20
+
+# Levels of less than this share of the largest weight move no mean outcome.
+_MIN_WEIGHT_RATIO = 1e-15
 
 # Costs are compared after rounding, so that ties are broken alike whatever the order of the sums.
 _COST_DIGITS = 12
@@ -68,12 +72,16 @@ def nearest_cells(
     are cut into the best runs that are found. With up to 256 levels, single levels are then moved
     between cells as long as that helps.
     """
-    target = np.round(_targets(levels, transport), 6)
-    along = np.arange(len(target)), np.argsort(target, kind="stable")
-    partitions = [guess, *(_partition_into_runs(levels, rows) for rows in along)]
-    if len(target) <= _MAX_MOVED_LEVELS:
-        partitions = [_improve_by_moves(levels, cells, order) for cells in partitions]
-    return min(partitions, key=lambda cells: levels.change(cells, order))
+
+    def search(levels: Levels, guess: np.ndarray) -> np.ndarray:
+        target = np.round(_targets(levels, transport), 6)
+        along = np.arange(len(target)), np.argsort(target, kind="stable")
+        partitions = [guess, *(_partition_into_runs(levels, rows) for rows in along)]
+        if len(target) <= _MAX_MOVED_LEVELS:
+            partitions = [_improve_by_moves(levels, cells, order) for cells in partitions]
+        return min(partitions, key=lambda cells: levels.change(cells, order))
+
+    return _search_without_light_levels(search, levels, guess, order)
 
 
 def nearest_intervals(levels: Levels, guess: np.ndarray) -> np.ndarray:
@@ -82,9 +90,30 @@ def nearest_intervals(levels: Levels, guess: np.ndarray) -> np.ndarray:
     Unlike other cells, intervals cannot sort the levels by the labels that chance gave them, so
     their change on a sample is near that on the population.
     """
-    if is_exact(levels):
-        return exhaustive_partition(levels, 1.0)
-    return min(guess, _partition_into_runs(levels, np.arange(len(guess))), key=levels.change)
+
+    def search(levels: Levels, guess: np.ndarray) -> np.ndarray:
+        return min(guess, _partition_into_runs(levels, np.arange(len(guess))), key=levels.change)
+
+    return _search_without_light_levels(search, levels, guess, 1.0)
+
+
+def _search_without_light_levels(
+    search: Callable[[Levels, np.ndarray], np.ndarray],
+    levels: Levels,
+    guess: np.ndarray,
+    order: float,
+) -> np.ndarray:
+    """Cells (m,) that `search` finds, or all partitions of a few levels; a light level joins.
+
+    It joins the cell of the heavy level before it, so that intervals stay intervals.
+    """
+    is_heavy = levels.total > _MIN_WEIGHT_RATIO * levels.total.max()
+    heavy = levels.take(is_heavy)
+    if is_exact(heavy):
+        cells = exhaustive_partition(heavy, order)
+    else:
+        cells = search(heavy, np.unique(guess[is_heavy], return_inverse=True)[1])
+    return cells[np.maximum(np.cumsum(is_heavy) - 1, 0)]
 
 
 def exhaustive_partition(levels: Levels, order: float) -> np.ndarray:
@@ -182,15 +211,15 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
     weight = np.bincount(half, levels.total, 2 * k).reshape(2, k)
     moment = np.bincount(half, levels.total * levels.points, 2 * k).reshape(2, k)
     point = moment / np.where(weight > 0, weight, 1)
-    total, positive = (
-        _cumulate_mass(weight.sum(axis=0)),
-        _cumulate_mass(np.bincount(block, levels.positive)),
-    )
+    # not differences of running sums, in which small weights are lost
+    block_sums = np.stack([np.bincount(block, levels.positive), weight.sum(axis=0)])
+    union_sums = np.zeros_like(block_sums)
     longest = min(_MAX_UNION_PARTS, k)
     cost = np.full((longest, k), np.inf)  # row r: of the unions of r + 1 blocks, by the first
     for n_extra in range(longest):
         n = k - n_extra
-        mean = (positive[n_extra + 1 :] - positive[:n]) / (total[n_extra + 1 :] - total[:n])
+        union_sums = union_sums[:, :n] + block_sums[:, n_extra:]
+        mean = union_sums[0] / union_sums[1]
         weights, points = (sliding_window_view(x, n_extra + 1, axis=1) for x in (weight, point))
         cost[n_extra, :n] = (weights * np.abs(points - mean[:, None])).sum(axis=(0, 2))
     least, begin = np.zeros(k + 1), np.zeros(k + 1, dtype=np.intp)

@@ -274,3 +274,27 @@ def test_one_label_only():
     assert upper(proba, np.ones(len(proba), dtype=int), weight) == pytest.approx(
         np.average(1 - proba, weights=weight), abs=1e-12
     )
+
+
+@pytest.mark.parametrize("n", [20, 80])
+@pytest.mark.parametrize("light", [1e-16, 1e-20, 1e-100])
+def test_samples_of_tiny_weight_move_nothing(n, light):
+    rng = np.random.default_rng(0)
+    proba = rng.random(n)
+    outcome = (rng.random(n) < proba).astype(int)
+    weight = np.where(np.arange(n) < 0.6 * n, 1.0, light)
+    heavy = weight == 1
+    bounds = calibration_distance_bounds(outcome, proba, sample_weight=weight)
+    np.testing.assert_allclose(
+        bounds[1], calibration_distance_bounds(outcome[heavy], proba[heavy])[1], rtol=1e-12
+    )
+    certificate = certified(proba, outcome, weight)
+    means = [np.average(outcome[cell], weights=weight[cell]) for cell in as_cells(certificate)]
+    assert set(np.round(means, 12)) == set(np.round(certificate.values, 12))
+    np.testing.assert_allclose(
+        certificate.upper, upper(proba[heavy], outcome[heavy]), atol=certificate.upper / 10
+    )
+
+
+def as_cells(certificate):
+    return [np.flatnonzero(certificate.values == value) for value in set(certificate.values)]
