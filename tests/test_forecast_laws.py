@@ -67,6 +67,13 @@ CASES = {
     "matching, energy": partial(distribution_matching_error, kernel="energy"),
     "matching, moments": partial(distribution_matching_error, kernel="moments"),
     "matching, all thresholds": partial(distribution_matching_error, kernel="thresholds"),
+    "matching, all thresholds, biased": partial(
+        distribution_matching_error,
+        kernel="thresholds",
+        calibration="marginal",
+        estimator="biased",
+    ),
+    "matching, threshold, biased": partial(matching, calibration="threshold", estimator="biased"),
     "matching, tanh": partial(matching, kernel="tanh", loss=0.3),
     "matching, loss": partial(distribution_matching_error, kernel="loss", loss=[0.3, squares]),
     "conditional": conditional_kernel_calibration_error,
@@ -96,6 +103,8 @@ REPEATABLE = {
     "quantile, max, interval",
     "quantile, levels",
     "matching, biased",
+    "matching, all thresholds, biased",
+    "matching, threshold, biased",
     "decision",
     "decision, squares",
 }

@@ -271,7 +271,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
         at = partial(feature_values, kernel, thresholds=None, scale=None)
         mean = np.array([location, location**2 + std**2])
     elif kernel == "thresholds":
-        thresholds, mean = _threshold_probabilities(forecast)
+        thresholds, mean = _threshold_probabilities(forecast, mass)
         at = partial(feature_values, kernel, thresholds=thresholds, scale=None)
         largest_term = 1.0
     elif kernel == "tanh":
@@ -288,7 +288,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
     return FeatureMap(at, mean, mass, largest_term)
 
 
-def _threshold_probabilities(forecast: Any) -> tuple[Any, ...]:
+def _threshold_probabilities(forecast: Any, weight: np.ndarray) -> tuple[Any, ...]:
     """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
     if forecast._has_quantiles_only:
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
@@ -296,7 +296,7 @@ def _threshold_probabilities(forecast: Any) -> tuple[Any, ...]:
         thresholds = ends[np.searchsorted(forecast.levels, LEVELS)]
         probability = np.broadcast_to(thresholds, (len(forecast), len(thresholds)))
     else:
-        thresholds = quantile_thresholds(forecast)
+        thresholds = quantile_thresholds(forecast, weight)
         probability = forecast.cdf(np.broadcast_to(thresholds, (len(forecast), len(thresholds))))
     return thresholds, probability.T / np.sqrt(len(thresholds))
 

@@ -39,6 +39,9 @@ LEVELS = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
 # Quantiles of all forecasts that are pooled to find the thresholds.
 _POOLED = 2**20
 
+# Sums of weights, which sum to 1, are rounded by less.
+_POOLED_SHARE_ATOL = 1e-12
+
 # A column of points is constant if it varies by less than this share of its largest entry.
 _CONSTANT_COLUMN_RTOL = 1e-12
 
@@ -136,7 +139,10 @@ def make_condition_kernel(
     if form == "decision":
         return group_kernel(_actions(data, forecast, options.losses))
     if form == "threshold":
-        probability, diagonal = threshold_probabilities(forecast), np.ones(len(data.weight))
+        probability, diagonal = (
+            threshold_probabilities(forecast, data.weight),
+            np.ones(len(data.weight)),
+        )
         return ConditionKernel(probability, _mean_agreement, diagonal, is_of_thresholds=True)
     kernel, bandwidth = options.given_kernel, options.given_bandwidth
     if data.given is not None:
@@ -283,19 +289,27 @@ def median_of(points: np.ndarray, weight: np.ndarray, kernel: str) -> float:
     return unit * family.scale * median_distance(shifted, weight, family.metric) or 1.0
 
 
-def quantile_thresholds(forecast: Forecast) -> np.ndarray:
-    """64 quantiles of all forecasts pooled, (64,)."""
+def quantile_thresholds(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
+    """64 quantiles of all forecasts pooled by the weights (n,), (64,).
+
+    Where the distribution function is flat, a quantile is the middle: a weight of 2 is the same as
+    two samples.
+    """
     if forecast._has_quantiles_only:
         pooled = forecast.values
     else:
         n_levels = int(np.clip(_POOLED // len(forecast), 4, N_THRESHOLDS))
         pooled = forecast.quantiles((np.arange(n_levels) + 0.5) / n_levels)
-    return np.quantile(pooled, LEVELS)
+    order = np.argsort(pooled, axis=None)
+    share = np.cumsum(np.broadcast_to(weight[:, None], pooled.shape).ravel()[order])
+    share /= share[-1]
+    bounds = LEVELS + _POOLED_SHARE_ATOL * np.array([[-1.0], [1.0]])
+    return pooled.ravel()[order][np.searchsorted(share, bounds)].mean(axis=0)
 
 
-def threshold_probabilities(forecast: Forecast) -> np.ndarray:
+def threshold_probabilities(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
     """F_i(t) at these thresholds t, (n, 64)."""
-    thresholds = quantile_thresholds(forecast)
+    thresholds = quantile_thresholds(forecast, weight)
     if forecast._has_quantiles_only:  # nothing is known within cells and beyond them
         n = len(forecast)
         return np.column_stack([forecast._match_scale(np.full(n, t)) for t in thresholds])

@@ -272,7 +272,7 @@ def distribution_matching_error(
     be drawn from the members.
 
     "threshold" has the kernel :math:`1 - |F_i(t) - F_j(t)|`, averaged over 64 quantiles t of all
-    forecasts pooled. It contains "quantile".
+    forecasts pooled, by their weights. It contains "quantile".
 
     The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are exact for forecasts that are
     calibrated given themselves, and "quantile", "local" and "top-label" also need no more than what

@@ -487,7 +487,8 @@ def test_forms_of_forecasts_equal_the_metric(name):
     forecast = GaussianMixtureForecast(*MIXTURE) if name.startswith("mixture") else GAUSSIAN
     thresholds = options.pop("thresholds", None)
     if options["calibration"] == "threshold" or options["kernel"] == "thresholds":
-        thresholds = quantile_thresholds(forecast)  # the metric chooses them
+        weight = options.get("sample_weight", np.ones(len(forecast)))
+        thresholds = quantile_thresholds(forecast, weight)  # the metric chooses them
     metric_options = dict(options)
     if options["calibration"] == "decision" or options["kernel"] == "tanh":
         metric_options["loss"] = list(thresholds)

@@ -91,7 +91,7 @@ def kernel_of(case, kind):
 def thresholds(kind):
     """64 quantiles of all forecasts pooled; members and their outcome together."""
     if kind in ("normal", "mixture"):
-        return np.quantile(FORECASTS[kind].quantiles(LEVELS), LEVELS)
+        return weighted_quantiles(FORECASTS[kind].quantiles(LEVELS))
     values, share = atoms(kind)
     if kind == "ensemble":
         values, share = np.column_stack([values, Y]), np.full((N, 5), 0.2)
@@ -100,7 +100,12 @@ def thresholds(kind):
         order = np.argsort(row)
         place = np.searchsorted(np.cumsum(mass[order]) - 1e-12, LEVELS)
         pooled.append(row[order][place])
-    return np.quantile(pooled, LEVELS)
+    return weighted_quantiles(np.array(pooled))
+
+
+def weighted_quantiles(values):
+    weight = np.repeat(WEIGHT, values.shape[1])
+    return np.quantile(values.ravel(), LEVELS, weights=weight, method="inverted_cdf")
 
 
 def atoms(kind):
@@ -182,7 +187,8 @@ def test_numbers_by_hand():
 
 
 def test_thresholds_are_the_cramer_von_mises_distance():
-    t = np.quantile(norm.ppf(LEVELS, MEAN[:, None], STD[:, None]), LEVELS)
+    pooled = norm.ppf(LEVELS, MEAN[:, None], STD[:, None])
+    t = np.quantile(pooled, LEVELS, method="averaged_inverted_cdf")
     gap = np.mean(Y[:, None] <= t, axis=0) - np.mean(norm.cdf(t, MEAN[:, None], STD[:, None]), 0)
     actual = biased(Y, (MEAN, STD), kernel="thresholds")
     np.testing.assert_allclose(actual, np.mean(gap**2), rtol=1e-12)
