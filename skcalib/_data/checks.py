@@ -200,10 +200,12 @@ def check_forecasts(
     sample_weight: Any = None,
     given: Any = None,
     names: tuple[str, str] = ("y_true", "y_forecast"),
+    may_be_impossible: bool = False,
 ) -> ForecastData:
     """Outcomes, forecasts and weights as `ForecastData`; rows of weight 0 are left out.
 
-    `names` are the names of the first two arguments in error messages.
+    `names` are the names of the first two arguments in error messages. With `may_be_impossible`,
+    outcomes may lie beyond the support of their forecasts.
     """
     if is_forecast(y_true):
         check_not_swapped(y_true, names)
@@ -214,7 +216,7 @@ def check_forecasts(
             f"{names[0]} must hold at least one outcome; found none (0 sample(s)). Check which "
             "rows were taken."
         )
-    forecast._check_outcomes(value, names[0])
+    forecast._check_outcomes(value, names[0], may_be_impossible=may_be_impossible)
     given = None if given is None else check_given(given, len(value))
     n = len(value)
     if sample_weight is None:

@@ -476,8 +476,10 @@ class Forecast(ABC):
         # not `quantiles`, which may be those of ranks, and infinite
         return self._ppf(np.broadcast_to(node, (len(self), len(node)))) * np.sqrt(share)
 
-    def _check_outcomes(self, y: np.ndarray, name: str) -> None:  # noqa: B027
-        """Refuse outcomes (n,) that are impossible under the forecasts."""
+    def _check_outcomes(  # noqa: B027
+        self, y: np.ndarray, name: str, *, may_be_impossible: bool
+    ) -> None:
+        """Refuse outcomes (n,) beyond the support of the forecasts, and counts that are none."""
 
     def _sort_keys(self) -> list[np.ndarray]:
         """Return columns (n,) that tell the forecasts apart, to sort rows by."""

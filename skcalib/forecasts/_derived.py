@@ -265,8 +265,8 @@ class RecalibratedForecast(Forecast):
         with np.errstate(divide="ignore"):
             return tuple(np.exp(self.level_map.log_cdf(logit(u))) for u in (lower, upper))
 
-    def _check_outcomes(self, y: np.ndarray, name: str) -> None:
-        self.base._check_outcomes(y, name)
+    def _check_outcomes(self, y: np.ndarray, name: str, *, may_be_impossible: bool) -> None:
+        self.base._check_outcomes(y, name, may_be_impossible=may_be_impossible)
 
     def _sort_keys(self) -> list[np.ndarray]:
         return self.base._sort_keys()

@@ -50,7 +50,8 @@ class DistributionForecast(Forecast):
     has no kink but at the median. For a discrete distribution it is the sum over its likely values;
     if there are more than 512 of them it is found by quadrature, too, and right to about three
     digits only. Discrete distributions whose quantiles are whole numbers, counted from the least
-    outcome, are distributions of whole numbers: other outcomes are refused.
+    outcome, are distributions of whole numbers: other outcomes are refused. Outcomes beyond the
+    support have a score; what needs their probability refuses them.
 
     Examples
     --------
@@ -177,12 +178,12 @@ class DistributionForecast(Forecast):
         probability = np.diff(inner, axis=1, prepend=0.0, append=1.0)
         return Components(location, np.zeros_like(location), np.maximum(probability, 0.0))
 
-    def _check_outcomes(self, y: np.ndarray, name: str) -> None:
+    def _check_outcomes(self, y: np.ndarray, name: str, *, may_be_impossible: bool) -> None:
         low, high = self._wrapped.support()
         if self._wrapped.has_whole_numbers:
             check_counts(y, self._wrapped.is_possible(y[:, None])[:, 0], name)
         is_outside = (y < low) | (y > high)
-        if is_outside.any():
+        if is_outside.any() and not may_be_impossible:
             row = int(np.argmax(is_outside))
             low, high = np.broadcast_to(low, y.shape)[row], np.broadcast_to(high, y.shape)[row]
             raise ValueError(

@@ -183,9 +183,9 @@ class ConcatenatedForecast(Forecast):
             answers = _pad_members(answers, "weights")
         return np.concatenate(answers)[np.argsort(np.concatenate(self.row_indices), kind="stable")]
 
-    def _check_outcomes(self, y: np.ndarray, name: str) -> None:
+    def _check_outcomes(self, y: np.ndarray, name: str, *, may_be_impossible: bool) -> None:
         for forecast, rows in zip(self.forecasts, self.row_indices, strict=True):
-            forecast._check_outcomes(y[rows], name)
+            forecast._check_outcomes(y[rows], name, may_be_impossible=may_be_impossible)
 
     _cdf = _delegate("_cdf")
     _sf = _delegate("_sf")

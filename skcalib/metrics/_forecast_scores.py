@@ -1,7 +1,7 @@
 """Proper losses of forecasts."""
 
 from dataclasses import replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from numbers import Real
 from typing import Any
 
@@ -35,13 +35,17 @@ _AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
 
 
 def _check_score_input(
-    y_true: Any, y_forecast: Any, sample_weight: Any, average: str | None
+    y_true: Any,
+    y_forecast: Any,
+    sample_weight: Any,
+    average: str | None,
+    *,
+    may_be_impossible: bool = True,
 ) -> ForecastData:
     """Return the data; with average=None of all samples, also those of weight 0."""
-    data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-    if average is None and sample_weight is not None:
-        return check_forecasts(y_true, y_forecast)
-    return data
+    check = partial(check_forecasts, y_true, y_forecast, may_be_impossible=may_be_impossible)
+    data = check(sample_weight=sample_weight)
+    return check() if average is None and sample_weight is not None else data
 
 
 def _average_losses(
@@ -162,6 +166,9 @@ def continuous_ranked_probability_loss(
     is twice the integral of the pinball loss over the levels, by 32 Gauss–Legendre nodes on each
     piece between 0, 1/2, F(y) and 1. The sum over few levels is smaller than the integral: for
     normal forecasts that are right by 18 % at the levels 0.05, 0.5 and 0.95.
+
+    An outcome beyond the support of its forecast has a finite loss, too. Forecasts of counts still
+    refuse outcomes that are not whole numbers, as these are mostly rates passed by mistake.
 
     With `thresholds` the integral runs from the lower to the upper one (threshold-weighted CRPS
     [3]_). This is the loss if outcome and forecast are moved to the nearest value between the
@@ -407,7 +414,7 @@ def negative_log_likelihood(
     >>> round(negative_log_likelihood([0.0, 40.0], ([0.0, 0.0], [1.0, 1.0])), 3)
     400.919
     """
-    data = _check_score_input(y_true, y_forecast, sample_weight, average)
+    data = _check_score_input(y_true, y_forecast, sample_weight, average, may_be_impossible=False)
     return _negative_log_likelihood(data, average)
 
 

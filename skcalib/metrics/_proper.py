@@ -354,7 +354,9 @@ def check_scored(
         return check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     check_no_labels(labels, pos_label)
     names = ("y_true", "y_proba")
-    data = check_forecasts(y_true, y_proba, sample_weight=sample_weight, names=names)
+    data = check_forecasts(
+        y_true, y_proba, sample_weight=sample_weight, names=names, may_be_impossible=True
+    )
     check_thresholds_known(data)
     return data
 

@@ -403,7 +403,9 @@ def _check_scored_labels(
 
 def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
     """Return minus the mean continuous ranked probability score."""
-    data = check_forecasts(y, forecast, sample_weight=sample_weight, names=("y", "X"))
+    data = check_forecasts(
+        y, forecast, sample_weight=sample_weight, names=("y", "X"), may_be_impossible=True
+    )
     return -float(data.weight @ data.forecast.crps(data.value))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import gamma, laplace, norm, poisson
+from scipy.stats import binom, gamma, genpareto, laplace, norm, poisson, uniform
 from scipy.stats import t as student
 from sklearn.metrics import mean_pinball_loss
 
@@ -20,6 +20,7 @@ from skcalib.metrics import (
     continuous_ranked_probability_loss,
     interval_loss,
     negative_log_likelihood,
+    score_decomposition,
     sharpness,
 )
 
@@ -45,6 +46,32 @@ def carriers(mean, std):
         "ensemble": EnsembleForecast(members, np.ones(20_000)),
         "quantiles": QuantileForecast(members, level),
     }
+
+
+def test_outcomes_beyond_the_support_have_a_score():
+    # ∫ (F(t) − 1[y ≤ t])² dt grows by 1 for each unit between the outcome and the support
+    for forecast, y, end in (
+        (genpareto([0.9]), -0.3, 0.0),
+        (gamma([2.0]), -4.0, 0.0),
+        (uniform([1.0]), 3.5, 2.0),
+        (binom([10], 0.9), -8, 0),
+    ):
+        at_end, beyond = (
+            continuous_ranked_probability_loss([value], forecast) for value in (end, y)
+        )
+        assert beyond == pytest.approx(at_end + abs(y - end), rel=1e-9)
+        assert score_decomposition([y], forecast, score="crps", n_resamples=0).score == (
+            pytest.approx(beyond, rel=1e-9)
+        )
+        low, high = as_forecast(forecast).interval(0.9)
+        expected = high - low + 20 * (low - y if y < end else y - high)
+        assert interval_loss([y], forecast, level=0.9) == pytest.approx(expected[0])
+        with pytest.raises(ValueError, match="must lie in the support of its forecast"):
+            negative_log_likelihood([y], forecast)
+    # scoringrules.crps_gpd(-0.3, 0.9)
+    assert continuous_ranked_probability_loss([-0.3], genpareto([0.9])) == pytest.approx(
+        1.209, abs=5e-4
+    )
 
 
 @pytest.mark.parametrize("thresholds", [None, (-0.5, 1.0), (0.3, np.inf)])
