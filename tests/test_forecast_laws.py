@@ -321,8 +321,8 @@ FORECASTS = {
 FORECASTS |= {
     "affine": AffineForecast(DistributionForecast(stats.logistic(np.zeros(N))), MEAN, STD),
     "recalibrated": PITRecalibrator(method="beta").fit((MEAN, STD), Y).transform((MEAN, STD)),
-    # of continuous ones: a metric passes n_nodes by keyword, which this class does not take
     "concatenated": concatenate([FORECASTS["normal"][:20], FORECASTS["mixture"][20:]]),
+    "concatenated counts": concatenate([FORECASTS["Poisson"][:20], FORECASTS["ensemble"][20:]]),
 }
 
 

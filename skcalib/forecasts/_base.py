@@ -476,10 +476,24 @@ class Forecast(ABC):
         # not `quantiles`, which may be those of ranks, and infinite
         return self._ppf(np.broadcast_to(node, (len(self), len(node)))) * np.sqrt(share)
 
-    def _check_outcomes(  # noqa: B027
-        self, y: np.ndarray, name: str, *, may_be_impossible: bool
-    ) -> None:
+    def _support(self) -> tuple[Any, Any]:
+        """Return the least and the largest possible outcome of each row, if they are known."""
+        return -np.inf, np.inf
+
+    def _check_outcomes(self, y: np.ndarray, name: str, *, may_be_impossible: bool) -> None:
         """Refuse outcomes (n,) beyond the support of the forecasts, and counts that are none."""
+        if may_be_impossible:
+            return
+        low, high = self._support()
+        is_outside = (y < low) | (y > high)
+        if is_outside.any():
+            row = int(np.argmax(is_outside))
+            low, high = np.broadcast_to(low, y.shape)[row], np.broadcast_to(high, y.shape)[row]
+            raise ValueError(
+                f"{name} must lie in the support of its forecast; found {y[row]:.6g} in row {row}, "
+                f"whose forecast reaches from {low:.6g} to {high:.6g}. Use a forecast that "
+                "holds such outcomes to be possible."
+            )
 
     def _sort_keys(self) -> list[np.ndarray]:
         """Return columns (n,) that tell the forecasts apart, to sort rows by."""

@@ -63,6 +63,12 @@ class AffineForecast(Forecast):
         shape = (-1,) + (1,) * (y.ndim - 1)
         return self.shift.reshape(shape) + self.factor.reshape(shape) * y
 
+    def _support(self) -> tuple[np.ndarray, np.ndarray]:
+        bounds = (np.broadcast_to(bound, len(self)) for bound in self.base._support())
+        low, high = (self._from_base(bound) for bound in bounds)
+        slack = self.factor * self._rounding_error(low), self.factor * self._rounding_error(high)
+        return low - slack[0], high + slack[1]
+
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return self.base._cdf(self._to_base_inclusive(y))
 
@@ -264,6 +270,9 @@ class RecalibratedForecast(Forecast):
         lower, upper = self.base._pit_bounds(y)
         with np.errstate(divide="ignore"):
             return tuple(np.exp(self.level_map.log_cdf(logit(u))) for u in (lower, upper))
+
+    def _support(self) -> tuple[Any, Any]:
+        return self.base._support()
 
     def _check_outcomes(self, y: np.ndarray, name: str, *, may_be_impossible: bool) -> None:
         self.base._check_outcomes(y, name, may_be_impossible=may_be_impossible)

@@ -178,19 +178,13 @@ class DistributionForecast(Forecast):
         probability = np.diff(inner, axis=1, prepend=0.0, append=1.0)
         return Components(location, np.zeros_like(location), np.maximum(probability, 0.0))
 
+    def _support(self) -> tuple[Any, Any]:
+        return self._wrapped.support()
+
     def _check_outcomes(self, y: np.ndarray, name: str, *, may_be_impossible: bool) -> None:
-        low, high = self._wrapped.support()
         if self._wrapped.has_whole_numbers:
             check_counts(y, self._wrapped.is_possible(y[:, None])[:, 0], name)
-        is_outside = (y < low) | (y > high)
-        if is_outside.any() and not may_be_impossible:
-            row = int(np.argmax(is_outside))
-            low, high = np.broadcast_to(low, y.shape)[row], np.broadcast_to(high, y.shape)[row]
-            raise ValueError(
-                f"{name} must lie in the support of its forecast; found {y[row]:.6g} in row {row}, "
-                f"whose forecast reaches from {low:.6g} to {high:.6g}. Use a forecast that "
-                "holds such outcomes to be possible."
-            )
+        super()._check_outcomes(y, name, may_be_impossible=may_be_impossible)
 
 
 def check_counts(y: np.ndarray, is_possible: np.ndarray, name: str) -> None:

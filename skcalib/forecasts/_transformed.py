@@ -127,11 +127,11 @@ def _pad_members(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
 
 def _delegate(name: str | Callable, *, by_row: bool = True) -> Any:
     """Return a method that calls each forecast; arguments are split by rows, or all the same."""
-    call = name if callable(name) else lambda forecast, *args: getattr(forecast, name)(*args)
+    call = name if callable(name) else lambda forecast, *a, **k: getattr(forecast, name)(*a, **k)
 
-    def method(self: "ConcatenatedForecast", *arguments: Any) -> Any:
+    def method(self: "ConcatenatedForecast", *arguments: Any, **options: Any) -> Any:
         answers = [
-            call(forecast, *(value[rows] if by_row else value for value in arguments))
+            call(forecast, *(value[rows] if by_row else value for value in arguments), **options)
             for forecast, rows in zip(self.forecasts, self.row_indices, strict=True)
             if len(rows)
         ]

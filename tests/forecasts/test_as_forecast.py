@@ -21,6 +21,7 @@ from skcalib.forecasts import (
     ResidualForecast,
     as_forecast,
 )
+from skcalib.forecasts._derived import AffineForecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -296,6 +297,16 @@ def test_outcomes_are_judged():
     gamma = stats.gamma(STD)
     with pytest.raises(ValueError, match=r"support of its forecast; found -1 in row 2.*from 0 to"):
         check_forecasts([1.0, 1.0, -1.0], gamma)
+    # 1/3 is the end of the support, up to rounding
+    shifted = AffineForecast(as_forecast(gamma), np.array([1 / 3, 0, 0]), np.array([0.1, 1, 1]))
+    check_forecasts([1 / 3, 1.0, 1.0], shifted)
+    with pytest.raises(ValueError, match=r"found 0\.3 in row 0.*from 0\.333333 to inf"):
+        check_forecasts([0.3, 1.0, 1.0], shifted)
+    # of counts only the ends count, as a + b Y holds no whole numbers
+    counts = AffineForecast(as_forecast(stats.poisson(STD)), np.full(3, 0.5), np.full(3, 1.1))
+    check_forecasts([1.0, 2.0, 3.0], counts)
+    with pytest.raises(ValueError, match=r"found 0 in row 0.*from 0\.5 to inf"):
+        check_forecasts([0.0, 2.0, 3.0], counts)
 
 
 def test_rows_of_weight_zero_are_left_out():

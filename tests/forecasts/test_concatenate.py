@@ -14,6 +14,7 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._derived import ppf_log_odds
 from skcalib.forecasts._transformed import ConcatenatedForecast, concatenate
+from skcalib.metrics import score_decomposition
 
 rng = np.random.default_rng(0)
 Y = rng.normal(size=5)
@@ -89,6 +90,28 @@ def test_slices_of_side_by_side_forecasts():
     np.testing.assert_array_equal(whole[[0]].mean(), whole.mean()[:1])
     np.testing.assert_array_equal(whole[-1:].mean(), whole.mean()[-1:])
     np.testing.assert_array_equal(whole[whole.mean() > 0].mean(), whole.mean()[whole.mean() > 0])
+
+
+def test_arguments_may_be_passed_by_name():
+    whole = concatenate(MIXED["two kinds"])
+    named = (
+        whole.interval(level=0.8),
+        whole.quantiles(levels=[0.1, 0.5]),
+        whole.components(n_nodes=5),
+    )
+    by_position = whole.interval(0.8), whole.quantiles([0.1, 0.5]), whole.components(5)
+    for actual, wanted in zip(named, by_position, strict=True):
+        np.testing.assert_array_equal(actual, wanted)
+
+
+def test_scores_of_counts_side_by_side():
+    rate, y = np.array([1.0, 3.0, 2.0, 5.0, 4.0]), np.array([0, 4, 1, 3, 6])
+    parts = [DistributionForecast(stats.poisson(rate[rows])) for rows in ([0, 1], [2, 3, 4])]
+    whole, joint = (
+        score_decomposition(y, forecast, score="crps")
+        for forecast in (concatenate(parts), DistributionForecast(stats.poisson(rate)))
+    )
+    np.testing.assert_allclose(whole.miscalibration, joint.miscalibration, rtol=1e-12)
 
 
 def test_one_forecast_is_returned_as_it_is():
