@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.arrays import format_values
 from .._numerics.median_distance import median_of_pairs
 from .._numerics.ridge import cross_validated_norm, ridge_form
 from .gram import gram_diagonal
@@ -28,7 +29,8 @@ _OF_FORECASTS = {
     "multi_class": ("canonical",),
     "average": ("auto",),
 }
-_CLASS_OPTIONS = {"given": (None,), "outcome_kernel": ("rbf",), "outcome_bandwidth": ("median",)}
+_CLASS_OPTIONS = {"outcome_kernel": ("rbf",), "outcome_bandwidth": ("median",)}
+_OPTIONS_OF_CLASSES_GIVEN_FEATURES = {name: _OF_FORECASTS[name] for name in ("kernel", "method")}
 
 
 def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
@@ -49,7 +51,7 @@ def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
     terms = pairs.outcome_pairs(error.observed, index, index) + embedded
     terms *= error.scale**2  # ⟨ρ_i, ρ_j⟩
     check_finite_kernel(terms)
-    gram = _gram(data, embedded, options["kernel"], options["bandwidth"])
+    gram = condition_gram(data, options["kernel"], options["bandwidth"], embedded)
     if penalty == "cv":
         spectrum, basis = np.linalg.eigh(terms)
         residuals = basis * np.sqrt(np.maximum(spectrum, 0.0))
@@ -65,10 +67,10 @@ def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
     return float(np.sum(quadratic * terms))
 
 
-def _gram(data: Any, near: Any, kernel: Any, bandwidth: Any) -> Any:
+def condition_gram(data: Any, kernel: Any, bandwidth: Any, near: Any = None) -> Any:
     """The kernel on what is given: inner products, a Gaussian of distances, or their sum.
 
-    If nothing is given it is the embeddings of the forecasts, with inner products (n, n).
+    If nothing is given it is the embeddings of the forecasts, with inner products `near` (n, n).
     """
     points = data.given
     if points is None and data.forecast._has_quantiles_only:
@@ -93,13 +95,22 @@ def _gram(data: Any, near: Any, kernel: Any, bandwidth: Any) -> Any:
 
 def check_kind(data: Any, options: dict[str, Any]) -> None:
     """Refuse options that are for labels only, or for forecasts of a number only."""
-    of_forecasts, options = data.is_forecast, options | {"given": data.given}
-    for name, allowed in (_OF_FORECASTS if of_forecasts else _CLASS_OPTIONS).items():
+    of_forecasts, given = data.is_forecast, data.given
+    if given is not None and given.dtype.kind not in "biuf":
+        raise ValueError(
+            f"given must hold numbers; found {format_values(np.unique(given))}. Encode groups as "
+            "columns of 0 and 1."
+        )
+    allowed_values = _OF_FORECASTS if of_forecasts else _CLASS_OPTIONS
+    kind = "forecasts of a number" if of_forecasts else "probabilities of classes"
+    if given is not None and not of_forecasts:
+        allowed_values = allowed_values | _OPTIONS_OF_CLASSES_GIVEN_FEATURES
+        kind += " given features"
+    for name, allowed in allowed_values.items():
         value = options[name]
         if callable(value) or hasattr(value, "shape") or value not in allowed:
             raise ValueError(
-                f"{name} must be {' or '.join(map(repr, allowed))} for "
-                f"{'forecasts of a number' if of_forecasts else 'probabilities of classes'}; found "
+                f"{name} must be {' or '.join(map(repr, allowed))} for {kind}; found "
                 f"{value!r:.80}. Leave it out."
             )
     follows = options["outcome_bandwidth"] == "median" and not callable(options["outcome_kernel"])

@@ -27,7 +27,7 @@ from .._numerics.ridge import (
     ridge_norm_of_features,
     ridge_scores,
 )
-from .._statistics.conditional_forecasts import check_kind, error_of_forecasts
+from .._statistics.conditional_forecasts import check_kind, condition_gram, error_of_forecasts
 from .._statistics.gram import (
     compute_pivoted_cholesky,
     fourier_features,
@@ -130,13 +130,17 @@ def _conditional_error(
     rng: np.random.RandomState,
     **noise_options: bool,
 ) -> float:
-    if callable(kernel) or method == "nystroem":  # a user's function, or a search for pivots
+    # a user's function, a search for pivots, and features that are an array of NumPy
+    if callable(kernel) or method == "nystroem" or data.given is not None:
         data = data.to_numpy()
     label, weight = data.label, data.weight
     points = data.matrix if data.is_binary else data.proba
     if regularization is None:
         regularization = weight.shape[0] ** -0.25
     regression = _Regression(points, label, weight, regularization, **noise_options)
+    if data.given is not None:
+        check_matrix(points, 3)
+        return regression.from_gram(condition_gram(data, kernel, bandwidth))
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return regression.from_features(regression.proba)
     if method == "fourier":
@@ -298,15 +302,16 @@ def conditional_kernel_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        For forecasts of a number: features that take the place of the forecast, so that outcomes
-        are compared with forecasts given these (see the notes).
+        Features that take the place of the predictions, so that labels or outcomes are compared
+        with the predictions given these (see the notes), by ``method="exact"``.
 
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"
         Kernel on the probability vectors: the inner product plus the Gaussian kernel exp(−‖s −
         t‖²/(2γ²)) of [1]_, one of these alone, or one of
         :func:`squared_kernel_calibration_error`. The combination is what makes the measure robust.
-        The first three are also for forecasts of a number, on their embeddings (see the notes).
+        The first three are also for forecasts of a number, on their embeddings, and for what is
+        `given` (see the notes).
 
     bandwidth : "median" or float, default="median"
         The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
@@ -424,13 +429,15 @@ def conditional_kernel_calibration_error(
     forecasts is that of probabilities with these embeddings in place of p: :math:`\langle \mu_i,
     \mu_j \rangle + \exp(-\|\mu_i - \mu_j\|^2 / (2 \gamma^2))`. So it sees all of a forecast, and
     with :math:`\ell = 1[y = y']` on finitely many outcomes the error is that of class
-    probabilities. The default :math:`\ell` sees differences on the scale of its bandwidth. With
-    `given`, features less their means take the place of embeddings, divided by their standard
-    deviations if `bandwidth` is "median"; then the number is the squared distance (CMMD) of two
-    conditional laws given these, outcomes and forecasts. The quantiles of a quantile forecast are
-    treated as features, and its outcomes as cells. An ensemble without weights is embedded together
-    with its outcome, so that it is calibrated if these are exchangeable. The cost is :math:`O(n^3)`
-    and :math:`O(n^2)` times the square of the number of components of a forecast.
+    probabilities. The default :math:`\ell` sees differences on the scale of its bandwidth. The
+    quantiles of a quantile forecast are treated as features, and its outcomes as cells. An ensemble
+    without weights is embedded together with its outcome, so that it is calibrated if these are
+    exchangeable. The cost is :math:`O(n^3)` and :math:`O(n^2)` times the square of the number of
+    components of a forecast.
+
+    With `given`, features less their means take the place of probabilities and embeddings, divided
+    by their standard deviations if `bandwidth` is "median"; then the number is the squared distance
+    (CMMD, equation 5 of [1]_) of two conditional laws given these, of labels and of predictions.
 
     Under scikit-learn's `array_api_dispatch`, tensors stay on their device. They are converted once
     for "nystroem", a callable kernel and binary problems of more classes, and for the bandwidth

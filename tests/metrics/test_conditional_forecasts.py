@@ -111,6 +111,43 @@ def test_given_features_it_is_the_distance_of_two_conditional_laws():
     assert values[0] == pytest.approx(values[1], rel=1e-8)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bandwidth": 0.8},
+        {"kernel": "linear", "regularization": 0.1},
+        {"kernel": "rbf", "regularization": "cv"},
+        {"debias": True},
+    ],
+    ids=str,
+)
+def test_classes_given_features_are_weighted_ensembles(n_classes, options):
+    proba = np.random.default_rng(n_classes).dirichlet(np.ones(n_classes), N)
+    label = np.arange(N) % n_classes
+    data = {"given": np.column_stack([X, STD]), "sample_weight": WEIGHT} | options
+    members = np.tile(np.arange(n_classes), (N, 1))
+    expected = conditional_kernel_calibration_error(
+        label,
+        EnsembleForecast(members, proba),
+        outcome_kernel=equal,
+        outcome_bandwidth=1.0,
+        **data,
+    )
+    actual = conditional_kernel_calibration_error(label, proba, **data)
+    assert actual == pytest.approx(expected, rel=1e-9)
+    if n_classes == 2:
+        binary = conditional_kernel_calibration_error(label, proba[:, 1], **data)
+        assert binary == pytest.approx(expected, rel=1e-9)
+    if "debias" not in options and "bandwidth" in options:
+        centred = data["given"] - np.average(data["given"], axis=0, weights=WEIGHT)
+        residuals = np.eye(n_classes)[label] - proba
+        loops = by_loops(
+            residuals @ residuals.T, centred @ centred.T, WEIGHT, "linear-rbf", N**-0.25
+        )
+        assert actual == pytest.approx(loops, rel=1e-12)
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize(
     "options",
@@ -210,7 +247,7 @@ def test_quantile_forecasts_are_told_by_their_quantiles():
         ({"kernel": equal}, "kernel must be 'linear-rbf' or 'linear' or 'rbf' for forecasts"),
         ({"debias": True}, "outcome_bandwidth that does not follow the outcomes"),
         ({"debias": True, "regularization": "cv", "outcome_bandwidth": 1.0}, "found 'cv'"),
-        ({"given": ["a"] * N}, "given must hold numbers"),
+        ({"given": ["a"] * N}, r"given must hold numbers; found \['a'\]\. Encode groups as"),
         ({"labels": [0, 1]}, "labels must be None for forecasts"),
         ({"outcome_kernel": lambda s, t: np.ones(3)}, "kernel must return the values for all"),
     ],
@@ -226,7 +263,12 @@ def test_refuses_what_forecasts_do_not_have(options, message):
         ({"outcome_kernel": "laplacian"}, "outcome_kernel must be 'rbf' for prob"),
         ({"outcome_kernel": equal}, "outcome_kernel must be 'rbf' for prob"),
         ({"outcome_bandwidth": 1.0}, "outcome_bandwidth must be 'median' for prob"),
-        ({"given": [1.0, 2.0, 3.0]}, "given must be None for probabilities of classes"),
+        ({"given": [1.0, 2.0, 3.0], "kernel": equal}, "kernel must be .* given features"),
+        ({"given": [1.0, 2.0, 3.0], "method": "fourier"}, "method must be 'exact' for prob"),
+        (
+            {"given": ["a", "b", "b"]},
+            r"given must hold numbers; found \['a', 'b'\]\. Encode groups",
+        ),
     ],
 )
 def test_refuses_what_classes_do_not_have(options, message):
