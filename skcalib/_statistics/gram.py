@@ -50,11 +50,11 @@ def _pair_tile(kernel: Kernel, points: Array) -> int:
     """Rows and columns of a tile of pairs."""
     if not isinstance(points, np.ndarray):
         return _TILE_ON_DEVICE
-    width = _width(kernel, points)
+    width = kernel_width(kernel, points)
     return _TILE if width == 1 else max(1, _TILE_OF_MATRICES // width)
 
 
-def _width(kernel: Kernel, points: Array) -> int:
+def kernel_width(kernel: Kernel, points: Array) -> int:
     """1 if the values of the kernel are numbers, C if they are matrices (C, C)."""
     return (1, *np.shape(kernel(points[:1, :], points[:1, :]))[2:])[-1]
 
@@ -107,7 +107,7 @@ def gram_block_sums(
     if block_size > _pair_tile(kernel, points):
         blocks = (slice(b * block_size, (b + 1) * block_size) for b in range(n_blocks))
         return np.stack([gram_pair_sum(kernel, points[block], mass[block]) for block in blocks])
-    per_tile = max(1, _SMALL_TILE // (block_size * _width(kernel, points)))
+    per_tile = max(1, _SMALL_TILE // (block_size * kernel_width(kernel, points)))
     tile = per_tile * block_size
     same_block = np.kron(np.eye(per_tile), 1 - np.eye(block_size))
     block_sums = []
@@ -160,7 +160,7 @@ def gram_diagonal(kernel: Kernel, points: Array) -> Array:
 
 def gram_own_terms(kernel: Kernel, points: Array, mass: Array) -> Array:
     """⟨mass_i, k(points_i, points_i) mass_i⟩, (n, R), for mass (n, R, C)."""
-    if not isinstance(points, np.ndarray) or _width(kernel, points) == 1:
+    if not isinstance(points, np.ndarray) or kernel_width(kernel, points) == 1:
         return gram_diagonal(kernel, points)[:, None] * row_dots(mass, mass)
     pairs = ((points[i : i + 1], mass[i]) for i in range(len(points)))
     return np.stack(

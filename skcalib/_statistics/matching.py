@@ -43,6 +43,9 @@ _MAX_FEATURES_OF_MEMBERS = 4000
 # A draw may need twice the number of features of the observed outcomes, and this many more.
 _MORE_FEATURES = 64
 
+# Named kernels of outcomes that are at most 1.
+_BOUNDED_KERNELS = ("rbf", "laplacian")
+
 
 class MatchingError(Statistic):
     """The distribution matching error as a function of the outcomes of given predictions.
@@ -94,11 +97,12 @@ class MatchingError(Statistic):
     @property
     def largest_term(self) -> float | None:
         """A bound on the terms h_ij, if one is known."""
-        if callable(self.matching_options.given_kernel):
-            return None
+        bound = 2.0 * self.scale**2 if self.matching_options.kernel in _BOUNDED_KERNELS else None
         if self.matching_options.has_decision_kernel:
-            return self.features.largest_term
-        return 2.0 * self.scale**2 if self.matching_options.kernel in ("rbf", "laplacian") else None
+            bound = self.features.largest_term
+        if bound is None or not callable(self.matching_options.given_kernel):
+            return bound
+        return bound * float(self.given.diagonal.max())  # the kernel is semi-definite
 
     @property
     def numbers_per_draw(self) -> int:

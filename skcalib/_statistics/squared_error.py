@@ -13,7 +13,7 @@ from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
 from .base import Statistic
-from .gram import gram_block_sums, gram_own_terms, gram_pair_sum
+from .gram import gram_block_sums, gram_diagonal, gram_own_terms, gram_pair_sum, kernel_width
 from .kernels import (
     KERNELS,
     MIN_KERNEL_BANDWIDTH,
@@ -110,10 +110,18 @@ class SquaredKernelError(Statistic):
 
     @property
     def largest_term(self) -> float | None:
-        """The largest |h_ij|; None for a callable kernel, which may take any value."""
-        if callable(self.options["kernel"]):
-            return None
-        return largest_term(self.options["class_kernel"], len(self.data.classes))
+        """The largest |h_ij|; of a callable kernel, which is semi-definite, by its diagonal."""
+        of_classes = largest_term(self.options["class_kernel"], len(self.data.classes))
+        if not callable(self.options["kernel"]):
+            return of_classes
+        points = self.data.matrix
+        if kernel_width(self.kernel, points) == 1:
+            largest = of_classes * float(gram_diagonal(self.kernel, points).max())
+        else:
+            matrices = [np.asarray(self.kernel(row, row))[0, 0] for row in points[:, None]]
+            largest = _largest_form(np.stack(matrices))
+        check_finite_kernel(np.array(largest))
+        return largest
 
     @property
     def numbers_per_draw(self) -> int:
@@ -208,9 +216,13 @@ def largest_term(class_kernel: np.ndarray | None, n_classes: int) -> float:
     """max rᵀ M r' over residuals r and r', for a kernel of at most 1: reached by e_i − e_j."""
     if class_kernel is None:
         return 2.0
-    matrix = check_class_kernel(class_kernel, n_classes)
-    diagonal = np.diagonal(matrix)
-    return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))
+    return _largest_form(check_class_kernel(class_kernel, n_classes))
+
+
+def _largest_form(matrices: np.ndarray) -> float:
+    """max (e_i − e_j)ᵀ M (e_i − e_j) over classes i and j, and over matrices M (…, K, K)."""
+    diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
+    return float(np.max(diagonal[..., None] + diagonal[..., None, :] - 2 * matrices))
 
 
 def _root(class_kernel: np.ndarray, data: Any) -> np.ndarray:

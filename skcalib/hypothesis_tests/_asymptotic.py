@@ -79,11 +79,12 @@ def check_is_bounded(statistic: Any) -> None:
     options = statistic.options
     if statistic.largest_term is None:
         raise ValueError(
-            "method='distribution-free' needs a named kernel, which is at most 1; found kernel="
-            f"{options['kernel']!r}. Use method='conditional'."
+            "method='distribution-free' needs a named kernel of outcomes, which is at most 1; "
+            f"found kernel={options['kernel']!r}. Use method='conditional'."
         )
     # of the outcomes: one of predictions is a number by now, and kernels of decisions have none
-    if options["bandwidth"] == "median" and options["kernel"] not in FEATURE_KERNELS:
+    has_none = callable(options["kernel"]) or options["kernel"] in FEATURE_KERNELS
+    if options["bandwidth"] == "median" and not has_none:
         raise ValueError(
             "method='distribution-free' needs a bandwidth that does not follow the outcomes; found "
             "'median'. Pass a number, or use method='conditional'."
@@ -129,6 +130,7 @@ def distribution_free_p_value(
     statistic: float, estimator: str, n: int, block_size: int | None, bound: float
 ) -> float:
     """Bounds on the p-value from section 6 of Widmann et al. (2019), for terms |h| ≤ bound."""
+    bound = bound or 1.0  # of a kernel that is 0
     if estimator == "biased":
         excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)
         return as_p_value(np.exp(-(excess**2) / 2))

@@ -300,7 +300,9 @@ class CalibrationTest(HypothesisTest):
     :math:`h_{ij}` of the statistic, :math:`n^{-2} \sum_i C_i \sum_j (a (C_j - 1[i = j]) - 2) h_{ij}
     + n^{-2} \sum_{i,j} h_{ij}` is drawn for a times the estimate.
 
-    **Distribution-free** [1]_. With :math:`|h_{ij}| \le b` (2 without a class kernel), values t
+    **Distribution-free** [1]_. With :math:`|h_{ij}| \le b` (2 without a class kernel; for a kernel
+    of your own, times the largest value of a prediction with itself, as a semi-definite kernel has
+    none above it; given the predictions, that is all that the proof of Lemma 2 needs), values t
     have p-values of at most :math:`\exp(-\max(0, \sqrt{nt/b} - 1)^2 / 2)` for the biased estimate
     and :math:`\exp(-\lfloor n/2 \rfloor t^2 / (2 b^2))` for the unbiased and the linear one if
     :math:`t > 0`, and 1 if :math:`t \le 0`; in blocks, :math:`\lfloor n/2 \rfloor` becomes the

@@ -226,8 +226,42 @@ def test_what_the_distribution_free_method_refuses():
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
     with pytest.raises(ValueError, match="needs statistic='skce'"):
         CalibrationTest("expected_calibration_error", method="distribution-free").fit(proba, label)
-    with pytest.raises(ValueError, match="needs a named kernel, which is at most 1"):
-        CalibrationTest(kernel=RBF(), method="distribution-free").fit(proba, label)
+
+
+def matrices(s, t):
+    """k(s, t) diag(1, 2, 3) with the Gaussian kernel."""
+    return RBF(0.5)(s, t)[:, :, None, None] * np.diag([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear"])
+@pytest.mark.parametrize(
+    ("kernel", "bound"),
+    [
+        (RBF(0.5), 2.0),
+        (lambda s, t: 3 * RBF(0.5)(s, t), 6.0),
+        (lambda s, t: s @ t.T, None),
+        (matrices, 5.0),  # of (0, 1, −1), where 2 + 3 is largest
+        (lambda s, t: np.zeros((len(s), len(t))), 1.0),
+    ],
+    ids=["stationary", "scaled", "linear", "matrices", "zero"],
+)
+def test_the_bound_of_a_kernel_of_the_users(kernel, bound, estimator):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    label[:30] = 0
+    proba[:30] = [0.0, 0.5, 0.5]
+    bound = bound or 2 * np.max(np.sum(proba**2, axis=1))
+    test = CalibrationTest(kernel=kernel, estimator=estimator, method="distribution-free")
+    test.fit(proba, label)
+    value = max(test.statistic_, 0)
+    expected = np.exp(-30 * value**2 / (2 * bound**2))
+    if estimator == "biased":
+        expected = np.exp(-0.5 * max(0, np.sqrt(60 * value / bound) - 1) ** 2)
+    assert test.p_value_ == pytest.approx(expected, rel=1e-10)
+    # no term is larger
+    residuals = np.eye(3)[label] - proba
+    gram = kernel(proba, proba)
+    gram = gram if gram.ndim == 4 else gram[:, :, None, None] * np.eye(3)
+    assert np.abs(np.einsum("ia,ijab,jb->ij", residuals, gram, residuals)).max() <= bound
 
 
 @pytest.mark.parametrize(
@@ -281,9 +315,6 @@ def test_laws_are_those_of_the_options_that_count():
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
     with pytest.raises(ValueError, match="needs an unbiased estimator; found estimator='biased'"):
         CalibrationTest(method="asymptotic", estimator="biased").fit(proba, label)
-    options = {"method": "distribution-free", "bandwidth": 0.5}
-    with pytest.raises(ValueError, match="needs a named kernel"):
-        CalibrationTest("skce", kernel=RBF(), **options).fit(proba, label)
 
 
 def test_statistics_survive_pickling():

@@ -327,8 +327,12 @@ def test_bounds_on_terms_are_sharp(case, bound):
     low, high = (biased([y], forecast[[i]], **CASES[case]) for i, y in enumerate((100.0, -100.0)))
     assert max(low, high) <= bound + 1e-12
     assert max(low, high) > 0.99 * bound
-    callable_given = error_of("normal", case, given_kernel=lambda s, t: 9 * s @ t.T)
-    assert callable_given.largest_term is None
+    options = {"calibration": "individual", "given_bandwidth": 1.0}
+    options["given_kernel"] = lambda s, t: 9 * s @ t.T
+    data = check_forecasts(Y, FORECASTS["normal"], given=MEAN)
+    metric = ALL_METRICS["distribution_matching_error"]
+    error = metric.statistic(data, **metric.validate_options(CASES[case] | options))
+    assert error.largest_term == pytest.approx(9 * np.max(MEAN**2) * bound)
 
 
 def test_laws_are_known_where_they_should_be():
