@@ -248,18 +248,22 @@ def fit_and_apply(
     def format_number(number: float) -> str:
         return repr(number).replace(".", options.decimal)
 
-    def to_csv(texts: Any, proba: np.ndarray) -> str:
+    def to_csv(texts: Any, proba: np.ndarray, is_complete: np.ndarray) -> str:
         recalibrated = recalibrator.predict_proba(proba)[:, -len(names) :].T
         for name, column in zip(names, recalibrated.tolist(), strict=True):
-            texts[name] = list(map(format_number, column))
+            values = np.full(len(texts), "", object)
+            values[is_complete] = list(map(format_number, column))
+            texts[name] = values
         delimiter = ";" if options.decimal == "," else ","
         return texts.to_csv(index=False, sep=delimiter, lineterminator="\n")
 
-    files = {options.output: to_csv(table.texts, to_probabilities(table, columns))}
+    files = {
+        options.output: to_csv(table.texts, to_probabilities(table, columns), table.is_complete)
+    }
     if options.map is not None:
         points = np.linspace(0, 1, 1001)
         texts = type(table.texts)({options.proba[-1]: map(format_number, points.tolist())})
-        files[options.map] = to_csv(texts, points)
+        files[options.map] = to_csv(texts, points, np.ones(len(points), bool))
     if options.sql is not None:
         formulas = export_sql(recalibrator, columns=options.proba)[-len(names) :]
         lines = [f"{sql} AS {quote_name(name)}" for sql, name in zip(formulas, names, strict=True)]

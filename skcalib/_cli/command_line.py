@@ -5,9 +5,10 @@ import contextlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import clone
@@ -70,7 +71,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             options = _make_parser().parse_args(arguments)
-            options.command(options)
+            with _print_warnings_once():
+                options.command(options)
         finally:
             sys.stdout.flush()  # or Python would report a closed pipe with a traceback
     except BrokenPipeError:
@@ -84,10 +86,18 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        text = f"{self.prog}: error: {message}. {self.prog} --help lists the options."
+        self.exit(2, printable(text) + "\n")
+
+
 def _make_parser() -> argparse.ArgumentParser:
     called = Path(sys.argv[0]).name
     program = "python -m skcalib" if called == "__main__.py" else "skcalib"
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program, description="Is a model calibrated, how far from it is it, and how to fix it."
     )
     parser.add_argument("--version", action="version", version=f"skcalib {__version__}")
@@ -98,7 +108,7 @@ def _make_parser() -> argparse.ArgumentParser:
     demo_parser.add_argument("--output", default="skcalib_demo.png", metavar="PNG", help=text)
     demo_parser.set_defaults(command=_run_demo)
 
-    table = argparse.ArgumentParser(add_help=False)
+    table = _Parser(add_help=False)
     text = "separated values with a header (CSV), Parquet or Arrow; - is the standard input"
     table.add_argument("file", metavar="FILE", help=text)
     text = "the class of a single column of --proba (default: the larger)"
@@ -111,7 +121,7 @@ def _make_parser() -> argparse.ArgumentParser:
     table.add_argument("--encoding", default="utf-8-sig", metavar="NAME", help=text)
     text = "leave out rows where a value is missing, but in --by, and say how many"
     table.add_argument("--drop-missing", action="store_true", help=text)
-    text = "replace a file though it is not a page of a report"
+    text = "replace a file that exists; a page of a report is replaced without"
     table.add_argument("--force", action="store_true", help=text)
 
     report = commands.add_parser(
@@ -194,8 +204,10 @@ def _run_report(options: argparse.Namespace) -> None:
 
 
 def _run_recalibrate(options: argparse.Namespace) -> None:
-    for path in filter(None, (options.output, options.map, options.sql)):
-        check_target(path, force=options.force)
+    targets = {name: getattr(options, name) for name in ("output", "map", "sql")}
+    _check_targets_differ({f"--{name}": path for name, path in targets.items() if path is not None})
+    for path in filter(None, targets.values()):
+        check_target(path, force=options.force, is_page=False)
     with _show_progress():
         table, data_args = load_columns(options)
         labels = data_args["labels"]
@@ -204,11 +216,25 @@ def _run_recalibrate(options: argparse.Namespace) -> None:
         recalibrator = clone(RECALIBRATORS_BY_METHOD[options.method]).set_params(labels=labels)
         new_table, files = fit_and_apply(recalibrator, data_args, options)
     _print_omissions(options.file, table, data_args)
-    _print_omissions(options.apply, new_table, {})
+    if new_table.n_dropped:
+        _print_error(f"{options.apply}: {new_table.n_dropped} rows with missing values got none")
     _print_output(f"{options.method}: {recalibrator!r}")
     for path, text in files.items():
         write_atomically(path, text)
         _print_error(f"written to {path}")
+
+
+def _check_targets_differ(targets: dict[str, str]) -> None:
+    """Refuse one file for two outputs: the second would replace the first."""
+    option_of: dict[str, str] = {}
+    for option, path in targets.items():
+        file = os.path.realpath(path)
+        if file in option_of and not (os.path.exists(file) and not os.path.isfile(file)):
+            raise ValueError(
+                f"{option} must name another file than {option_of[file]}; found {path} for both. "
+                "Name a file for each."
+            )
+        option_of[file] = option
 
 
 def _print_omissions(source: str, table: Table, data_args: dict[str, Any]) -> None:
@@ -228,6 +254,21 @@ def _print_output(text: str, escape: Callable[[str], str] = ascii) -> None:
     r"""Print lines on the standard output; what its encoding lacks is escaped, as "\xe9"."""
     # a text in memory has no encoding
     print(printable(text, "\n", escape, sys.stdout.encoding or "utf-8"), flush=True)
+
+
+@contextlib.contextmanager
+def _print_warnings_once() -> Iterator[None]:
+    """Print each warning as one line, and once."""
+    texts: set[str] = set()
+
+    def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in texts:
+            texts.add(str(message))
+            _print_error(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = print_warning
+        yield
 
 
 @contextlib.contextmanager

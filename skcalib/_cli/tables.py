@@ -84,12 +84,17 @@ Column = tuple[str, Rule]
 class Table(NamedTuple):
     """Columns of a file, of numbers or of texts."""
 
-    columns: dict[Column, np.ndarray]
+    columns: dict[Column, np.ndarray]  # of the rows where no value is missing
     texts: Any  # a data frame, whose index has the name "line" or "row"; of all columns if kept
-    n_dropped: int  # rows that were left out, as values are missing
+    is_complete: np.ndarray  # of all rows, whether no value is missing
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows that were left out, as values are missing."""
+        return int((~self.is_complete).sum())
 
     def name_row(self, position: int) -> str:
-        return _name_row(self.texts, position)
+        return _name_row(self.texts, int(np.flatnonzero(self.is_complete)[position]))
 
     def matrix(self, columns: Sequence[Column]) -> np.ndarray:
         """Return columns of numbers, (n, m)."""
@@ -139,15 +144,12 @@ def load_table(path: str, columns: Sequence[Column], options: argparse.Namespace
             f"{repr(text) if text.strip() else 'nothing'} in {_name_row(frame, row)} of {source}"
             f"{f' ({n_wrong} rows are wrong)' if n_wrong > 1 else ''}. {_find_remedy(rule, text)}"
         )
-    is_valid = ~is_refused.any(axis=1)
-    n_dropped = int((~is_valid).sum())
-    if not is_valid.any():
-        raise ValueError(
-            f"{source} must hold at least one row below the header; found {n_dropped} that are "
-            "left out."
-        )
-    arrays = [array[is_valid] for array in values]
-    return Table(dict(zip(columns, arrays, strict=True)), frame[is_valid], n_dropped)
+    is_complete = np.logical_not(is_refused.any(axis=1))
+    if not is_complete.any():
+        omitted = f"{len(frame)} with missing values, which are left out" if len(frame) else "none"
+        raise ValueError(f"{source} must hold at least one row below the header; found {omitted}.")
+    arrays = [array[is_complete] for array in values]
+    return Table(dict(zip(columns, arrays, strict=True)), frame, is_complete)
 
 
 def _to_values(texts: Any, rule: Rule, point: dict[int, int]) -> np.ndarray:
@@ -174,9 +176,16 @@ def _find_remedy(rule: Rule, text: str) -> str:
 
 
 class _Lines(io.TextIOWrapper):
-    """A text that counts its lines, and refuses one that does not end."""
+    """A text that counts its lines, keeps those of a block, and refuses one that does not end."""
 
-    number = 0
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.number = 0
+        self.recent: dict[int, str] = {}
+
+    def drop_lines(self, number: int) -> None:
+        """Drop the lines up to this number."""
+        self.recent = {k: line for k, line in self.recent.items() if k > number}
 
     def __next__(self) -> str:  # type: ignore[override]
         line = self.readline(_MAX_LINE_LENGTH)
@@ -185,6 +194,7 @@ class _Lines(io.TextIOWrapper):
         if len(line) == _MAX_LINE_LENGTH:
             raise csv.Error(f"a line has {_MAX_LINE_LENGTH} characters or more")
         self.number += 1
+        self.recent[self.number] = line
         return line
 
 
@@ -221,20 +231,21 @@ def _load_text(
                 chunksize=_MAX_BLOCK_ROWS,
             ):
                 n_values = block.notna().sum(axis=1).to_numpy(int)
-                breaks = block.map(lambda text: text.count("\n"), na_action="ignore").sum(axis=1)
-                block.index = pandas.Index(
-                    n_lines + np.cumsum(1 + breaks.to_numpy(int)), name="line"
-                )
+                breaks = block.map(lambda text: text.count("\n"), na_action="ignore")
+                breaks = breaks.sum(axis=1).to_numpy(int)
+                block.index = pandas.Index(n_lines + np.cumsum(1 + breaks), name="line")
                 n_lines = block.index.max() if len(block) else n_lines
                 is_blank = (n_values < 2) & (block[0].where(n_values > 0, "").str.strip() == "")
                 uneven = np.flatnonzero((n_values != n_columns) & ~is_blank)
                 if len(uneven):
-                    number = n_values[uneven[0]]
+                    last = block.index[uneven[0]]
+                    texts = [lines.recent[k] for k in range(last - breaks[uneven[0]], last + 1)]
                     raise ValueError(
                         f"Every row must have the {n_columns} columns of the header; found "
-                        f"{number if number < n_columns else 'more'} in "
+                        f"{len(next(csv.reader(texts, delimiter=separator)))} in "
                         f"{_name_row(block, uneven[0])} of {source}."
                     )
+                lines.drop_lines(n_lines)
                 block = block.loc[~is_blank, : n_columns - 1].set_axis(header, axis=1)
                 blocks.append(block if options.keeps_rows else block[list(dict.fromkeys(names))])
                 notify_progress(f"reading {source}: {sum(map(len, blocks))} rows")

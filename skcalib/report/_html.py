@@ -124,16 +124,18 @@ def _render_table(table: TextTable, kind: str = "number") -> str:
     )
 
 
-def check_target(path: str, *, force: bool) -> None:
-    """Refuse paths that cannot be written to, and existing files that are not reports."""
+def check_target(path: str, *, force: bool, is_page: bool = True) -> None:
+    """Refuse paths that cannot be written to, and existing files; a page may replace a page."""
     target = Path(path)
     if target.is_file() and not force:
         with open(target, "rb") as file:
-            if _PAGE_TAG not in file.read(2**16):
-                raise ValueError(
-                    f"{path} must not be replaced, as it exists and is not a page of a report. "
-                    "Name another file, or pass --force."
-                )
+            may_be_replaced = is_page and _PAGE_TAG in file.read(2**16)
+        if not may_be_replaced:
+            reason = " and is not a page of a report" * is_page
+            raise ValueError(
+                f"{path} must not be replaced, as it exists{reason}. Name another file, or pass "
+                "--force."
+            )
     is_pipe = target.exists() and not target.is_file()
     folder = Path(os.path.realpath(target)).parent
     can_hold = folder.is_dir() and os.access(folder, os.W_OK)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
+import warnings
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -194,9 +195,10 @@ MISTAKES = {
     ),
     "one label": ("y,p\na,0.5\n", ["p"], "--pos-label"),
     "short row": ("y,p\n1,0.5\n0\n", ["p"], "found 1 in line 3"),
-    "long row": ("y,p\n1,0.5\n\n0,0.5,,\n", ["p"], "found more in line 4"),
+    "long row": ("y,p\n1,0.5\n\n0,0.5,,\n", ["p"], "found 4 in line 4"),
+    "much longer row": ('y,p\n1,0.5\n"0\n",0.5,,",","",7\n', ["p"], "found 6 in line 4"),
     "text after a quote": ('y,p\n"1"0,0.5\n', ["p"], "is not a text file of separated values"),
-    "no rows": ("y,p\n", ["p"], "at least one row"),
+    "no rows": ("y,p\n", ["p"], "at least one row below the header; found none."),
     "empty": ("", ["p"], "is empty; its first line must name the columns"),
     "twice": ("y,p\n1,0.5\n", ["p", "p"], "named once"),
     "label as probability": ("y,p\n1,0.5\n", ["y"], "named once"),
@@ -234,10 +236,10 @@ def test_unreadable_files(tmp_path, capsys):
 
 
 @pytest.mark.integration
-def test_command_line_without_arguments_shows_usage():
+def test_command_line_without_arguments_says_what_is_missing():
     done = subprocess.run([sys.executable, "-m", "skcalib"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "usage: python -m skcalib" in done.stderr
+    assert "required: COMMAND. python -m skcalib --help lists the options." in done.stderr
 
 
 def test_the_program_goes_by_the_name_it_was_called_by(monkeypatch, capsys):
@@ -245,7 +247,10 @@ def test_the_program_goes_by_the_name_it_was_called_by(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         run(capsys, "report")
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: skcalib report FILE --label COLUMN")
+    err = capsys.readouterr().err
+    assert err.startswith("skcalib report: error: the following arguments are required: FILE")
+    assert err.endswith("skcalib report --help lists the options.\n")
+    assert err.count("\n") == 1
     with pytest.raises(SystemExit) as ended:
         run(capsys, "--version")
     assert (ended.value.code, capsys.readouterr().out) == (0, f"skcalib {skcalib.__version__}\n")
@@ -720,7 +725,8 @@ def test_missing_values_can_be_dropped(table, capsys):
     assert (status, "found '-1' in line 7 of" in err) == (2, True)
     path = table("\n".join(["y,p,w,g", *rows[3:]]))
     status, _, err = run(capsys, "report", path, *options, "--drop-missing")
-    assert (status, "found 2 that are left out" in err) == (2, True)
+    message = "found 2 with missing values, which are left out."
+    assert (status, message in err) == (2, True)
 
 
 HINTS = {
@@ -909,7 +915,7 @@ def test_recalibrate_two_classes(table, tmp_path, capsys):
     assert sql == f'{export_sql(auto, columns=["p"])[1]} AS "recalibrated_p"\n'
     arguments = ["recalibrate", train, *options, "--apply", str(new), "--output"]
     status, _, err = run(capsys, *arguments, str(new))
-    assert (status, "pass --force" in err) == (2, True)
+    assert (status, "as it exists. Name another file, or pass --force" in err) == (2, True)
     again = str(tmp_path / "again.csv")
     status, _, err = run(capsys, *arguments[:-3], "--apply", again, "--output", again, "--force")
     assert (status, "again.csv cannot be read" in err) == (2, True)
@@ -939,6 +945,55 @@ def test_recalibrate_more_classes_with_commas(table, tmp_path, capsys, arrow):
     status, _, err = run(capsys, *arguments, *options, *reading[:3], "--map", str(tmp_path / "map"))
     assert (status, "--map must be of two classes" in err) == (2, True)
     assert not (tmp_path / "other").exists()
+
+
+def test_a_scored_table_keeps_its_rows(table, tmp_path, capsys):
+    train = table("y,p\n1,0.9\n0,0.2\n1,0.6\n0,0.7\n,0.5\n")
+    new = tmp_path / "new.csv"
+    new.write_text("id,p\na,\nb,0.5\n\nc,NA\nd,0.25\n", "utf-8")
+    options = ["--label", "y", "--proba", "p", "--method", "identity", "--drop-missing"]
+    written, (_, err) = written_by(capsys, tmp_path, train, new, *options)
+    assert written == "id,p,recalibrated_p\na,,\nb,0.5,0.5\nc,NA,\nd,0.25,0.25\n"
+    assert err.splitlines()[:2] == [
+        f"skcalib: {train}: left out 1 rows with missing values",
+        f"skcalib: {new}: 2 rows with missing values got none",
+    ]
+
+
+@pytest.mark.parametrize("option", ["--map", "--sql"])
+@pytest.mark.parametrize("name", ["new.csv", "link.csv"])
+def test_no_output_replaces_another(option, name, table, tmp_path, capsys):
+    train = table("y,p\n1,0.9\n0,0.2\n1,0.6\n0,0.7\n")
+    new = tmp_path / "new.csv"
+    (tmp_path / "link.csv").symlink_to(new)
+    arguments = ["--label", "y", "--proba", "p", "--method", "identity", "--apply", train]
+    other = [option, str(tmp_path / name)]
+    status, out, err = run(capsys, "recalibrate", train, *arguments, "--output", str(new), *other)
+    assert (status, out) == (2, "")
+    assert f"{option} must name another file than --output" in err
+    assert not new.exists()
+
+
+def test_warnings_are_one_line_each(table, capsys, monkeypatch):
+    def report(**options):
+        for text in ("one label", "one label", "few\nsamples"):
+            warnings.warn(text, stacklevel=1)
+        return calibration_report(**options)
+
+    monkeypatch.setattr("skcalib._cli.command_line.calibration_report", report)
+    path = table("y,p\n1,0.5\n0,0.25\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        status, _, err = run(capsys, "report", path, "--label", "y", "--proba", "p")
+    assert status == 0
+    expected = ["skcalib: warning: one label", "skcalib: warning: few\\nsamples"]
+    assert err.splitlines() == expected
+
+
+def test_separators_in_quotes_do_not_count(table, capsys):
+    path = table('y,"""; DROP TABLE t; --",";;;"\n1,0.5,a\n0,0.2,b\n1,0.9,c\n')
+    options = ["--label", "y", "--proba", '"; DROP TABLE t; --']
+    assert run(capsys, "report", path, *options)[0] == 0
 
 
 def test_other_columns_stay_what_they_are(table, tmp_path, capsys, arrow):
