@@ -92,6 +92,9 @@ def _draw_figure(outcomes: dict[str, Outcome], path: str) -> None:
     axes = figure.subplots(2, len(outcomes), squeeze=False)
     for column, (title, outcome) in zip(axes.T, outcomes.items(), strict=True):
         for ax, (name, proba) in zip(column, outcome.y_proba.items(), strict=True):
-            ReliabilityDisplay.from_predictions(outcome.y_true, proba, random_state=0, ax=ax)
+            # the same axes for both
+            ReliabilityDisplay.from_predictions(
+                outcome.y_true, proba, scale="linear", random_state=0, ax=ax
+            )
             ax.set_title(f"{title}\n{name} recalibration")
     figure.savefig(path, dpi=100)

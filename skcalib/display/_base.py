@@ -44,8 +44,8 @@ _LEGEND = {"frameon": False, "fontsize": "small", "labelspacing": 0.35, "handlel
 # for each inch of the axes, but no fewer than the last number.
 _NARROW, _LOW, _LETTERS_IN_INCH, _LETTERS = 3.1, 2.0, 13, 20
 
-# A legend with a longer line than this would hide much of the axes.
-_MAX_LEGEND_LENGTH = 40
+# A legend with a longer line than this, or with more lines, would hide much of the axes.
+_MAX_LEGEND_LENGTH, MAX_LEGEND_LINES = 40, 8
 
 # Distance between texts below the axes, in points; and height of a line, in units of its font size.
 _PAD, _LINE = 4.0, 1.2
@@ -60,14 +60,52 @@ def validate_options(**constraints: list) -> Callable:
 
 
 class Display:
-    """Base of all displays, which have `name`, `from_predictions` and `_draw`."""
+    """Base of all displays, which have `name` and `_draw`."""
 
     name: str | None = None
     ax_: Any
-    _takes_classes: ClassVar[bool] = True
 
     # The method of matplotlib's axes that takes the further options.
     _method: ClassVar[str] = "plot"
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Several panels take the place of the axes, or
+            are drawn on as many axes as there are panels.
+
+        name : str, default=None
+            Name of the model; by default that of the display.
+
+        **kwargs : dict
+            Passed to the method of matplotlib's axes that draws the display, as in
+            `from_predictions`. Other names are refused.
+
+        Returns
+        -------
+        display : object
+            This object, with its artists.
+        """
+        check_options(self.plot, kwargs, self._method)
+        return self._draw_styled(ax, name, kwargs)
+
+    def _draw_styled(self, ax: Any, name: Any, style: dict[str, Any], **draw_options: Any) -> Any:
+        self._draw(ax, self.name if name is None else name, style, **draw_options)
+        self.figure_ = self.ax_.figure.figure
+        return self
+
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
+        """Draw on the axes, and set `ax_` and the artists."""
+        raise NotImplementedError
+
+
+class PredictionsDisplay(Display):
+    """Base of displays that can be made of an estimator; they have `from_predictions`."""
+
+    _takes_classes: ClassVar[bool] = True
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
@@ -113,39 +151,6 @@ class Display:
         make: Callable = cls.from_predictions  # type: ignore[attr-defined]
         return make(y, predicted, **data_args, **options)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or array of them, default=None
-            Where to draw; a new figure by default. Several panels take the place of the axes, or
-            are drawn on as many axes as there are panels.
-
-        name : str, default=None
-            Name of the model; by default that of the display.
-
-        **kwargs : dict
-            Passed to the method of matplotlib's axes that draws the display, as in
-            `from_predictions`. Other names are refused.
-
-        Returns
-        -------
-        display : object
-            This object, with its artists.
-        """
-        check_options(self.plot, kwargs, self._method)
-        return self._draw_styled(ax, name, kwargs)
-
-    def _draw_styled(self, ax: Any, name: Any, style: dict[str, Any], **draw_options: Any) -> Any:
-        self._draw(ax, self.name if name is None else name, style, **draw_options)
-        self.figure_ = self.ax_.figure.figure
-        return self
-
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
-        """Draw on the axes, and set `ax_` and the artists."""
-        raise NotImplementedError
-
 
 def response_of(
     estimator: Any, X: ArrayLike, *, takes_classes: bool
@@ -170,11 +175,14 @@ def check_models(models: Any, argument: str, *, least: int = 1, name: str | None
 
 
 def check_options(function: Callable, options: dict[str, Any], method: str = "plot") -> None:
-    """Further options must be those of a method of matplotlib's axes, or of what it draws."""
+    """Further options must be those of a method of matplotlib's axes, or of what it draws.
+
+    Short names, such as ls, are replaced by the long ones that the defaults have.
+    """
     display = function.__self__  # type: ignore[attr-defined]
     display = (display if isinstance(display, type) else type(display)).__name__
     check_matplotlib_support(display)
-    from matplotlib import collections, lines, patches, quiver
+    from matplotlib import cbook, collections, lines, patches, quiver
     from matplotlib.axes import Axes
 
     artists: dict[str, type] = {
@@ -200,6 +208,9 @@ def check_options(function: Callable, options: dict[str, Any], method: str = "pl
                 f"{display} takes its own options and those of matplotlib's {method}, such as "
                 f"alpha; found the unknown option {name!r}. {remedy}"
             )
+    full_names = cbook.normalize_kwargs(dict(options), artist)
+    options.clear()
+    options |= full_names
 
 
 def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
@@ -257,8 +268,10 @@ def legend_style() -> dict[str, Any]:
 def draw_legend(ax: Any) -> None:
     """The legend where it hides least, or below axes that are small for it."""
     labels = ax.get_legend_handles_labels()[1]
-    if is_small(ax) or max(map(len, "\n".join(labels).split("\n"))) > _MAX_LEGEND_LENGTH:
-        legend_below(ax, *ax.get_legend_handles_labels())
+    lines = "\n".join(labels).split("\n")
+    if is_small(ax) or len(lines) > MAX_LEGEND_LINES or max(map(len, lines)) > _MAX_LEGEND_LENGTH:
+        n_columns = 1 if len(lines) <= MAX_LEGEND_LINES or is_small(ax) else 2
+        legend_below(ax, *ax.get_legend_handles_labels(), n_columns=n_columns)
     else:
         ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
 
@@ -340,7 +353,9 @@ def name_halves(strip: Any, names: tuple[str, str], sides: Sequence[str]) -> Non
         )
 
 
-def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
+def legend_below(
+    ax: Any, handles: list, labels: list, note: str = "", *, n_columns: int = 1
+) -> Any:
     """The legend below the label of the axes, with a note as its title."""
     label, box = ax.xaxis.label, _place_of(ax)
     points = _height_of_ticks(ax) + _PAD
@@ -354,6 +369,7 @@ def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
         bbox_to_anchor=(anchor["x"], anchor["y"]),
         bbox_transform=anchor["transform"],
         borderaxespad=0,
+        ncols=n_columns,
         **legend_style(),
     )
     legend.set_title(wrap_label(note, ax), {"size": "small"})

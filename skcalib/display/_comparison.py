@@ -16,7 +16,7 @@ from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, check_predicted
-from ._base import Display, check_models, check_options, inches_of, response_of, shorten
+from ._base import PredictionsDisplay, check_models, check_options, inches_of, response_of, shorten
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
@@ -27,7 +27,7 @@ _TITLE_LETTER_WIDTH = 0.57
 
 
 @dataclass(eq=False, repr=False)
-class ComparisonDisplay(Display):
+class ComparisonDisplay(PredictionsDisplay):
     """Measures of several models, with their intervals.
 
     Use :meth:`from_estimators` or :meth:`from_predictions` to create one. Each measure has a panel,

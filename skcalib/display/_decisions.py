@@ -13,7 +13,7 @@ from .._statistics.decisions import DecisionGaps
 from ..forecasts._decisions import DecisionLoss
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
 from ._base import (
-    Display,
+    PredictionsDisplay,
     axes_of,
     check_options,
     draw_legend,
@@ -34,7 +34,7 @@ _DECISION_LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
 
 
 @dataclass(eq=False, repr=False)
-class DecisionDisplay(Display):
+class DecisionDisplay(PredictionsDisplay):
     """Announced and realised losses: for each action, or along a cost ratio.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Points above the diagonal

@@ -11,7 +11,7 @@ import numpy as np
 from .._data import ClassData
 from .._inputs.by import check_by
 from ._base import (
-    Display,
+    PredictionsDisplay,
     axes_of,
     inches_of,
     is_small,
@@ -232,7 +232,7 @@ def _make_panel_title(ax: Any, curve: Any) -> str:
 
 
 @dataclass(eq=False, repr=False)
-class CurvesDisplay(Display):
+class CurvesDisplay(PredictionsDisplay):
     """Base of displays of one curve, or of one for each class or subgroup."""
 
     curves: list

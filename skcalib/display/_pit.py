@@ -17,7 +17,8 @@ from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..metrics._quantile import resolve_levels
 from ..metrics._registry import ALL_METRICS
 from ._base import (
-    Display,
+    MAX_LEGEND_LINES,
+    PredictionsDisplay,
     axes_of,
     check_options,
     draw_legend,
@@ -57,7 +58,7 @@ class Band(NamedTuple):
     level: float
 
 
-class _PitDisplay(Display):
+class _PitDisplay(PredictionsDisplay):
     """Base of the displays of PITs: what is by chance, the line of calibration, and the legend."""
 
     _takes_classes: ClassVar = False
@@ -259,7 +260,8 @@ class PITHistogramDisplay(_PitDisplay):
         n_lines = "\n".join(ax.get_legend_handles_labels()[1]).count("\n") + 1
         ax.set(
             xlim=(0, 1),
-            ylim=(0, highest * (1 + 0.06 * n_lines)),  # with room for the legend
+            # with room for the legend, if it is inside
+            ylim=(0, highest * (1 + 0.06 * (n_lines if n_lines <= MAX_LEGEND_LINES else 1))),
             xlabel=wrap_label("PIT: forecast probability of less than the outcome", ax),
             ylabel="density",
         )

@@ -19,6 +19,7 @@ _AXES_MARGIN = 0.02
 _STRIP_HEIGHT = 0.26
 
 # Every half of the strip has at least this share of its height.
+_NAME_HEIGHT = 0.2  # of the name of a half, in inches
 _MIN_HALF_HEIGHT = 0.4
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -107,8 +108,10 @@ def _scale_strip(strip: Any) -> None:
     """Limits that hold the bars of all models, and one tick in each half that has room."""
     heights = np.concatenate([np.append(patch.get_data().values, 0) for patch in strip.patches])
     top, bottom = heights.max(), -heights.min()
-    whole = top + bottom
-    top, bottom = max(top, _MIN_HALF_HEIGHT * whole), max(bottom, _MIN_HALF_HEIGHT * whole)
+    # in a low strip each half has room for its name beside short bars
+    share = min(_NAME_HEIGHT / inches_of(strip)[1], 0.5)
+    least = max(_MIN_HALF_HEIGHT * (top + bottom), share / (1 - share) * max(top, bottom))
+    top, bottom = max(top, least), max(bottom, least)
     strip.set_ylim(-1.15 * bottom, 1.15 * top)
     reached = [(heights.max(), top), (heights.min(), bottom)]
     ticks = [

@@ -1,8 +1,9 @@
 """A proper score as a sum of parts: as bars, or as a point in a plane of models."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from textwrap import fill
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from .._inputs.scikit_learn import Count, Label, RandomState, StrOptions
 from ..metrics._proper import ScoreDecomposition, check_scored, decompose
 from ._base import (
     MARKERS,
-    Display,
+    PredictionsDisplay,
     axes_of,
+    check_models,
     check_options,
     is_small,
     legend_below,
@@ -44,7 +46,7 @@ _POINTS_MARGIN = 0.2
 
 
 @dataclass(eq=False, repr=False)
-class ScoreDecompositionDisplay(Display):
+class ScoreDecompositionDisplay(PredictionsDisplay):
     """Parts of a proper score: miscalibration, discrimination and uncertainty.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The score is the
@@ -136,7 +138,7 @@ class ScoreDecompositionDisplay(Display):
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
-    ) -> Self:
+    ) -> Any:
         """Create and draw the parts of labels and probabilities, or of outcomes and forecasts.
 
         Parameters
@@ -144,9 +146,10 @@ class ScoreDecompositionDisplay(Display):
         y_true : array-like of shape (n_samples,)
             True labels, or outcomes.
 
-        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict
             Probabilities, as for the metrics, or a forecast of a number, as
-            :func:`~skcalib.forecasts.as_forecast` takes it.
+            :func:`~skcalib.forecasts.as_forecast` takes it. Several models, by their names, are
+            drawn on the same axes.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
@@ -181,10 +184,22 @@ class ScoreDecompositionDisplay(Display):
 
         Returns
         -------
-        display : ScoreDecompositionDisplay
-            The display, drawn.
+        display : ScoreDecompositionDisplay, or dict of them
+            The display, drawn; of several models, by their names.
         """
         check_options(cls.from_predictions, kwargs, _METHODS[kind])
+        if isinstance(y_proba, Mapping):
+            check_models(y_proba, "y_proba", name=name)
+            data_args = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
+            options = {"score": score, "kind": kind, "n_resamples": n_resamples}
+            options |= {"random_state": random_state} | kwargs
+            displays = {}
+            for model, predicted in y_proba.items():
+                displays[model] = cls.from_predictions(
+                    y_true, predicted, **data_args, **options, name=str(model), ax=ax
+                )
+                ax = displays[model].ax_
+            return displays
         if score == "auto":
             score = "crps" if is_forecast(y_proba) else "brier"
         data = check_scored(y_true, y_proba, score, sample_weight, pos_label, labels)

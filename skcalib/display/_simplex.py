@@ -12,7 +12,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import RandomState, check_matplotlib_support
 from .._numerics.sorting import product_bins
 from ._base import (
-    Display,
+    PredictionsDisplay,
     axes_of,
     inches_of,
     legend_below,
@@ -37,7 +37,7 @@ _WIDTH = 0.018
 
 
 @dataclass(eq=False, repr=False)
-class SimplexDisplay(Display):
+class SimplexDisplay(PredictionsDisplay):
     r"""Three classes at once: arrows from predictions to observed frequencies.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Each point of the triangle
@@ -272,8 +272,11 @@ def _draw_triangle(ax: Any, n_bins: int, classes: np.ndarray) -> None:
         for share in np.arange(1, n_bins) / n_bins:
             ends = share * _CORNERS[k] + (1 - share) * np.array([first, second])
             ax.plot(*ends.T, color="0.5", alpha=0.3, linewidth=0.6, zorder=1)
-    letters = max(8, int(6 * inches_of(ax)[0]))  # half of the width
-    left, right, top = (fill(shorten(name, 3 * letters), letters) for name in classes.tolist())
+    letters = max(8, int(4 * inches_of(ax)[0]))  # half of the width, which the layout reduces
+    left, right, top = (
+        fill(shorten(name, 3 * width), width)
+        for name, width in zip(classes.tolist(), (letters, letters, 2 * letters), strict=True)
+    )
     ax.set_xticks([0, 1], [left, right])
     ax.tick_params(axis="x", length=0)
     for text, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):

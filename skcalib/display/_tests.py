@@ -11,11 +11,22 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods, Interval, clone_instance
 from ..hypothesis_tests import CalibrationTest
-from ._base import Display, axes_of, check_options, draw_legend, validate_options, wrap_label
+from ._base import (
+    Display,
+    PredictionsDisplay,
+    axes_of,
+    check_options,
+    draw_legend,
+    validate_options,
+    wrap_label,
+)
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least width and usual height of a panel, in inches.
 _LEAST, _HEIGHT = 1.5, 2.1
+
+# A value farther from the draws than this many times their extent is written at the end.
+_MAX_EXTENTS = 3.0
 
 _STATISTIC_TITLES = {"skce": "kernel error"}
 
@@ -27,7 +38,7 @@ _FINITE = 250 * np.log(10)
 
 
 @dataclass(eq=False, repr=False)
-class NullDistributionDisplay(Display):
+class NullDistributionDisplay(PredictionsDisplay):
     """Statistics of a test, among the values that they have for calibrated models.
 
     Use :meth:`from_test`, :meth:`from_predictions` or :meth:`from_estimator` to create one. Each
@@ -61,7 +72,8 @@ class NullDistributionDisplay(Display):
         The numbers of drawn values in about 2 ∛n_resamples bins of equal width.
 
     lines_ : list of matplotlib Line2D
-        The values for the data; at the right end if they are infinite.
+        The values for the data. Those that are infinite, or farther from the bars than three
+        times their extent, are written at the end.
 
     legend_ : matplotlib Legend
         The legend.
@@ -232,11 +244,17 @@ class NullDistributionDisplay(Display):
         bars = ax.stairs(
             counts, edges, fill=True, color="0.7", label=f"calibrated ({len(draws)} draws)"
         )
-        low, high = min(edges[0], value), max(edges[-1], value)
-        if not np.isfinite(value):  # for data that have probability 0
-            high = edges[-1] + 0.5 * (edges[-1] - edges[0])
+        # a value far beyond the bars, or infinite, is at the end: the bars would be a line, too
+        extent = edges[-1] - edges[0]
+        ends = edges[0] - _MAX_EXTENTS * extent, edges[-1] + _MAX_EXTENTS * extent
+        position = np.clip(value, *ends)
+        low, high = min(edges[0], position), max(edges[-1], position)
         defaults = {"color": "C3", "linewidth": 1.5, "label": "the data"}
-        line = ax.axvline(min(value, high), **(defaults | style))
+        line = ax.axvline(position, **(defaults | style))
+        if position != value:
+            text = f"{value:.3g} →" if value > position else f"← {value:.3g}"
+            options = {"va": "top", "ha": "right" if value > position else "left"}
+            ax.text(position, counts.max(), f" {text} ", fontsize="x-small", **options)
         margin = 0.04 * (high - low)
         ax.set(xlim=(low - margin, high + margin), ylim=(0, 1.08 * counts.max()), yticks=[])
         ax.locator_params(axis="x", nbins=3, min_n_ticks=2)

@@ -128,6 +128,24 @@ def test_unknown_options_are_refused_by_name(name):
             made(name, of_estimator=of_estimator, n_resample_s=3)
 
 
+SHORT_NAMES = {"stairs": {"lw": 3}, "quiver": {}, "barh": {"lw": 3}}
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("simplex")])
+def test_short_names_of_matplotlib_are_those_it_knows(name):
+    short = SHORT_NAMES.get(CASES[name][0]._method, {"ls": "-.", "lw": 3})
+    if name == "score decomposition":
+        short = SHORT_NAMES["barh"]
+    long = {{"ls": "linestyle", "lw": "linewidth"}[key]: value for key, value in short.items()}
+    one, other = (made(name, of_estimator=False, **options) for options in (short, long))
+    assert drawn(one.figure_) == drawn(other.figure_)
+    one.plot(plt.subplots()[1], **short)
+
+
+def test_displays_that_no_estimator_makes_have_no_such_method():
+    assert not hasattr(display.SequentialTestDisplay, "from_estimator")
+
+
 def test_every_display_is_a_case():
     names = {name for name in display.__all__ if name.endswith("Display")}
     tested = {kind.__name__ for kind, _, _ in CASES.values()}

@@ -28,7 +28,15 @@ def assert_shows(display, statistics, draws, p_values):
         inside[-1] |= draws[name] == edges[-1]
         np.testing.assert_array_equal(counts, np.sum(inside, axis=1))
         assert counts.sum() == len(draws[name])
-        assert set(display.lines_[k].get_xdata()) == {statistics[name]}
+        extent = edges[-1] - edges[0]
+        shown = np.clip(statistics[name], edges[0] - 3 * extent, edges[-1] + 3 * extent)
+        assert set(display.lines_[k].get_xdata()) == {shown}
+        # the bars stay visible, and a value beyond the axes is written
+        low, high = display.axes_[k].get_xlim()
+        assert extent > 0.2 * (high - low)
+        texts = [text.get_text() for text in display.axes_[k].texts]
+        assert len(texts) == int(shown != statistics[name])
+        assert all(f"{statistics[name]:.3g}" in text for text in texts)
         assert f"p = {p_values[name]:.2g}" in display.axes_[k].get_title()
         low, high = display.axes_[k].get_xlim()
         assert low < min(statistics[name], draws[name].min())

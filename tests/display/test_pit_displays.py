@@ -240,3 +240,14 @@ def test_bare_displays_can_be_drawn():
     assert bars.bars_.get_label() == "outcomes"
     curve = QuantileReliabilityDisplay(np.array([0.5]), np.array([0.6])).plot()
     assert curve.line_.get_label() == "outcomes"
+
+
+def test_the_legend_of_many_models_is_below_the_bars():
+    ax = plt.subplots(layout="constrained")[1]
+    for k in range(6):
+        y, forecast = make_forecasts(40, random_state=k)
+        PITHistogramDisplay.from_predictions(y, forecast, n_resamples=5, name=f"{k}", ax=ax)
+    ax.figure.draw_without_rendering()
+    legend, bars = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y1 < bars.y0
+    assert bars.height > 0.3 * ax.figure.bbox.height

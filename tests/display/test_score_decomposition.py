@@ -122,6 +122,21 @@ def test_points_and_lines_of_equal_score():
     assert labels == [*(one.point_.get_label() for one in shown), chance, "equal Brier score"]
 
 
+def test_models_in_a_dict_share_axes():
+    y, forecast = make_forecasts(20, random_state=0)
+    models = {"first": forecast, "second": forecast[::-1]}
+    options = {"kind": "points", "random_state": 0}
+    shown = ScoreDecompositionDisplay.from_predictions(y, models, **options)
+    assert list(shown) == ["first", "second"]
+    assert shown["first"].ax_ is shown["second"].ax_
+    for name, model in models.items():
+        alone = ScoreDecompositionDisplay.from_predictions(y, model, **options)
+        assert shown[name].decomposition == alone.decomposition
+        assert shown[name].point_.get_label().startswith(name)
+    with pytest.raises(ValueError, match=r"y_proba must be a dict .* without `name`"):
+        ScoreDecompositionDisplay.from_predictions(y, models, name="model")
+
+
 def test_bad_input_of_points():
     ax = plt.subplots()[1]
     parts = ScoreDecomposition(0.3, 0.1, 0.7, 0.9)

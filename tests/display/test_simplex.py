@@ -99,6 +99,32 @@ def test_certain_predictions_that_are_right_are_as_drawn(ax):
     assert display.error == 0
 
 
+@pytest.mark.usefixtures("layout")
+def test_long_names_stay_inside_of_the_figure_and_apart():
+    label, proba = several_classes(60, 3)
+    names = np.array(
+        [
+            "Iris setosa of the northern hemisphere and more",
+            "a very long class name indeed that has many words",
+            "International classification of diseases, tenth revision, chapter",
+        ]
+    )
+    display = SimplexDisplay.from_predictions(
+        names[np.unique(label, return_inverse=True)[1]],
+        proba,
+        labels=names,
+        n_resamples=5,
+        name="a model of a long name " * 3,
+    )
+    figure = display.figure_
+    figure.draw_without_rendering()
+    texts = [*display.ax_.texts, *display.ax_.get_xticklabels()]
+    boxes = [text.get_window_extent() for text in texts]
+    for box in [*boxes, display.legend_.get_window_extent()]:
+        assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
+    assert boxes[-2].x1 < boxes[-1].x0
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match="y_proba must be of three classes; found 2"):
         SimplexDisplay.from_predictions(*two_classes(20))
