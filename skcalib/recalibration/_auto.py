@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, ForecastData
@@ -333,9 +334,10 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        text = super().__repr__(N_CHAR_MAX)
         if not hasattr(self, "weights_"):
-            return text
+            return super().__repr__(N_CHAR_MAX)
+        # the labels may be those that a classifier has passed on
+        text = super(AutoRecalibrator, clone(self).set_params(labels=None)).__repr__(N_CHAR_MAX)
         by_weight = sorted(self.weights_.items(), key=lambda pair: -pair[1])
         terms = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _IDENTITY_TRACE]
         text += "  # " + " + ".join(terms)

@@ -124,7 +124,7 @@ def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = 
 
 def _note(key: str, numbers: dict[str, Any]) -> str:
     if key == "n_events":
-        return f"class {numbers['event']}"
+        return f"class {printable(str(numbers['event']))}"
     n = numbers["n_samples"]
     sizes = [numbers.get(size, n) for start, size in _SIZE_KEYS.items() if key.startswith(start)]
     return f"{sizes[0]} of {n} samples, at random" if sizes and sizes[0] < n else ""
@@ -142,7 +142,7 @@ def _forecast_digits(key: str) -> str:
 def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[TextTable]) -> str:
     lines = list(head)
     for name, advice in verdicts.items():
-        lines += ["", *textwrap.wrap(f"{name}: {advice}", width=76)]
+        lines += ["", *textwrap.wrap(f"{printable(str(name))}: {advice}", width=76)]
     return "\n".join([*lines, *chain(*map(format_table, tables))])
 
 
@@ -151,7 +151,8 @@ def format_head(numbers: dict[str, Any], name: str | None, date: str | None) -> 
     size_text = f"{numbers['n_samples']} forecasts"
     if "n_classes" in numbers:
         size_text = f"{numbers['n_samples']} predictions, {numbers['n_classes']} classes"
-    return [f"Calibration of {f'{name}: ' if name else ''}{size_text}", *([date] if date else [])]
+    title = f"{printable(name)}: " if name else ""
+    return [f"Calibration of {title}{size_text}", *([date] if date else [])]
 
 
 def format_report(
@@ -214,7 +215,8 @@ def _change_table(
         _format_number("p_value", change["p_value"], change).strip() for change in (before, after)
     ]
     rows.append([_MEASURE_TITLES["p_value"], *p_values, "", ""])
-    return TextTable(["measure", str(first), str(name), "difference", "95 % interval"], rows)
+    models = [printable(str(model)) for model in (first, name)]
+    return TextTable(["measure", *models, "difference", "95 % interval"], rows)
 
 
 def class_table(classes: list[dict[str, Any]]) -> TextTable:

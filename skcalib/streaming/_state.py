@@ -1,5 +1,7 @@
 """The state of a stream of predictions: counts on a grid, and sums."""
 
+import hashlib
+import pickle
 from collections.abc import Callable
 from copy import copy
 from numbers import Real
@@ -10,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts
@@ -184,14 +186,36 @@ class CalibrationState:
         self._sums: FourierSums | None = None
         self._lock = Lock()  # held while samples are added
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __repr__(self) -> str:
+        text = f"{type(self).__name__}(n_samples={self.n_samples}"
+        if self.classes is not None:
+            text += f", classes={format_values(self.classes)}"
+        return text + f", n_subgroups={len(self.subgroups)}" * bool(self.subgroups) + ")"
+
+    def _attributes(self) -> dict[str, Any]:
         """A copy of the attributes at one moment, without the lock, which has no pickle."""
         attributes = vars(self).copy()
         del attributes["_lock"]
         return attributes
 
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        vars(self).update(attributes, _lock=Lock())
+    def __copy__(self) -> Self:
+        state = object.__new__(type(self))
+        vars(state).update(self._attributes(), _lock=Lock())
+        return state
+
+    def __getstate__(self) -> tuple[bytes, bytes]:
+        """The pickled attributes and their digest."""
+        content = pickle.dumps(self._attributes(), protocol=5)
+        return content, hashlib.sha256(content).digest()
+
+    def __setstate__(self, saved: tuple[bytes, bytes]) -> None:
+        content, digest = saved
+        if hashlib.sha256(content).digest() != digest:
+            raise ValueError(
+                "A pickled CalibrationState must be unchanged; found another digest than that in "
+                "it. Send or read it again, or store states with to_arrow."
+            )
+        vars(self).update(pickle.loads(content), _lock=Lock())
 
     def update(
         self,
@@ -522,7 +546,7 @@ class CalibrationState:
 
     def _replace_state(self, other: Self) -> Self:
         """Take all that another state holds at once, or nothing if interrupted."""
-        vars(self).update(other.__getstate__())
+        vars(self).update(other._attributes())
         return self
 
     def _subgroup_to_update(self, label: Any) -> "CalibrationState":

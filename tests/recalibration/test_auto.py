@@ -228,6 +228,9 @@ def test_what_entered_is_shown():
     auto = AutoRecalibrator(CANDIDATES, cv=3)
     assert "#" not in repr(auto)
     auto.fit(proba, label)
+    named = clone(auto).set_params(labels=np.array([0, 1]))
+    assert "labels=array([0, 1])" in repr(named)
+    assert repr(named.fit(proba, label)) == repr(auto)
     shown = repr(auto).partition("  # ")[2]
     assert shown.count(" + ") == len(auto.weights_) - 1
     assert shown.startswith(f"{max(auto.weights_.values()):.2f} {auto.best_name_}")

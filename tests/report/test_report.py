@@ -498,6 +498,15 @@ def test_names_cannot_steer_a_terminal():
     in_bytes = calibration_report(names[label], proba)
     assert json.loads(in_bytes.to_json())["classes"][0]["class"] in ("a", "\x1b[2J", "c")
     by = {"x\x07": ["u", "v"] * 30}
+    red = np.array(["a", "\x1b[31mRED"])
+    options = {"labels": red, "random_state": 0}
+    single = calibration_report(red[label % 2], proba[:, 0], **options)
+    assert single.numbers["event"] == red[1]
+    several = calibration_report(
+        red[label % 2], {"\x1bfirst": proba[:, 0], "\x1bsecond": proba[:, 1]}, **options
+    )
+    assert all("\x1b" not in str(report) for report in (single, several))
+    assert list(several.reports) == ["\x1bfirst", "\x1bsecond"]
     report = calibration_report(names.astype(str)[label], proba, by=by, name="\x1bA", date="\x1b1")
     assert (report.name, report.date) == (r"\x1bA", r"\x1b1")
     assert r"\x1b[2J" in str(report)

@@ -583,3 +583,23 @@ def test_small_integers_are_decimals():
     label, proba = on_grid(20)
     state = CalibrationState(decimals=np.int8(4)).update(label, proba)
     assert state.to_arrow().equals(CalibrationState(decimals=4).update(label, proba).to_arrow())
+
+
+def test_repr_says_what_is_counted():
+    assert repr(CalibrationState()) == "CalibrationState(n_samples=0)"
+    state = CalibrationState().update(["a", "b", "b"], [0.2, 0.7, 0.9], by=[1, 1, 2])
+    assert repr(state) == "CalibrationState(n_samples=3, classes=['a', 'b'], n_subgroups=2)"
+
+
+def test_a_pickle_that_was_changed_is_refused():
+    code, proba = on_grid(50)
+    state = CalibrationState().update(code, proba)
+    content = pickle.dumps(state)
+    assert same(pickle.loads(content), state)
+    assert same(deepcopy(state), state)
+    # before the digest, and after the name of the class
+    for position in np.linspace(100, len(content) - 60, 40).astype(int):
+        changed = bytearray(content)
+        changed[position] ^= 1
+        with pytest.raises(ValueError, match="CalibrationState must be unchanged; found another"):
+            pickle.loads(bytes(changed))
