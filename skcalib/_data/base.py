@@ -1,6 +1,7 @@
 """What checked data of every kind have in common."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -48,6 +49,10 @@ class EvaluationData(ABC):
     @abstractmethod
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Return outcomes drawn from the predictions, (size, n)."""
+
+    def iter_couplings(self) -> Iterator[Self]:
+        """Yield the data with each way in which simulated outcomes of a group may be alike."""
+        yield self
 
     @abstractmethod
     def with_outcome(self, outcome: np.ndarray) -> Self:

@@ -61,6 +61,8 @@ class ClassData(EvaluationData):
     # if rows stand for several.
     count: np.ndarray | None = None
     mean_rounding: float = 0.0  # how far predictions were moved to a grid, on average
+    # whether simulated labels of a group share the rank of their class, instead of the class
+    has_common_rank: bool = False
 
     @property
     def is_binary(self) -> bool:
@@ -152,9 +154,21 @@ class ClassData(EvaluationData):
         if self.count is not None:
             return generator.binomial(self.count, self.proba, (size, len(self.proba))) / self.count
         if self.groups is not None:
-            shared = self.label, self.groups, size, generator
-            return draw_labels_in_groups(self.matrix, *shared)
+            sample = self.matrix, self.label, self.groups, np.asarray(self.weight)
+            by_rank = self.has_common_rank
+            return draw_labels_in_groups(*sample, size, generator, by_rank=by_rank)
         return draw_labels(self.proba, size, generator)
+
+    def iter_couplings(self) -> Iterator["ClassData"]:
+        """Yield the data whose groups share classes, and those whose groups share ranks.
+
+        Of two classes, one of which is the likeliest of all samples, both are the same.
+        """
+        yield self
+        if self.groups is not None:
+            likeliest = self.matrix.argmax(axis=1)
+            if not self.is_binary or (likeliest != likeliest[0]).any():
+                yield replace(self, has_common_rank=True)
 
     def with_outcome(self, outcome: np.ndarray) -> "ClassData":
         """Return the same predictions with other outcomes (n,).

@@ -25,6 +25,13 @@ _UNIFORM_BLOCK_SIZE = 2**16
 # With more classes, the class of a uniform number is found by bisection.
 _MAX_COMPARED_CLASSES = 64
 
+# Groups up to this many times as large or small tell how much labels of a group depend on each
+# other; the remainder is for sums of weights that are equal but for rounding.
+_MAX_SIZE_RATIO = 2.0000001
+
+# Groups whose labels follow one number that are added to those of the data.
+_N_ADDED_GROUPS = 2
+
 
 class Batch(NamedTuple):
     size: int
@@ -109,36 +116,84 @@ def draw_labels_in_groups(
     proba: np.ndarray,
     label: np.ndarray,
     groups: np.ndarray,
+    weight: np.ndarray,
     n_draws: int,
     generator: np.random.Generator,
+    *,
+    by_rank: bool = False,
 ) -> np.ndarray:
     """Draw labels y_i ~ Cat(proba_i), (n_draws, n), that depend on each other within groups (n,).
 
     Each group is drawn from one uniform number with the probability of
-    `estimate_group_dependence`, otherwise each of
-    its samples from its own. Parameters: proba (n, K), and the observed labels (n,).
+    `estimate_group_dependence`, otherwise each of its samples from its own. The number decides the
+    class; with `by_rank`, it decides whether the likeliest class comes, the second, and so on: so
+    samples of a group are wrong together, whichever classes they are said to have. Parameters:
+    proba (n, K), the observed labels and the weights (n,).
     """
     code = codes_by_appearance(groups)
-    shape = int(code.max()) + 1, n_draws
-    common = generator.random(shape)
-    common[generator.random(shape) >= estimate_group_dependence(proba, label, code)] = np.nan
-    return contiguous(draw_by_sample(proba, n_draws, generator, shared=(common, code)).T)
+    if not by_rank:
+        dependence = estimate_group_dependence(proba, label, code, weight)
+        return contiguous(_draw_coupled(proba, code, dependence, n_draws, generator).T)
+    classes = np.argsort(-proba, axis=1, kind="stable")  # the likeliest one first
+    ranked = np.take_along_axis(proba, classes, axis=1)
+    right_or_wrong = np.column_stack([ranked[:, 0], 1 - ranked[:, 0]])
+    is_wrong = (label != classes[:, 0]).astype(np.int32)
+    dependence = estimate_group_dependence(right_or_wrong, is_wrong, code, weight)
+    rank = _draw_coupled(ranked, code, dependence, n_draws, generator)
+    return contiguous(np.take_along_axis(classes, rank, axis=1).astype(np.int32).T)
 
 
-def estimate_group_dependence(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> float:
-    """Estimated dependence of labels (n,) within groups: 0 if independent, 1 if identical.
+def _draw_coupled(
+    proba: np.ndarray,
+    code: np.ndarray,
+    dependence: np.ndarray,
+    n_draws: int,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Labels (n, n_draws), of a group from one number with the probability `dependence`, (G,)."""
+    common = generator.random((len(dependence), n_draws))
+    common[generator.random(common.shape) >= dependence[:, None]] = np.nan
+    return draw_by_sample(proba, n_draws, generator, shared=(common, code))
 
-    It is estimated by the number of distinct labels in each group, or in parts of it in which one
-    surprise is expected. It lies between what is expected of independent labels, 0, and of labels
-    that all follow one number, 1. For that the probabilities (n, K) of each class are multiplied by
-    its observed over its expected number, so that errors of the model do not count. Two groups
-    whose labels follow one number are added to those of the data: so the dependence is 1 where no
-    event tells.
+
+def estimate_group_dependence(
+    proba: np.ndarray, label: np.ndarray, code: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Estimated dependence of labels (n,) within groups, (G,): 0 if independent, 1 if identical.
+
+    It is estimated by the numbers of distinct labels, in all groups of at least half and at most
+    twice the weight: so the few large groups, or heavy ones, are not outvoted by many small ones.
+    It lies between what is expected of independent labels, 0, and of labels that all follow one
+    number, 1. Two groups of the same weight whose labels follow one number are added: so the
+    dependence is 1 where no event tells.
+    """
+    size = np.bincount(code, weight) / weight.mean()  # the number of samples, if all weigh the same
+    vote = size**2 / np.bincount(code)
+    if_independent, if_identical, observed = _count_distinct_labels(proba, label, code)
+    order = np.argsort(size, kind="stable")
+    first = np.searchsorted(size[order], size / _MAX_SIZE_RATIO)
+    last = np.searchsorted(size[order], size * _MAX_SIZE_RATIO)
+
+    def sum_similar(count: np.ndarray) -> np.ndarray:
+        total = np.append(0.0, np.cumsum((vote * count)[order]))
+        return total[last] - total[first] + _N_ADDED_GROUPS * vote
+
+    return np.clip(
+        sum_similar(if_independent - observed) / sum_similar(if_independent - if_identical), 0, 1
+    )
+
+
+def _count_distinct_labels(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """Numbers of distinct labels in groups, (3, G): if independent, if identical, and observed.
+
+    Groups in which several surprises are expected are divided into runs of similar confidence with
+    one each. The probabilities (n, K) of each class are multiplied by its observed over its
+    expected number, so that errors of the model do not count.
     """
     order = np.lexsort((proba.max(axis=1), code))
     label, code, n_classes = label[order], code[order], proba.shape[1]
-    count, expected = np.bincount(label, minlength=n_classes), proba.sum(axis=0)
-    ratio = np.divide(count, expected, out=np.zeros(n_classes), where=expected > 0)
+    frequency, expected = np.bincount(label, minlength=n_classes), proba.sum(axis=0)
+    ratio = np.divide(frequency, expected, out=np.zeros(n_classes), where=expected > 0)
     chance = proba[order] * ratio
     total = chance.sum(axis=1, keepdims=True)
     np.divide(chance, total, out=chance, where=total > 0)
@@ -148,10 +203,11 @@ def estimate_group_dependence(proba: np.ndarray, label: np.ndarray, code: np.nda
     start = np.flatnonzero(is_first | (np.diff(np.floor(surprises), prepend=0) > 0))
     run = np.repeat(np.arange(len(start)), np.diff(start, append=len(code)))
     with np.errstate(divide="ignore"):  # of what is certain
-        apart = -np.expm1(np.add.reduceat(np.log1p(-chance), start)).sum()
-    together = np.maximum.reduceat(chance, start).sum()
-    distinct = len(np.unique(run * n_classes + label))
-    return float(np.clip((apart - distinct + 2) / (apart - together + 2), 0.0, 1.0))
+        if_independent = -np.expm1(np.add.reduceat(np.log1p(-chance), start)).sum(axis=1)
+    if_identical = np.maximum.reduceat(chance, start).sum(axis=1)
+    observed = np.bincount(np.unique(run * n_classes + label) // n_classes)
+    counts = if_independent, if_identical, observed
+    return np.stack([np.bincount(code[start], count) for count in counts])
 
 
 def draw_by_sample(

@@ -156,25 +156,31 @@ def compute_null_values(
     """The value of the data and those of all draws, (1 + n_resamples, …), spread among jobs.
 
     The samples are drawn in the given order, which does not depend on that in which they came.
-    There is one such array; with `groups` there are two, of signs and of redrawn outcomes: signs
-    hold for any dependence if there are many events, and redrawn outcomes also if there are few.
-    That of the data has signs that are all +1.
+    There is one such array; with `groups` there are two or three, of signs and of simulated
+    outcomes that have a class, or the rank of one, in common: signs hold for any dependence if
+    there are many events, and simulated outcomes also if there are few. That of the data has signs
+    that are all +1.
     """
     data, min_batches = statistic.data, statistic.min_batches
-    kinds = [(simulate_resampled_values if resampled else simulate_outcome_values, value)]
+    simulate = simulate_resampled_values if resampled else simulate_outcome_values
     if data.groups is not None:
-        kinds.insert(0, (simulate_sign_values, statistic.flip_signs(np.ones((1, len(order))))))
+        observed = statistic.flip_signs(np.ones((1, len(order))))
     elif resampled:
         min_batches = 64
     if data.groups is not None or resampled or not statistic.can_simulate:
         data = data.take(order)
         if "any-order" in statistic.supports:
             statistic, order = statistic.with_data(data), None
+    size = test.n_resamples, statistic.numbers_per_draw, min_batches
     rng = check_random_state(test.random_state)
+    nulls = []
+    if data.groups is not None:
+        nulls.append((simulate_sign_values, data, observed, make_batches(*size, rng)))
+    batches = make_batches(*size, rng)  # the same random numbers for all couplings
+    nulls += [(simulate, coupled, value, batches) for coupled in data.iter_couplings()]
     compared = []
-    for evaluate, first in kinds:
-        batches = make_batches(test.n_resamples, statistic.numbers_per_draw, min_batches, rng)
-        null_batches = evaluate_draws(test, partial(evaluate, statistic, data, order), batches)
+    for evaluate, model, first, batches in nulls:
+        null_batches = evaluate_draws(test, partial(evaluate, statistic, model, order), batches)
         compared.append(np.concatenate([first, *null_batches]))
     return compared
 

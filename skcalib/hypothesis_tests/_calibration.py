@@ -136,7 +136,7 @@ class CalibrationTest(HypothesisTest):
     null_distribution_ : ndarray of shape (n_resamples,)
         The statistic of the drawn samples, if any are drawn: not with "distribution-free", nor with
         "asymptotic" for the estimators "linear" and "block". With groups, of those draws that have
-        the larger p-value (see the notes).
+        the largest p-value (see the notes).
 
     component_p_values_ : dict of str to float
         Of "omnibus", or of several bandwidths: the p-value of each component by itself.
@@ -240,8 +240,8 @@ class CalibrationTest(HypothesisTest):
     converted once for everything else. NumPy draws the uniform numbers that the labels are made of.
 
     **Groups.** If samples of a group depend on each other, their labels cannot be drawn one by one.
-    The hypothesis is that each label follows its own prediction; the groups are independent. Two
-    p-values are found, from `n_resamples` draws each, and the larger one counts, also of each
+    The hypothesis is that each label follows its own prediction; the groups are independent. Three
+    p-values are found, from `n_resamples` draws each, and the largest one counts, also of each
     component.
 
     - *Signs.* The residuals of each group, :math:`w_i (1[y_i = k] - p_{ik})`, are multiplied by a
@@ -249,21 +249,35 @@ class CalibrationTest(HypothesisTest):
       likely as their negatives, and otherwise holds in the limit of many groups, whatever the
       dependence. Where events are few it does not hold: without any event, all residuals of a class
       have one sign, which is rare among random ones.
-    - *Labels.* With the probability :math:`\delta`, all labels of a group are drawn with the same
-      uniform number, otherwise each with its own. Here :math:`\delta` is
-      :math:`(a - d + 2) / (a - t + 2)`, but at least 0 and at most 1. The number of distinct labels
-      in each group, summed over the groups, is d. If labels are independent, a of them are
-      expected, and t if one number decides those of a group: for predictions that are multiplied,
-      class by class, by the observed over the expected number of labels, and normalised. A group in
-      which more than one label is expected that is not the likeliest is divided into parts with one
-      each, of similar confidence. So :math:`\delta` is 1 if there is no event, as nothing is known
-      of dependence then. Outcomes of forecasts are drawn independently of each other.
+    - *Labels.* With the probability :math:`\delta_g`, all labels of the group g are drawn with the
+      same uniform number, otherwise each with its own. It is estimated from the groups h of at
+      least half and at most twice its size :math:`s_g`, which is the total weight over the mean
+      weight of a sample (the number of samples, if all weigh the same):
 
-    The benchmark *rare events* shows how often calibrated models are rejected with 0.5 to 50
-    events: hardly ever if there are few. Only "omnibus", "skce" and the two scores can be tested
-    so. Of m groups there are :math:`2^{m-1}` different signs: with fewer than ten groups, small
-    p-values cannot occur. For a time series, pass blocks of consecutive samples as groups. Which
-    draws belong to which group may depend on the order of the samples where predictions are tied.
+      .. math:: \delta_g = \frac{2 v_g + \sum_h v_h (a_h - d_h)}{2 v_g + \sum_h v_h (a_h - t_h)}
+
+      but at least 0 and at most 1, with :math:`v_h = s_h^2 / n_h` for :math:`n_h` samples. The
+      number of distinct labels in a group is d. If labels are independent, a of them are expected,
+      and t if one number decides those of a group: for predictions that are multiplied, class by
+      class, by the observed over the expected number of labels, and normalised. A group in which
+      more than one label is expected that is not the likeliest is divided into runs with one each,
+      of similar confidence. So :math:`\delta_g` is 1 if there is no event in groups of this size,
+      as nothing is known of dependence then.
+    - *Ranks.* The same, but the common number decides whether the likeliest class of each sample
+      comes, the second one, and so on, and :math:`\delta_g` is estimated by whether the likeliest
+      class came: a group may be wrong in all of its samples, some of which are predicted high and
+      others low. Left out where it would change nothing, as the same one of two classes is the
+      likeliest of all samples.
+
+    Outcomes of forecasts are drawn independently of each other, in place of labels and ranks.
+
+    The benchmarks *rare events* and *groups of unequal size* show how often calibrated models are
+    rejected: hardly ever if there are few events. Few large groups with few events among many small
+    ones cost power, as little is known of their dependence then. Only "omnibus", "skce" and the two
+    scores can be tested so. Of m groups there are :math:`2^{m-1}` different signs: with fewer than
+    ten groups, small p-values cannot occur. For a time series, pass blocks of consecutive samples
+    as groups. Which draws belong to which group may depend on the order of the samples where
+    predictions are tied.
 
     **Which hypothesis is tested, for forecasts.** The draws are from the forecast :math:`Q_i` of
     each sample, independently: the hypothesis is auto-calibration, :math:`y_i \mid Q_i \sim Q_i`

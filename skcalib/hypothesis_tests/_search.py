@@ -186,7 +186,8 @@ def find_miscalibrated_subgroups(
     groups : array-like of shape (n_samples,), default=None
         Labels of groups, such as patients or sites, whose samples are not independent of each
         other: residuals of whole groups are then also multiplied by random signs, beside drawing
-        labels.
+        labels that depend on each other, and the largest p-value counts, as in
+        :class:`CalibrationTest`.
 
     multi_class : {"confidence", "classwise"}, default="confidence"
         What is looked at for more than two classes: the confidence and whether it was right, or

@@ -74,10 +74,9 @@ class CandidateScores:
 
 
 class Search(Statistic):
-    """A value (C,) for each candidate. It draws outcomes itself, in the order of its data."""
+    """A value (C,) for each candidate, in the order of its data."""
 
     supports: frozenset[str] = frozenset()
-    can_simulate = True
 
     @property
     def numbers_per_draw(self) -> int:
@@ -95,9 +94,8 @@ class ClassSearch(Search):
         self.scores = [CandidateScores(problem, candidates) for problem in self.problems]
         self.classes = None if data.is_binary else data.classes.tolist()
 
-    def simulate(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
-        """Values (n_draws, C) for drawn labels; all candidates for each class."""
-        label = self.data.simulate_outcomes(generator, n_draws)
+    def __call__(self, label: np.ndarray) -> np.ndarray:
+        """Values (R, C) for labels (R, n); all candidates for each class."""
         if self.classes is None:
             return self._values_from_residuals([(label - self.data.proba) * self.data.weight])
         return self._values_from_residuals(
@@ -152,6 +150,8 @@ class ForecastSearch(Search):
     which are uncorrelated and have mean 0 and variance 1 for a uniform transform. To recalibrate
     is to replace transforms by ranks, and to subtract what is common to all samples.
     """
+
+    can_simulate = True
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         The largest standardised statistic (see the notes).
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The same of each vector of drawn labels; with groups, of those draws that have the larger
+        The same of each vector of drawn labels; with groups, of those draws that have the largest
         p-value.
 
     classes_ : ndarray of shape (n_classes,)
@@ -131,10 +131,10 @@ class SubgroupCalibrationTest(HypothesisTest):
     conspicuous ones, and no p-value is smaller than the one before it. As subgroups do not overlap,
     the error rate holds exactly at every number of samples.
 
-    **Groups.** With `groups`, whose samples depend on each other, each p-value is the larger one of
-    two: of residuals of whole groups multiplied by random signs, also across subgroups, and of
-    redrawn labels. :class:`CalibrationTest` explains both. They hold in the limit of many groups
-    with events, and are cautious where there are few.
+    **Groups.** With `groups`, whose samples depend on each other, each p-value is the largest of
+    three: of residuals of whole groups multiplied by random signs, also across subgroups, and of
+    labels redrawn in two ways. :class:`CalibrationTest` explains them. They hold in the limit of
+    many groups with events, and are cautious where there are few.
 
     The cost is about that of a :class:`CalibrationTest`: drawing the labels, and computing the
     statistic of each subgroup for each draw. A subgroup of a few samples is allowed; of certain

@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from scipy.stats import chi2, norm
+from scipy.stats import binom, chi2, norm
 from sklearn.base import clone
 
 from skcalib._data import check_predictions
@@ -509,10 +509,12 @@ def test_groups_by_hand(statistic, n_classes):
     data = replace(data, groups=code)
     one = SquaredKernelError(data) if statistic == "skce" else ScoreExcess(data, statistic)
     test = CalibrationTest(n_resamples=200, random_state=0)
-    by_signs, by_labels = compute_null_values(test, one, one(data.label[None]), np.arange(12))
+    observed = one(data.label[None])
+    by_signs, *by_labels = compute_null_values(test, one, observed, np.arange(12))
     signs = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
     possible = one.flip_signs(signs[:, code])
-    assert by_labels[0] == pytest.approx(by_signs[0], abs=1e-12)
+    assert len(by_labels) == 2  # of a common class, and of the rank of one
+    assert [values[0] for values in by_labels] == pytest.approx([by_signs[0]] * 2, abs=1e-12)
     distance = np.abs(by_signs[1:, None] - possible)
     assert distance.min(axis=1).max() < 1e-12
     assert distance.min(axis=0).max() < 1e-12
@@ -589,6 +591,61 @@ def test_size_with_groups_and_few_events(n_groups, size, events, correlation):
         test = CalibrationTest(labels=[0, 1], n_resamples=59, random_state=seed)
         p_values.append(test.fit(proba, (uniform < proba).astype(int), groups=groups).p_value_)
     assert np.mean(np.array(p_values) <= 0.05) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_repetitions)
+
+
+def large_groups_and_pairs(rng):
+    """Calibrated predictions: one number for the labels of each large group, none for pairs."""
+    size = np.repeat([60, 2], [20, 380])
+    code = np.repeat(np.arange(400), size)
+    proba = rng.beta(1.5, 98.5, size=len(code))
+    common = rng.random(400)[code]
+    uniform = np.where(size[code] == 60, common, rng.random(len(code)))
+    return proba, (uniform < proba).astype(int), code
+
+
+def test_pairs_do_not_hide_the_dependence_of_large_groups():
+    # with one dependence for all groups, 5 of 12 were rejected
+    p_values = []
+    for seed in range(12):
+        proba, label, code = large_groups_and_pairs(np.random.default_rng(seed))
+        test = CalibrationTest(labels=[0, 1], n_resamples=39, random_state=seed)
+        p_values.append(test.fit(proba, label, groups=code).p_value_)
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.1
+
+
+@pytest.mark.parametrize("recalibrate", [False, True])
+def test_subgroups_of_large_groups_are_not_blamed(recalibrate):
+    # with one dependence for all groups, each p-value was 0.025
+    proba, label, code = large_groups_and_pairs(np.random.default_rng(2))
+    by = np.where(code < 20, "large", "pairs")
+    options = {"labels": [0, 1], "n_resamples": 39, "random_state": 2}
+    test = SubgroupCalibrationTest(**options).fit(proba, label, by=by, groups=code)
+    search = find_miscalibrated_subgroups(
+        label, proba, {"by": by}, groups=code, recalibrate=recalibrate, **options
+    )
+    assert min(test.p_value_, search.p_value) > 0.1
+
+
+def test_groups_that_are_wrong_on_both_sides():
+    # 40 groups, whose predictions are all right or all wrong with probability 0.1: one is wrong.
+    # Their labels differ within groups anyway, so that these alone are taken for independent
+    code = np.repeat(np.arange(40), 8)
+    proba = np.where(np.arange(320) % 2 == 0, 0.1, 0.9)
+    label = (proba > 0.5) ^ (code == 0)
+    test = CalibrationTest("log_loss", alternative="less", n_resamples=999, random_state=0)
+    p_value = test.fit(proba, label, groups=code).p_value_
+    expected = binom.cdf(1, 40, 0.1)
+    assert abs(p_value - expected) < 4 * np.sqrt(expected * (1 - expected) / 999)
+
+
+@pytest.mark.parametrize(("n_classes", "n_couplings"), [(2, 1), (3, 2)])
+def test_ranks_are_not_drawn_where_they_are_the_labels(n_classes, n_couplings):
+    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=20)
+    proba = -np.sort(-proba, axis=1)  # the same likeliest class of all samples
+    data = check_predictions(np.arange(20) % n_classes, proba)
+    assert len(list(data.iter_couplings())) == 1
+    in_groups = replace(data, groups=np.arange(20) // 2)
+    assert len(list(in_groups.iter_couplings())) == n_couplings
 
 
 def test_each_p_value_is_the_largest():

@@ -96,58 +96,96 @@ def test_rounding_never_draws_an_impossible_class(n_classes):
     assert (draw_labels(proba, 5, _Numbers(largest)) == likely - 1).all()
 
 
-def dependence_by_loops(proba, label, code):
+def runs_of_a_group(proba, chance, rows):
+    """The rows of a group by confidence, divided where another surprise is expected."""
+    surprises, last, runs = 0.0, -1, []
+    for place, i in enumerate(sorted(rows, key=lambda i: proba[i].max())):
+        surprises += (1 - chance[i].max()) * (place > 0)
+        if int(surprises) > last:
+            runs.append([])
+            last = int(surprises)
+        runs[-1].append(i)
+    return runs
+
+
+def dependence_by_loops(proba, label, code, weight):
+    """The dependence of each group, from those of at least half and at most twice its weight."""
     n_classes = proba.shape[1]
     tilted = [proba[:, k] * np.sum(label == k) / proba[:, k].sum() for k in range(n_classes)]
     chance = np.transpose(tilted / np.sum(tilted, axis=0))
-    parts = []
-    for g in np.unique(code):
-        rows = sorted(np.flatnonzero(code == g), key=lambda i: proba[i].max())
-        surprises, last = 0.0, -1
-        for place, i in enumerate(rows):
-            surprises += (1 - chance[i].max()) * (place > 0)
-            if int(surprises) > last:
-                parts.append([])
-                last = int(surprises)
-            parts[-1].append(i)
-    apart = together = distinct = 0.0
-    for part in parts:
-        for k in range(n_classes):
-            apart += 1 - np.prod(1 - chance[part, k])
-            together += chance[part, k].max()
-            distinct += (label[part] == k).any()
-    return min(max((apart - distinct + 2) / (apart - together + 2), 0), 1)
+    size, vote, above_observed, above_identical = [], [], [], []
+    for g in range(code.max() + 1):
+        rows = np.flatnonzero(code == g)
+        independent = identical = observed = 0.0
+        for run in runs_of_a_group(proba, chance, rows):
+            for k in range(n_classes):
+                independent += 1 - np.prod(1 - chance[run, k])
+                identical += chance[run, k].max()
+                observed += (label[run] == k).any()
+        size.append(sum(weight[rows]) / np.mean(weight))
+        vote.append(size[-1] ** 2 / len(rows))
+        above_observed.append(independent - observed)
+        above_identical.append(independent - identical)
+    dependence = []
+    for g in range(len(size)):
+        similar = [h for h in range(len(size)) if 0.4999 < size[h] / size[g] < 2.0001]
+        missing = sum(vote[h] * above_observed[h] for h in similar) + 2 * vote[g]
+        possible = sum(vote[h] * above_identical[h] for h in similar) + 2 * vote[g]
+        dependence.append(min(max(missing / possible, 0), 1))
+    return dependence
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_dependence_equals_loops(n_classes):
+def test_dependence_equals_loops(n_classes, weighted):
     rng = np.random.default_rng(0)
-    proba = rng.dirichlet(np.ones(n_classes), size=60)
+    code = rng.permutation(np.repeat(np.arange(12), [1, 1, 2, 2, 2, 3, 4, 5, 8, 8, 12, 24]))
+    proba = rng.dirichlet(np.ones(n_classes), size=72)
+    weight = rng.exponential(size=72) if weighted else np.full(72, 1 / 72)
     for _ in range(5):
-        label, code = rng.integers(n_classes, size=60), rng.integers(8, size=60)
-        expected = dependence_by_loops(proba, label, code)
-        assert estimate_group_dependence(proba, label, code) == pytest.approx(expected, abs=1e-12)
+        label = (rng.random((12, 1))[code] > proba.cumsum(axis=1)).sum(axis=1)
+        label = np.where(rng.random(72) < 0.5, label, rng.integers(n_classes, size=72))
+        expected = dependence_by_loops(proba, label, code, weight)
+        dependence = estimate_group_dependence(proba, label, code, weight)
+        np.testing.assert_allclose(dependence, expected, rtol=0, atol=1e-12)
+        assert len(set(expected)) > 3
 
 
 def test_dependence_by_hand():
     # ten groups of two, four events: 3.6 groups with an event and 9.6 without one are expected of
     # independent labels, and 2 and 8 of dependent ones. Two groups have both; four have one; none
     proba, code = np.full((20, 2), [0.8, 0.2]), np.repeat(np.arange(10), 2)
-    label = np.zeros((3, 20), int)
+    label, weight = np.zeros((3, 20), int), np.full(20, 0.05)
     label[0, :4] = label[1, ::5] = 1
-    found = [estimate_group_dependence(proba, one, code) for one in label]
-    assert found == pytest.approx([1.0, 1.2 / 5.2, 1.0])
+    for row, expected in zip(label, [1.0, 1.2 / 5.2, 1.0], strict=True):
+        dependence = estimate_group_dependence(proba, row, code, weight)
+        np.testing.assert_allclose(dependence, np.full(10, expected), rtol=1e-12)
     # what is impossible, and what is certain
     sure = np.full((20, 2), [1.0, 0.0])
-    assert estimate_group_dependence(sure, label[2], code) == 1.0
-    assert 0 <= estimate_group_dependence(sure, label[0], code) <= 1
+    assert (estimate_group_dependence(sure, label[2], code, weight) == 1.0).all()
+    certain = estimate_group_dependence(sure, label[0], code, weight)
+    assert ((certain >= 0) & (certain <= 1)).all()
+
+
+def test_many_small_groups_do_not_outvote_large_ones():
+    # 60 pairs with different labels; four groups of eight, or of a pair's size and four times its
+    # weight, with the same label in each
+    label = np.tile([0, 1], 60)
+    for n_rows, heavy in ((8, 1.0), (2, 4.0)):
+        code = np.repeat(np.arange(64), [2] * 60 + [n_rows] * 4)
+        labels = np.append(label, np.repeat([0, 1, 0, 1], n_rows))
+        weight = np.where(code < 60, 1.0, heavy)
+        half = np.full((len(code), 2), 0.5)
+        dependence = estimate_group_dependence(half, labels, code, weight)
+        assert dependence[:60].max() < 0.1
+        assert dependence[60:].min() > 0.99
 
 
 def test_draws_in_groups_follow_one_number():
     rng = np.random.default_rng(0)
     proba = np.tile(rng.dirichlet([2, 1, 1], size=5), (4, 1))
     code, label = np.tile(np.arange(5), 4), np.zeros(20, int)  # 0 is all that is seen
-    drawn = draw_labels_in_groups(proba, label, code, 4000, rng)
+    drawn = draw_labels_in_groups(proba, label, code, np.ones(20), 4000, rng)
     assert drawn.shape == (4000, 20)
     assert (drawn.reshape(-1, 4, 5) == drawn[:, None, :5]).all()
     for k in range(3):
@@ -156,5 +194,22 @@ def test_draws_in_groups_follow_one_number():
     # labels that differ within groups: each sample is drawn by itself, with the same frequencies
     half = np.full((2000, 2), 0.5)
     label, code = np.tile([0, 1], 1000), np.repeat(np.arange(1000), 2)
-    drawn = draw_labels_in_groups(half, label, code, 50, rng).reshape(50, 1000, 2)
+    drawn = draw_labels_in_groups(half, label, code, np.ones(2000), 50, rng).reshape(50, 1000, 2)
     assert abs(np.mean(drawn[..., 0] == drawn[..., 1]) - 0.5) < 4 * np.sqrt(0.25 / 50_000)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_draws_by_rank_are_wrong_together(n_classes):
+    # four rows of a group have the same probabilities, of other classes each
+    rng = np.random.default_rng(0)
+    proba = np.tile(rng.dirichlet(2.0 ** np.arange(n_classes), size=5), (4, 1))
+    proba = rng.permuted(proba, axis=1)
+    code, label = np.tile(np.arange(5), 4), proba.argmax(axis=1)  # all are right
+    drawn = draw_labels_in_groups(proba, label, code, np.ones(20), 4000, rng, by_rank=True)
+    assert drawn.dtype == np.int32
+    for k in range(n_classes):
+        error = 4 * np.sqrt(0.25 / 4000)
+        np.testing.assert_allclose(np.mean(drawn == k, axis=0), proba[:, k], atol=error)
+    drawn_proba = proba[np.arange(20), drawn]
+    assert (drawn_proba.reshape(-1, 4, 5) == drawn_proba[:, None, :5]).all()
+    assert (drawn.reshape(-1, 4, 5) != drawn[:, None, :5]).any()

@@ -560,6 +560,18 @@ def test_one_group_that_outweighs_the_others_leaves_no_intervals():
     assert report.intervals.keys() <= {"gain"}
 
 
+def test_large_groups_of_a_calibrated_model_are_no_miscalibration():
+    # one number for the labels of a large group: with one dependence for all groups, p was 0.031
+    rng = np.random.default_rng(2)
+    size = np.repeat([60, 2], [20, 380])
+    groups = np.repeat(np.arange(400), size)
+    proba = rng.beta(1.5, 98.5, size=len(groups))
+    common = rng.random(400)[groups]
+    label = np.where(size[groups] == 60, common, rng.random(len(groups))) < proba
+    report = calibration_report(label, proba, groups=groups, random_state=2)
+    assert report.advice.startswith("No evidence of miscalibration")
+
+
 def test_subgroups_of_many_samples_are_tested_on_even_parts(monkeypatch):
     monkeypatch.setattr("skcalib.report._classes.max_tested_samples", lambda _: 100)
     rng = np.random.default_rng(0)
