@@ -37,9 +37,9 @@ from ._two_classes import (
 )
 
 # Seconds that a test may take. Drawing a label takes the first, and the sign of a sample in a group
-# the second; each class takes a little more.
+# and its second label the second; each class takes a little more.
 _MAX_TEST_SECONDS = 20.0
-_SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 3e-8
+_SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 5e-8
 _SECONDS_PER_CLASS = 1.5e-10
 
 # The gain of recalibration is found on at most this many samples, divided by 10 + K for K classes,

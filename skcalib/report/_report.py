@@ -447,7 +447,7 @@ def calibration_report(
     measures of two classes by the jackknife, with the samples resampled for both models together.
 
     The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, in
-    groups 600 000, or of a thousand classes 100 000) the test uses a random part of them, so that
+    groups 300 000, or of a thousand classes 100 000) the test uses a random part of them, so that
     the report takes seconds; the report says how many. A label that had probability 0 is certain
     evidence, so a sample with such a label is always in that part. The log loss is scikit-learn's,
     which keeps probabilities 2.2e-16 away from 0 and 1 and so is finite.
