@@ -17,6 +17,9 @@ from ..recalibration._either import to_fit_data
 # A remainder of less than this share of a variance is rounding.
 _REMAINDER_RTOL = 1e-9
 
+# Numbers that are held for each candidate and draw: of level and slope, or spread.
+_SUMS_PER_CANDIDATE = 2
+
 # Level of the central intervals whose coverage is shown.
 _INTERVAL_LEVEL = 0.8
 
@@ -78,9 +81,12 @@ class Search(Statistic):
 
     supports: frozenset[str] = frozenset()
 
+    candidates: list[Candidate]
+
     @property
     def numbers_per_draw(self) -> int:
-        return self.data.proba.size if not self.data.is_forecast else self.data.n_samples
+        n, n_sums = self.data.n_samples, _SUMS_PER_CANDIDATE * len(self.candidates)
+        return max(n, n_sums) * (1 if self.data.is_forecast else self.data.proba.size // n)
 
 
 class ClassSearch(Search):
@@ -214,10 +220,14 @@ def legendre(transform: np.ndarray) -> np.ndarray:
 
 
 def _inside(candidates: list[Candidate]) -> Any:
-    return csr_array(np.stack([candidate.rows for candidate in candidates]).astype(float))
+    columns = [np.flatnonzero(candidate.rows) for candidate in candidates]
+    starts = np.cumsum([0, *map(len, columns)])
+    index = np.concatenate(columns)
+    shape = len(candidates), len(candidates[0].rows)
+    return csr_array((np.ones(len(index)), index, starts), shape=shape)
 
 
 def _means(candidates: list[Candidate], weight: np.ndarray, *values: np.ndarray) -> np.ndarray:
     """Weighted means over each candidate, (V, C)."""
-    inside = np.stack([candidate.rows for candidate in candidates])
+    inside = _inside(candidates)
     return np.stack([inside @ (weight * row) for row in values]) / (inside @ weight)

@@ -123,6 +123,58 @@ def test_candidates_of_each_type_of_column():
     }
 
 
+def women_and_men_above_70(rng, n):
+    """Above 70, risks of women are too low and those of men too high; a third column is noise."""
+    sex, is_old = rng.choice(["female", "male"], size=n), rng.random(n) < 0.3
+    X = {"sex": sex, "old": np.where(is_old, "yes", "no"), "noise": rng.random(n)}
+    proba = rng.beta(2, 3, size=n)
+    error = is_old * np.where(sex == "female", 1.0, -1.0)
+    return rng.random(n) < expit(logit(proba) + error), proba, X
+
+
+def test_crossings_of_columns_are_found():
+    y, proba, X = women_and_men_above_70(np.random.default_rng(1), 800)
+    assert find_miscalibrated_subgroups(y, proba, X, **OPTIONS).p_value > 0.05
+    result = find_miscalibrated_subgroups(y, proba, X, crossings=True, **OPTIONS)
+    assert result.p_value == result.column_p_values["sex", "old"] == 0.01
+    assert set(result.subgroup[:2]) == {"female, yes", "male, yes"}
+    rows = (X["sex"] == result.subgroup[0].split(", ")[0]) & (X["old"] == "yes")
+    assert result.n_samples[0] == rows.sum()
+    assert result.predicted[0] == pytest.approx(proba[rows].mean())
+    assert result.observed[0] == pytest.approx(y[rows].mean())
+    words = repr(result).splitlines()[1].split()
+    assert words[:4] == ["sex,", "old", *result.subgroup[0].split()]
+    assert result.to_frame()["column"][0] == ("sex", "old")
+    # p-values account for more candidates: those of single columns rise
+    alone = find_miscalibrated_subgroups(y, proba, X, **OPTIONS).column_p_values
+    assert all(result.column_p_values[name] >= p_value for name, p_value in alone.items())
+
+
+@pytest.mark.parametrize("kind", ["classes", "forecasts"])
+def test_crossings_are_those_of_a_column_of_pairs(kind):
+    rng = np.random.default_rng(0)
+    site, sex = rng.choice(list("abc"), size=300), rng.choice(["f", "m"], size=300)
+    y, prediction = rng.random(300) < 0.4, 0.3 + 0.2 * rng.random(300)
+    if kind == "forecasts":
+        y, prediction = rng.normal(size=300), GaussianForecast(np.zeros(300), np.ones(300))
+    X = {"site": site, "sex": sex, "copy": site}
+    crossed = find_miscalibrated_subgroups(y, prediction, X, crossings=True, **OPTIONS).to_frame()
+    X["pair"] = [f"{a}, {b}" for a, b in zip(site, sex, strict=True)]
+    expected = find_miscalibrated_subgroups(y, prediction, X, **OPTIONS).to_frame()
+    columns = ["subgroup", "n_samples", "predicted", "observed"]
+    pairs = [
+        frame[columns].sort_values("subgroup").reset_index(drop=True)
+        for frame in (
+            crossed[[column == ("site", "sex") for column in crossed["column"]]],
+            expected[expected["column"] == "pair"],
+        )
+    ]
+    pd.testing.assert_frame_equal(*pairs)
+    assert len(pairs[0]) == 6
+    named = {name for name in crossed["column"] if isinstance(name, tuple)}
+    assert named == {("site", "sex"), ("sex", "copy")}  # a column and its copy have no crossing
+
+
 def test_what_is_common_does_not_count():
     rng = np.random.default_rng(0)
     z = rng.normal(0, 1.5, size=600)
