@@ -20,17 +20,23 @@ from ..function_classes import (
 from ._binned import pool_class_residuals
 from ._reductions import reduce_classes
 from ._registry import register_metric
+from ._smooth import _smooth_error
 
 SMOOTH = Lipschitz() & Bounded()
+
+# The class of the smooth calibration error, in either order.
+_SMOOTH_CLASSES = (SMOOTH, Bounded() & Lipschitz())
 
 # The smallest tolerances that HiGHS takes. By default constraints may be missed by 1e-7.
 HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
+    check_function_class(function_class)
+    if data.is_binary and function_class in _SMOOTH_CLASSES:
+        return _smooth_error(data)
     import cvxpy
 
-    check_function_class(function_class)
     function_class = _resolve_for_sample(function_class, data.doubles, data.weight)
     if data.is_binary:
         points, mass = data.pool_residuals()
@@ -135,8 +141,9 @@ def weighted_calibration_error(
 
     It is 0 if outcomes and predictions agree on average under every weight function of the class;
     on a finite sample of a calibrated model it is positive (biased upwards), the more so the richer
-    the class. Smooth, kernel, cumulative and binned calibration errors are of this form. This is
-    the slow way to compute any of them, by convex programming, for a class that you compose.
+    the class. Smooth, kernel, cumulative and binned calibration errors are of this form. But for
+    the default of two classes, which is the smooth error, this is the slow way to compute any of
+    them: convex programming, for a class that you compose.
 
     Parameters
     ----------
@@ -189,7 +196,7 @@ def weighted_calibration_error(
 
     See Also
     --------
-    smooth_calibration_error : The default class for two classes, exact and fast.
+    smooth_calibration_error : The default class for two classes, which calls it.
     squared_kernel_calibration_error : The square for the ball of a reproducing kernel's space.
 
     Notes
@@ -209,10 +216,11 @@ def weighted_calibration_error(
     whose functions are of the order of 1. Residuals may be of any size; but a mean residual that
     would make a class unbounded counts as 0 if it is below 1e-10 of the largest.
 
-    A second suffices for m of some thousands in the linear programs of two classes, and of about
-    300 for reproducing kernels. For Lipschitz functions of K > 2 classes, where all pairs of
-    predictions are constrained, it suffices for m of about 200 if K is 3 or 4, and of 100 if K is
-    5; m = 300 takes some four seconds if K is 4. Pairs are added as they are needed (see
+    The default of two classes needs no solver: it is a matter of sorting. Otherwise a second
+    suffices for m of some thousands in the linear programs of two classes, and of about 300 for
+    reproducing kernels. For Lipschitz functions of K > 2 classes, where all pairs of predictions
+    are constrained, it suffices for m of about 200 if K is 3 or 4, and of 100 if K is 5; m = 300
+    takes some four seconds if K is 4. Pairs are added as they are needed (see
     :class:`~skcalib.function_classes.Lipschitz`).
 
     References

@@ -33,6 +33,7 @@ from skcalib.metrics import (
 )
 
 SMOOTH = Lipschitz() & Bounded()
+SMOOTH_PROGRAM = Lipschitz() & Bounded() & Bounded()  # the same functions, by linear programming
 SEEDS = range(6)  # all kinds of `random_case`
 
 
@@ -74,15 +75,22 @@ def error(function_class, label, proba, weight=None, **kwargs):
 def test_default_is_the_smooth_error(seed):
     label, proba, weight = random_case(seed)
     options = {"sample_weight": weight, "labels": [0, 1]}
-    actual = weighted_calibration_error(label, proba, **options)
-    assert actual == pytest.approx(smooth_calibration_error(label, proba, **options), abs=1e-12)
+    expected = smooth_calibration_error(label, proba, **options)
+    assert weighted_calibration_error(label, proba, **options) == expected
+    assert error(Bounded() & Lipschitz(), label, proba, weight) == expected
+    assert error(SMOOTH_PROGRAM, label, proba, weight) == pytest.approx(expected, abs=1e-12)
+
+
+def test_default_of_two_classes_solves_no_program(monkeypatch):
+    monkeypatch.setattr(cvxpy.Problem, "solve", None)
+    assert weighted_calibration_error([0, 1], [0.4, 0.6]) == pytest.approx(0.04)
 
 
 @pytest.mark.parametrize("gap", [6e-8, 1e-9, 1e-12])
 def test_neighbours_may_be_closer_than_the_tolerance_of_the_solver(gap):
     label, proba = [1, 1, 0], [0.5, 0.5 + gap, 0.503]
     expected = smooth_calibration_error(label, proba)
-    assert error(SMOOTH, label, proba) == pytest.approx(expected, abs=1e-12)
+    assert error(SMOOTH_PROGRAM, label, proba) == pytest.approx(expected, abs=1e-12)
 
 
 def test_residuals_may_be_smaller_than_the_tolerance_of_the_solver():
@@ -90,7 +98,7 @@ def test_residuals_may_be_smaller_than_the_tolerance_of_the_solver():
     label, proba = [0, 0, 1], [residual, 2 * residual, 0.5]
     weight = [1, 1, 1e-20]
     expected = 1.5 * residual
-    for function_class in (SMOOTH, Monotone(increasing=False) & Bounded(), Bounded()):
+    for function_class in (SMOOTH_PROGRAM, Monotone(increasing=False) & Bounded(), Bounded()):
         assert error(function_class, label, proba, weight) == pytest.approx(expected, rel=1e-9)
     with pytest.raises(ValueError, match="must be bounded"):
         error(Lipschitz(), label, proba, weight)
@@ -102,6 +110,7 @@ def test_two_points_by_hand(epsilon):
     label, proba, r = [0, 1], np.array([0.5 - epsilon, 0.5 + epsilon]), 0.5 - epsilon
     for function_class, expected in {
         SMOOTH: epsilon * r,
+        SMOOTH_PROGRAM: epsilon * r,
         Lipschitz(0.5) & Bounded(): 0.5 * epsilon * r,
         Bounded(2.0): 2 * r,
         Monotone() & Bounded(): r,
@@ -330,7 +339,7 @@ def test_reductions_are_those_of_the_smooth_error(multi_class):
         expected = smooth_calibration_error(
             label, proba, sample_weight=weight, labels=range(n_classes), **options
         )
-        actual = error(SMOOTH, label, proba, weight, **options)
+        actual = error(SMOOTH_PROGRAM, label, proba, weight, **options)
         np.testing.assert_allclose(actual, expected, atol=1e-12)
 
 
@@ -427,7 +436,7 @@ def test_total_variation_alone_is_unbounded():
 def test_inaccurate_solutions_are_refused(monkeypatch, status):
     monkeypatch.setattr(cvxpy.Problem, "status", status)
     with pytest.raises(RuntimeError, match=rf"Lipschitz.* could not be solved \(status: {status}"):
-        error(SMOOTH, [0, 1], [0.2, 0.7])
+        error(SMOOTH_PROGRAM, [0, 1], [0.2, 0.7])
 
 
 def test_failures_of_the_solver_are_told(monkeypatch):
@@ -436,14 +445,14 @@ def test_failures_of_the_solver_are_told(monkeypatch):
 
     monkeypatch.setattr(cvxpy.Problem, "solve", solve)
     with pytest.raises(RuntimeError, match=r"could not be solved \(status: out of memory"):
-        error(SMOOTH, [0, 1], [0.2, 0.7])
+        error(SMOOTH_PROGRAM, [0, 1], [0.2, 0.7])
 
 
 def test_linear_programs_are_solved_without_highs(monkeypatch):
     monkeypatch.setattr(cvxpy, "installed_solvers", lambda: ["CLARABEL"])
     label, proba, weight = random_case(1)
     expected = smooth_calibration_error(label, proba, sample_weight=weight)
-    assert error(SMOOTH, label, proba, weight) == pytest.approx(expected, abs=1e-8)
+    assert error(SMOOTH_PROGRAM, label, proba, weight) == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -475,9 +484,8 @@ def test_as_a_scorer():
     fast = cross_val_score(
         LogisticRegression(), X, y, scoring=make_scorer(smooth_calibration_error), cv=3
     )
-    slow = cross_val_score(
-        LogisticRegression(), X, y, scoring=make_scorer(weighted_calibration_error), cv=3
-    )
+    program = make_scorer(weighted_calibration_error, function_class=SMOOTH_PROGRAM)
+    slow = cross_val_score(LogisticRegression(), X, y, scoring=program, cv=3)
     np.testing.assert_allclose(slow, fast, atol=1e-12)
 
 
