@@ -23,6 +23,9 @@ _WASSERSTEIN_NODES = 64
 # The largest number of a forecast, or of a feature, whose square is finite.
 MAX_NUMBER = 1e150
 
+# Maps outcomes (n,) to the loss of each forecast, and to its derivative in the outcome.
+ScoreWithSlope = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
 
 class Components(NamedTuple):
     """Forecasts as mixtures of normal distributions.
@@ -570,6 +573,10 @@ class Forecast(ABC):
         # quantile functions made of two halves, as that of a Laplace, have a kink at the median
         level, weight = split_nodes(np.column_stack([self._cdf(y[:, None]), np.full(len(y), 0.5)]))
         return crps_nodes(y, self._ppf(level), level, weight)
+
+    def _make_crps_with_slope(self) -> ScoreWithSlope:
+        """Return the CRPS as a function of outcomes (n,), with its derivatives 2F(y) − 1."""
+        return lambda y: (self.crps(y), 2 * self.cdf(y) - 1)
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         self._raise_unknown("estimator='fair'", "has no members", "Use estimator='ecdf'.")

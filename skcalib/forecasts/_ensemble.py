@@ -7,8 +7,8 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.array_api import root_mean_square
-from .._numerics.crps import crps_ensemble
-from ._base import MAX_NUMBER, Components, Forecast
+from .._numerics.crps import EnsembleScore, crps_ensemble
+from ._base import MAX_NUMBER, Components, Forecast, ScoreWithSlope
 
 # A location plus a residual misses their sum by less than this share.
 _MEMBER_RTOL = 4e-16
@@ -113,6 +113,10 @@ class EnsembleForecast(Forecast):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_ensemble(y, *self._cached_order)
+
+    def _make_crps_with_slope(self) -> ScoreWithSlope:
+        members, weights = self._cached_order
+        return EnsembleScore(members, weights, cumulative_weights(weights))
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers, format_values
 from .._numerics.crps import crps_quantiles, level_weights
-from ._base import MAX_NUMBER, Components, Forecast
+from ._base import MAX_NUMBER, Components, Forecast, ScoreWithSlope
 
 # Levels that differ by less than this are equal.
 _LEVEL_ATOL = 1e-12
@@ -146,6 +146,10 @@ class QuantileForecast(Forecast):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_quantiles(y, self.values, self.levels)
+
+    def _make_crps_with_slope(self) -> ScoreWithSlope:
+        weight = level_weights(self.levels)
+        return lambda y: (self.crps(y), (self.levels - (y[:, None] < self.values)) @ weight)
 
     def _wasserstein_points(self) -> np.ndarray:
         weight = level_weights(self.levels)

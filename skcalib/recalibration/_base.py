@@ -252,7 +252,9 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         self : object
             The fitted recalibrator.
         """
-        self._fit(check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X")))
+        data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
+        with _threads().limit(limits=1, user_api="blas"):  # products with vectors, and small ones
+            self._fit(data)
         return self
 
     def transform(self, X: Any) -> Forecast:

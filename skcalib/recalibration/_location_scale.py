@@ -1,6 +1,5 @@
 """Recalibration of the location and the spread of forecasts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,9 +12,9 @@ from .._data import ForecastData
 from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import power_of_two
-from .._numerics.crps import level_weights, mean_distance, normal_density
+from .._numerics.crps import normal_density
 from ..forecasts import Forecast
-from ..forecasts._base import MAX_NUMBER
+from ..forecasts._base import MAX_NUMBER, ScoreWithSlope
 from ..forecasts._transformed import affine, center_and_spread
 from ._base import (
     PRIOR_CONSTRAINTS,
@@ -149,11 +148,13 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
         mean, std = center_and_spread(forecast)
         unit = _unit(data.value, mean, std)
         score = _make_scaled_score(
-            _log_score(forecast, std) if is_log else _crps(forecast), unit, is_log
+            _log_score(forecast, std) if is_log else forecast._make_crps_with_slope(), unit, is_log
         )
         prior = prior_share(data, self.prior_weight)
         value, mean, std = data.value / unit, mean / unit, std / unit
         problem = LocationScaleProblem(value, mean, std, data.weight, score, is_log, prior)
+        if not forecast.is_continuous:
+            problem = replace(problem, loss_rtol=_KINKED_LOSS_RTOL)
         fitted, is_inside = fit_location_scale(problem, scale_only=True)
         if not self.scale_only:
             prior = prior_share(data, 4 * self.prior_weight)  # there are four parameters
@@ -192,21 +193,6 @@ def _make_scaled_score(score: Any, unit: float, is_log: bool) -> Any:
     return score_in_unit
 
 
-def _crps(forecast: Forecast) -> Any:
-    """The score of each forecast, and its derivative 2F(y) − 1 in the outcome."""
-    if forecast._has_quantiles_only:
-        weight = level_weights(forecast.levels)
-
-        def slope(y: Any) -> np.ndarray:
-            return (forecast.levels - (y[:, None] < forecast.values)) @ weight
-    else:
-
-        def slope(y: Any) -> np.ndarray:
-            return 2 * forecast.cdf(y) - 1
-
-    return lambda y: (forecast.crps(y), slope(y))
-
-
 def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
     """Minus the log density of each forecast, and its derivative in the outcome."""
     if not forecast.is_continuous:
@@ -226,11 +212,12 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
     return score
 
 
+# The search stops if a step lowers the loss by less than this fraction: of smooth losses, and of
+# those with kinks, where steps become short long after the loss has settled.
+_SMOOTH_LOSS_RTOL, _KINKED_LOSS_RTOL = 1e-15, 1e-12
+
 # The least d, relative to that of the start: a smaller one would be a forecast without spread.
 _MIN_FACTOR = 1e-4
-
-# Maps outcomes t (n,) to the loss of each forecast, and to its derivative in t.
-Score = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,10 +232,11 @@ class LocationScaleProblem:
     mean: np.ndarray
     std: np.ndarray
     weight: np.ndarray
-    score: Score
+    score: ScoreWithSlope
     is_log: bool
     prior: float = 0.0  # fraction of the total weight carried by the prior samples
     prior_factor: float = 1.0  # by which their standard deviations exceed the predicted ones
+    loss_rtol: float = _SMOOTH_LOSS_RTOL
 
     @cached_property
     def centre(self) -> float:
@@ -337,8 +325,9 @@ def _normal_score_mean(
         return np.log(std) + square / 2, shift / std**2, (1 - square) / (2 * std**2)
     total = np.hypot(outcome_std, std)
     z = shift / total
-    by_variance = normal_density(z) / total - 1 / (2 * np.sqrt(np.pi) * std)
-    return mean_distance(shift, total) - std / np.sqrt(np.pi), 2 * ndtr(z) - 1, by_variance
+    density = normal_density(z)
+    value = 2 * total * density + shift * (1 - 2 * ndtr(-z)) - std / np.sqrt(np.pi)
+    return value, 2 * ndtr(z) - 1, density / total - 1 / (2 * np.sqrt(np.pi) * std)
 
 
 def fit_location_scale(
@@ -367,7 +356,7 @@ def fit_location_scale(
             jac=True,
             method="L-BFGS-B",
             bounds=bounds[free],
-            options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-9},
+            options={"maxiter": 1000, "ftol": problem.loss_rtol, "gtol": 1e-9},
         )
         parameters = first.copy()
         parameters[free] = result.x

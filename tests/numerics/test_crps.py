@@ -9,6 +9,7 @@ from scipy.special import gammainc, ndtr
 from scipy.stats import gamma, norm
 
 from skcalib._numerics.crps import (
+    EnsembleScore,
     crps_ensemble,
     crps_gaussian,
     crps_gaussian_between,
@@ -116,6 +117,21 @@ def test_ensembles(fair):
     y = np.append(np.round(rng.normal(size=7), 1), 1e3)
     expected = [pairs(*row, fair) for row in zip(y, members, weight, strict=True)]
     np.testing.assert_allclose(crps_ensemble(y, members, weight, fair=fair), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 5, 8])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_score_of_prepared_ensembles(size, offset):
+    rng = np.random.default_rng(size)
+    members = offset + np.sort(rng.integers(-4, 5, (40, size)), axis=1) / 4  # with ties
+    weight = rng.dirichlet(np.ones(size), size=40)
+    weight[3] = np.eye(size)[0]
+    score = EnsembleScore(members, weight, np.insert(np.cumsum(weight, axis=1), 0, 0.0, axis=1))
+    for y in (offset + rng.integers(-5, 6, 40) / 4, rng.normal(offset, 10, 40)):
+        value, slope = score(y)
+        np.testing.assert_allclose(value, crps_ensemble(y, members, weight), atol=1e-12)
+        at_most = [w[x <= c].sum() for w, x, c in zip(weight, members, y, strict=True)]
+        np.testing.assert_allclose(slope, 2 * np.array(at_most) - 1, atol=1e-12)
 
 
 def test_ensembles_by_hand():

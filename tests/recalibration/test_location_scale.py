@@ -10,10 +10,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
+    Forecast,
     GaussianForecast,
     GaussianMixtureForecast,
     QuantileForecast,
@@ -70,6 +72,42 @@ def test_no_parameters_nearby_score_better(forecast, scoring):
     for step in (1e-3, 0.05):
         for other in nearby(fitted, ("shift_", "slope_", "added_std_", "factor_"), step):
             assert mean_loss(other, forecast, Y, weight) >= least - 1e-9
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(1, 10)])
+def test_ensembles_are_sorted_and_summed_once_for_all_evaluations(weights, monkeypatch):
+    forecast = EnsembleForecast(KINDS["ensemble"].members, weights)
+    expected = mean_loss(fit_by_public_scores(forecast), forecast, Y)
+    monkeypatch.setattr(EnsembleForecast, "crps", None)
+    monkeypatch.setattr(EnsembleForecast, "cdf", None)
+    fitted = LocationScaleRecalibrator().fit(forecast, Y)
+    monkeypatch.undo()
+    assert mean_loss(fitted, forecast, Y) == pytest.approx(expected, rel=1e-8)
+
+
+def fit_by_public_scores(forecast):
+    """Return the fit of a forecast of which nothing but its public scores is known."""
+
+    class Ensemble(EnsembleForecast):
+        _make_crps_with_slope = Forecast._make_crps_with_slope
+
+    return LocationScaleRecalibrator().fit(Ensemble(forecast.members, forecast.weights), Y)
+
+
+def test_fits_leave_other_cores_to_others(monkeypatch):
+    n_threads = []
+
+    def score(forecast):
+        n_threads.extend(pool["num_threads"] for pool in threadpool_info() if is_blas(pool))
+        return Forecast._make_crps_with_slope(forecast)
+
+    def is_blas(pool):
+        return pool["user_api"] == "blas"
+
+    monkeypatch.setattr(GaussianForecast, "_make_crps_with_slope", score)
+    with threadpool_limits(2, user_api="blas"):
+        LocationScaleRecalibrator().fit(GAUSSIAN, Y)
+    assert set(n_threads) == {1}
 
 
 @pytest.mark.parametrize("is_log", [False, True])
