@@ -13,6 +13,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import ndtr
 
 from .array_api import Array, bounded_ratio, power_of_two, special_functions
+from .logits import iter_row_blocks
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2_PI = math.sqrt(2 * math.pi)
@@ -80,16 +81,25 @@ def crps_mixture(
 
 
 def crps_ensemble(
-    y: np.ndarray, members: np.ndarray, weight: np.ndarray, *, fair: bool = False
+    y: np.ndarray, members: np.ndarray, weight: np.ndarray | None, *, fair: bool = False
 ) -> np.ndarray:
     """Σ_k w_k |x_k − y| − ½ Σ_{k,l} w_k w_l |x_k − x_l| of sorted members (n, s); weight (n, s).
 
-    The weights sum to 1. A fair score divides the second sum by s (s − 1) in place of s², for
-    equal weights.
+    The weights sum to 1; None are equal ones, with Σ_k (2k − s − 1) x_(k) / s² as the second term.
+    A fair score divides the second sum by s (s − 1) in place of s², for equal weights.
     """
-    error = np.einsum("ns,ns->n", weight, np.abs(members - y[:, None]))
     size = members.shape[1]
-    return error - mean_half_distances(members, weight) * (size / (size - 1) if fair else 1.0)
+    inflation = size / (size - 1) if fair else 1.0
+    rank_weight = inflation * np.arange(1 - size, size, 2) / size**2
+    score = np.empty(len(y))
+    for rows in iter_row_blocks(len(y), size):
+        gap = members[rows] - y[rows, None]
+        if weight is None:
+            score[rows] = np.abs(gap).mean(axis=1) - np.einsum("ns,s->n", gap, rank_weight)
+        else:
+            spread = inflation * mean_half_distances(members[rows], weight[rows])
+            score[rows] = np.einsum("ns,ns->n", weight[rows], np.abs(gap)) - spread
+    return score
 
 
 def mean_half_distances(members: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -119,22 +129,27 @@ class EnsembleScore:
         self.constant = self.partial[:, -1] - mean_half_distances(members, weight)
 
     def __call__(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows, rank = np.arange(len(y)), count_at_most(y, self.members)
+        rows = np.arange(len(y))
+        rank = count_members(y[:, None], self.members, strict=False)[:, 0]
         slope = 2 * self.cumulative[rows, rank] - 1
         below = self.partial[rows, rank]
         return (y - self.centre) * slope - 2 * below + self.constant, slope
 
 
-def count_at_most(y: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Count the members at most y (n,) in sorted rows (n, s), by bisection of all rows at once."""
+def count_members(y: np.ndarray, members: np.ndarray, *, strict: bool) -> np.ndarray:
+    """Count the members at most y, or less than y, in sorted rows (n, s), (n, m) for y (n, m).
+
+    All rows are bisected at once, O(n m log s).
+    """
+    compare = np.less if strict else np.less_equal
     size, flat = members.shape[1], members.ravel()
-    start = np.arange(0, members.size, size)
-    index = start.copy()
+    start = np.arange(0, members.size, size)[:, None]
+    index = np.repeat(start, y.shape[1], axis=1)
     while size > 1:
         half = size // 2
-        index += half * (flat.take(index + (half - 1)) <= y)
+        index += half * compare(flat.take(index + (half - 1)), y)
         size -= half
-    index += flat.take(index) <= y
+    index += compare(flat.take(index), y)
     return index - start
 
 

@@ -139,9 +139,10 @@ class Forecast(ABC):
         )
 
     def _take(self, rows: np.ndarray) -> Self:
-        return self._with_state(
-            self._state() | {name: getattr(self, name)[rows] for name in self._row_attributes}
-        )
+        columns = {
+            name: take_attribute_rows(getattr(self, name), rows) for name in self._row_attributes
+        }
+        return self._with_state(self._state() | columns)
 
     def _state(self) -> dict[str, Any]:
         """Return all attributes but those that can be computed again."""
@@ -580,6 +581,13 @@ class Forecast(ABC):
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         self._raise_unknown("estimator='fair'", "has no members", "Use estimator='ecdf'.")
+
+
+def take_attribute_rows(values: Any, rows: np.ndarray) -> Any:
+    """Return some rows of an array or a forecast; an array of equal rows takes no memory again."""
+    if isinstance(values, np.ndarray) and values.strides[0] == 0 and len(values):
+        return np.broadcast_to(values[0], (len(rows), *values.shape[1:]))
+    return values[rows]
 
 
 def check_rows(rows: Any, n: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.array_api import root_mean_square
-from .._numerics.crps import EnsembleScore, crps_ensemble
+from .._numerics.crps import EnsembleScore, count_members, crps_ensemble
 from ._base import MAX_NUMBER, Components, Forecast, ScoreWithSlope
 
 # A location plus a residual misses their sum by less than this share.
@@ -84,20 +84,24 @@ class EnsembleForecast(Forecast):
     @cached_property
     def _cached_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Return sorted members and their weights, which are sorted where members are equal."""
+        if self.is_exchangeable:
+            return np.sort(self.members, axis=1), self.weights
         order = np.lexsort((self.weights, self.members))
         members = np.take_along_axis(self.members, order, axis=1)
         return members, np.take_along_axis(self.weights, order, axis=1)
 
     def _probability(self, y: np.ndarray, *, strict: bool) -> np.ndarray:
         members, weights = self._cached_order
-        return ensemble_cdf(y, members, cumulative_weights(weights), strict=strict)
+        rank = count_members(y, members, strict=strict)
+        return take_columns(cumulative_weights(weights), rank)
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return self._probability(y, strict=False)
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        members, weights = (array[:, ::-1] for array in self._cached_order)
-        return ensemble_cdf(-y, -members, cumulative_weights(weights), strict=True)
+        members, weights = self._cached_order
+        n_above = members.shape[1] - count_members(y, members, strict=False)
+        return take_columns(cumulative_weights(weights[:, ::-1]), n_above)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return ensemble_quantiles(level, *self._cached_order)
@@ -112,7 +116,8 @@ class EnsembleForecast(Forecast):
         return below / (size + 1), (below + equal + 1) / (size + 1)
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        return crps_ensemble(y, *self._cached_order)
+        members, weights = self._cached_order
+        return crps_ensemble(y, members, None if self.is_exchangeable else weights)
 
     def _make_crps_with_slope(self) -> ScoreWithSlope:
         members, weights = self._cached_order
@@ -121,7 +126,7 @@ class EnsembleForecast(Forecast):
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
             self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
-        return crps_ensemble(y, *self._cached_order, fair=True)
+        return crps_ensemble(y, self._cached_order[0], None, fair=True)
 
     def _wasserstein_points(self) -> np.ndarray:
         if np.ptp(self.weights) > 0:
@@ -129,7 +134,7 @@ class EnsembleForecast(Forecast):
         return np.sort(self.members, axis=1) / np.sqrt(self.members.shape[1])
 
     def components(self, n_nodes: int = 64) -> Components:
-        return Components(self.members, np.zeros_like(self.members), self.weights)
+        return Components(self.members, np.broadcast_to(0.0, self.members.shape), self.weights)
 
     def _sort_keys(self) -> list[np.ndarray]:
         members, weights = self._cached_order
@@ -259,7 +264,7 @@ class ResidualForecast(Forecast):
 def normalize_member_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
     """Return weights (n, s) whose rows sum to 1; equal ones by default, one row from (s,)."""
     if weights is None:
-        return np.full(shape, 1 / shape[1])
+        return np.broadcast_to(1 / shape[1], shape)
     array = check_numbers(weights, "weights")
     if array.shape not in (shape, shape[1:]):
         raise ValueError(
@@ -285,41 +290,29 @@ def cumulative_weights(weight: np.ndarray) -> np.ndarray:
     equal to the last bit.
     """
     size = weight.shape[1]
-    if (weight == weight[0, 0]).all():
+    if weight.strides == (0, 0) or (weight == weight[0, 0]).all():
         return np.broadcast_to(np.arange(size + 1) / size, (len(weight), size + 1))
     total = np.zeros((len(weight), size + 1))
     np.cumsum(weight, axis=1, out=total[:, 1:])
     return np.minimum(total / total[:, -1:], 1.0)
 
 
-def ensemble_cdf(
-    y: np.ndarray, members: np.ndarray, cumulative: np.ndarray, *, strict: bool
-) -> np.ndarray:
-    """Return the weight of the members at most y, or less than y, (n, m) for y (n, m).
-
-    Parameters: sorted members (n, s), and their cumulative weights (n, s + 1).
-    """
-    compare = np.less if strict else np.less_equal
-    rows = np.arange(len(members))
-    probability = np.empty(y.shape)
-    for j, column in enumerate(y.T):
-        index = compare(members, column[:, None]).sum(axis=1)
-        probability[:, j] = cumulative[rows, index]
-    return probability
+def take_columns(values: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Return entries of each row of values (n, s), at the columns in `index` (n, m)."""
+    return values[np.arange(len(values))[:, None], index]
 
 
 def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the least members whose cdf is at least the level, (n, m), of sorted ones (n, s)."""
-    cumulative = np.cumsum(weight, axis=1)
     last = members.shape[1] - 1
-    if len(members) == 1:
-        index = np.searchsorted(cumulative[0], level[0] - _WEIGHT_SUM_ATOL, side="left")
-        return members[0, np.minimum(np.maximum(index, _first_positive(weight)[0]), last)][None]
+    if len(members) == 1 or weight.strides[0] == 0:  # all rows have the same weights
+        index = np.searchsorted(np.cumsum(weight[0]), level - _WEIGHT_SUM_ATOL, side="left")
+        return take_columns(members, np.clip(index, _first_positive(weight[:1])[0], last))
+    cumulative = np.cumsum(weight, axis=1)
     index = np.empty(level.shape, dtype=np.intp)
     for j, column in enumerate(level.T):
         index[:, j] = (cumulative < column[:, None] - _WEIGHT_SUM_ATOL).sum(axis=1)
-    index = np.clip(index, _first_positive(weight)[:, None], last)
-    return np.take_along_axis(members, index, axis=1)
+    return take_columns(members, np.clip(index, _first_positive(weight)[:, None], last))
 
 
 def _first_positive(weight: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -55,6 +56,24 @@ def outcomes_of(forecast):
 def mixture_law(row):
     parts = list(zip(WEIGHTS[row], MEAN[row], STD[row], strict=True))
     return lambda y: sum(w * stats.norm(m, s).cdf(y) for w, m, s in parts)
+
+
+def test_equal_weights_of_members_take_no_memory_and_change_no_number():
+    rng = np.random.default_rng(0)
+    members, y = np.round(rng.normal(size=(2000, 30)), 1), rng.normal(size=2000).round(1)
+    equal, weighted = EnsembleForecast(members), EnsembleForecast(members, np.ones(30))
+    assert equal[500:].weights.strides == (0, 0)
+    levels, points = np.array([0.0, 0.1, 1 / 3, 0.9, 1.0]), np.column_stack([y, y + 0.1])
+    np.testing.assert_array_equal(equal.quantiles(levels), weighted.quantiles(levels))
+    for name in ("cdf", "sf"):
+        values = [getattr(forecast, name)(points) for forecast in (equal, weighted)]
+        np.testing.assert_array_equal(*values)
+    np.testing.assert_allclose(equal.crps(y), weighted.crps(y), atol=1e-12)
+    tracemalloc.start()
+    EnsembleForecast(members).crps(y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * members.nbytes
 
 
 def test_gaussian_is_scipys_normal():

@@ -116,7 +116,19 @@ def test_ensembles(fair):
     weight = np.full((8, 5), 0.2) if fair else rng.dirichlet(np.ones(5), size=8)
     y = np.append(np.round(rng.normal(size=7), 1), 1e3)
     expected = [pairs(*row, fair) for row in zip(y, members, weight, strict=True)]
-    np.testing.assert_allclose(crps_ensemble(y, members, weight, fair=fair), expected, atol=1e-12)
+    for weights in [weight, None] if fair else [weight]:  # None are equal ones
+        actual = crps_ensemble(y, members, weights, fair=fair)
+        np.testing.assert_allclose(actual, expected, atol=1e-12)
+
+
+def test_ensembles_of_many_rows_are_those_of_each_row():
+    rng = np.random.default_rng(0)
+    members, y = np.sort(rng.normal(size=(3000, 20)), axis=1), rng.normal(size=3000)
+    weight = rng.dirichlet(np.ones(20), size=3000)
+    for weights, at_row in ((None, lambda k: None), (weight, lambda k: weight[k, None])):
+        score = crps_ensemble(y, members, weights)
+        expected = [crps_ensemble(y[[k]], members[[k]], at_row(k))[0] for k in range(0, 3000, 99)]
+        np.testing.assert_array_equal(score[::99], expected)
 
 
 @pytest.mark.parametrize("size", [2, 5, 8])
