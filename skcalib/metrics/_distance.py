@@ -220,7 +220,8 @@ def lower_distance_to_calibration(
     the bracket are then evaluated on the data: from above, the transport to the :math:`\mu` found;
     from below, the functions found, made feasible between the nodes too. If they differ by more
     than `tol`, nodes are added. A million predictions take about half a second at the default
-    `tol`; after sorting, the cost grows with n as :math:`O(n)`. Ties are pooled; probabilities of
+    `tol`, most of it for some 13 steps on 50 000 nodes; ``tol=1e-3`` makes 100 000 ten times as
+    fast. After sorting, the cost grows with n as :math:`O(n)`. Ties are pooled; probabilities of
     exactly 0 and 1 need no special treatment.
 
     References
@@ -415,7 +416,7 @@ def calibration_distance_bounds(
     lower ≤ distance ≤ upper ≤ :func:`interval_calibration_error`. Of the exact quantities, upper
     :math:`\le 4 \sqrt{lower}` (Theorem 6.2). As the lower bound returned may be smaller than the
     exact one by `tol`, the numbers returned obey upper :math:`\le 4 \sqrt{lower + tol}`, for up to
-    100 000 distinct predictions.
+    4096 distinct predictions.
 
     For a partition of [0, 1] into intervals, the map that gives every prediction the mean outcome
     of its interval is calibrated, so its mean change :math:`\sum_i w_i |p_i - \bar y_{I(p_i)}|` is
@@ -427,8 +428,10 @@ def calibration_distance_bounds(
     (interval errors: 0.159, 0.129 and 0.126; upper distances of the last two: 0.054 and 0.050).
 
     The best partition into intervals is searched for among halves of halves and their unions, and
-    is never worse than that of the interval error. The cost is that of the two other functions, and
-    a fraction more. Ties are pooled.
+    is never worse than that of the interval error, with ``precision=3e-4`` if there are more than
+    4096 distinct predictions: of 120 samples of 4200 to 20 000, that changed one upper bound, by
+    3e-6. The cost is that of these two functions, and a fraction more: half a second for 100 000
+    predictions. Ties are pooled.
 
     References
     ----------

@@ -28,6 +28,10 @@ _ORDER_CONSTRAINTS: dict = {"order": [Interval(Real, 1, 16, closed="both")]}
 
 _TRANSPORT_ATOL = 1e-4  # of the transport from which partitions are built
 
+# Above this number of distinct predictions, the intervals that are one of the guesses are those of
+# least interval error up to this precision.
+_MAX_EXACT_GUESS_POINTS, _GUESS_PRECISION = 2**12, 3e-4
+
 
 @dataclass(frozen=True, eq=False)
 class UpperDistanceCertificate:
@@ -120,7 +124,8 @@ def _levels(data: ClassData) -> tuple[Levels, np.ndarray, np.ndarray]:
     if is_exact(levels):
         return levels, level, np.zeros(len(points), dtype=np.intp)
     pooled = data.pool_label_weights()
-    start = pooled.points[optimal_partition(*pooled[:2])]
+    precision = _GUESS_PRECISION if len(pooled.points) > _MAX_EXACT_GUESS_POINTS else None
+    start = pooled.points[optimal_partition(*pooled[:2], precision)]
     return levels, level, np.searchsorted(start, points, side="right") - 1
 
 
@@ -250,7 +255,8 @@ def upper_distance_to_calibration(
 
     For m up to 12 distinct values it is exact, by a dynamic programme over sets in :math:`O(4^m)`.
     For more it is that of the best partition that is found: never less than the minimum, and for
-    order 1 never more than :func:`interval_calibration_error`. The search cuts the values into
+    order 1 never more than :func:`interval_calibration_error` (with ``precision=3e-4`` if there are
+    more than 4096 distinct predictions). The search cuts the values into
     runs, in the order of the predictions and in that of their targets under the transport that
     gives the lower distance. For up to 256 values it then moves single ones between cells. On 300
     laws of 8 to 12 values, where the minimum is known, it found it in nine of ten, and was 0.3 %
@@ -258,9 +264,9 @@ def upper_distance_to_calibration(
     samples; still, beyond 12 values the number may change within the bracket if predictions or
     weights change by rounding.
 
-    The cost is that of the lower distance and of the interval error together, and some tenths of a
-    second: about 0.05 s for 1000 distinct values, 4 s for 100 000, 6 s for a million. Probabilities
-    of exactly 0 and 1 need no special treatment.
+    The cost is that of the lower distance, of the interval error of that precision, and some tenths
+    of a second: about 0.05 s for 1000 distinct values, 0.6 s for 100 000, 3 s for a million.
+    Probabilities of exactly 0 and 1 need no special treatment.
 
     References
     ----------

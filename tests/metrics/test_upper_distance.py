@@ -12,10 +12,12 @@ from oracles import (
 )
 from problems import small_case
 
-from skcalib._numerics import upper_distance
+from skcalib._numerics import interval, upper_distance
+from skcalib._numerics.interval import best_partition
 from skcalib.datasets import make_hard_instance
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
+    _upper_distance,
     calibration_distance_bounds,
     interval_calibration_error,
     lower_distance_to_calibration,
@@ -167,9 +169,30 @@ def test_values_prove_the_upper_end_and_it_is_near_the_lower_one(n, kind, most):
         assert np.average(outcome[cell], weights=share[cell]) == pytest.approx(value, abs=1e-11)
     assert len({*zip(proba, values, strict=True)}) == len(np.unique(proba))
     assert certificate.upper == upper(proba, outcome, weight)
-    interval = interval_calibration_error(outcome, proba, sample_weight=weight)
-    assert certificate.lower <= certificate.upper <= min(interval, most * certificate.lower)
+    error = interval_calibration_error(outcome, proba, sample_weight=weight)
+    assert certificate.lower <= certificate.upper <= min(error, most * certificate.lower)
     assert certificate.lower >= lower_distance_to_calibration(outcome, proba, sample_weight=weight)
+
+
+def test_many_predictions_are_first_put_into_cells(monkeypatch):
+    rng = np.random.default_rng(0)
+    proba = rng.random(400)
+    outcome = (rng.random(400) < 0.25 + proba / 2).astype(int)
+    data = {"y_true": outcome, "y_proba": proba}
+    exact = upper_distance_to_calibration(**data), calibration_distance_bounds(**data)
+    n_cells = []
+
+    def count(first, *args):
+        n_cells.append(len(first))
+        return best_partition(first, *args)
+
+    monkeypatch.setattr(interval, "best_partition", count)
+    monkeypatch.setattr(_upper_distance, "_MAX_EXACT_GUESS_POINTS", 399)
+    monkeypatch.setattr(_upper_distance, "_GUESS_PRECISION", 0.01)
+    assert (upper_distance_to_calibration(**data), calibration_distance_bounds(**data)) == exact
+    assert len(n_cells) == 2
+    assert max(n_cells) <= 202
+    assert interval_calibration_error(**data, precision=0.01) >= exact[1][1]
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 0.24])
