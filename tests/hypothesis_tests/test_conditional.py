@@ -11,7 +11,12 @@ from scipy.special import expit, log_expit, logit
 from scipy.stats import norm
 from sklearn.base import clone
 
-from skcalib._numerics.logistic_batch import intercepts, likelihood_gains, slope_scores
+from skcalib._numerics.logistic_batch import (
+    LikelihoodCurve,
+    intercepts,
+    likelihood_gains,
+    slope_scores,
+)
 from skcalib._numerics.logits import log_odds
 from skcalib.hypothesis_tests import (
     CalibrationInTheLargeTest,
@@ -417,6 +422,64 @@ def test_batched_fits_that_are_given_up_are_fitted_alone(monkeypatch):
     expected = likelihood_gains(x, labels, weight)
     monkeypatch.setattr("skcalib._numerics.logistic_batch.MAX_NEWTON_STEP", 0.0)
     np.testing.assert_allclose(likelihood_gains(x, labels, weight), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "beta", "weighted"])
+def test_many_samples_are_fitted_on_a_curve_that_all_labels_share(kind):
+    rng, n = np.random.default_rng(0), 1200
+    x = np.sort(rng.logistic(size=n) if kind == "logistic" else logit(rng.beta(0.6, 0.6, n)))
+    weight = rng.dirichlet(np.ones(n)) if kind == "weighted" else np.full(n, 1 / n)
+    labels = (rng.random((40, n)) < expit(x)).astype(np.int32)
+    labels[0] = rng.random(n) < expit(3 * x)  # far away from what predictions draw
+    labels[1], labels[2] = 1, x > 0
+    curve = LikelihoodCurve.make(x, weight)
+    expected = likelihood_gains(x, labels, weight)
+    actual = likelihood_gains(x, labels, weight, curve)
+    np.testing.assert_allclose(actual, expected, atol=1e-11 * np.median(expected), rtol=1e-13)
+    assert curve.gains(labels)[1].tolist() == [False] * 3 + [True] * 37
+
+
+def test_a_curve_keeps_more_digits_than_sums_over_the_samples():
+    rng, n = np.random.default_rng(0), 20_000
+    x = np.sort(rng.normal(size=n))
+    label, weight = (rng.random(n) < expit(x)).astype(np.int32), np.full(n, 1 / n)
+    gain = likelihood_gains(x, label[None], weight, LikelihoodCurve.make(x, weight))[0]
+    # Newton's method in extended precision
+    design = np.stack([np.ones(n), x]).astype(np.longdouble)
+    line, start = np.array([0, 1], dtype=np.longdouble), design[1]
+    for _ in range(8):
+        proba = 1 / (1 + np.exp(-line @ design))
+        gradient, (a, b, c) = design @ (label - proba), _moments(proba * (1 - proba), design)
+        line += np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / (
+            a * c - b**2
+        )
+    rise = np.logaddexp(0, line @ design) - np.logaddexp(0, start)
+    expected = float(np.mean(label * (line @ design - start) - rise))
+    assert gain == pytest.approx(expected, rel=1e-10)
+
+
+def _moments(weight, design):
+    return weight.sum(), weight @ design[1], weight @ design[1] ** 2
+
+
+def test_cox_draws_are_not_fitted_one_by_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    proba = rng.random(1000)
+    label = (rng.random(1000) < proba).astype(int)
+    slow = CoxTest(n_resamples=99, random_state=0)
+    monkeypatch.setattr(LikelihoodCurve, "make", lambda *args: None)
+    slow.fit(proba, label)
+    monkeypatch.undo()
+    monkeypatch.setattr("skcalib._numerics.logistic_batch._newton_gains", None)
+    fast = CoxTest(n_resamples=99, random_state=0).fit(proba, label)
+    assert fast.p_value_ == slow.p_value_
+    np.testing.assert_allclose(fast.null_distribution_, slow.null_distribution_, atol=1e-10)
+
+
+def test_no_curve_is_made_where_it_is_not_close():
+    x = np.sort(np.random.default_rng(0).normal(size=2000))
+    for points in (x[:999], np.full(2000, 0.3), np.where(np.arange(2000) < 1999, -36.0, 36.0)):
+        assert LikelihoodCurve.make(points, np.full(len(points), 1 / len(points))) is None
 
 
 @pytest.mark.parametrize("kind", HARD)
