@@ -58,7 +58,8 @@ _COLUMN_OPTIONS = {
 }
 _COLUMN_LIST_OPTIONS = {
     "proba": "one column of probabilities of the positive class, or one for each class, named like "
-    "the class, possibly after a common prefix (proba_cat proba_dog, or p0 p1)",
+    "the class, possibly after a common prefix (proba_cat proba_dog, or p0 p1); for recalibration, "
+    "one column does not tell how close to 1 it is where that is less than rounding",
     "quantiles": "quantiles, in columns whose names end in their levels (q0.05 q0.5 q0.95), with "
     "--levels if they do not",
     "members": "members of ensembles, one column for each",

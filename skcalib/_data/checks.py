@@ -55,7 +55,7 @@ def check_predictions(
 
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
     holds logits. With `on_device`, arrays of other packages stay where they live, if they may. The
-    `estimator`, if any, is what takes them.
+    `estimator`, if any, is what takes them; both columns of two classes are kept for it.
     """
     if is_forecast(y_true):
         check_not_swapped(y_true, names)
@@ -84,7 +84,9 @@ def check_predictions(
         warn_of_hard_labels(proba, names[1])
     label = code if classes is observed else map_codes(observed, code, classes, name=names[0])
     positive = 1 if pos_label is None else _positive_index(classes, pos_label)
+    complement = None
     if proba.ndim == 2 and proba.shape[1] == 2:
+        complement = None if as_logits or estimator is None else proba[:, 1 - positive]
         proba = proba[:, positive]
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
@@ -100,11 +102,12 @@ def check_predictions(
                 normalize_weights(weight[used]),
             )
             log_proba = None if log_proba is None else take_rows(log_proba, used)
+            complement = None if complement is None else take_rows(complement, used)
     if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
         xp = array_namespace(proba)
         label = xp.asarray(label.astype(np.int64), device=device(proba))
         share = xp.asarray(np.array(share), device=device(proba))
-    return ClassData(proba, label, share, classes, log_proba=log_proba)
+    return ClassData(proba, label, share, classes, log_proba=log_proba, complement=complement)
 
 
 def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:

@@ -9,6 +9,7 @@ from array_api_compat import array_namespace
 
 from .._inputs.drawing import draw_labels, draw_labels_in_groups
 from .._numerics.array_api import Array, take_rows, to_numpy
+from .._numerics.logits import column_log_odds
 from .._numerics.sorting import (
     LabelWeights,
     pool_label_weights,
@@ -22,7 +23,10 @@ from .base import EvaluationData
 _ROW_SUM_ATOL = 1e-12
 
 # The fields with one entry for each row.
-_PER_ROW = {"proba", "label", "weight", "given", "log_proba", "groups", "square", "count"}
+_PER_ROW = {
+    *("proba", "complement", "label", "weight", "given"),
+    *("log_proba", "groups", "square", "count"),
+}
 
 # Numbers in the columns that are copied at once (8 MB).
 _COLUMNS = 2**20
@@ -32,8 +36,9 @@ _COLUMNS = 2**20
 class ClassData(EvaluationData):
     """Checked predictions. With two classes `proba` is the probability of the second one.
 
-    Keeping one number instead of two complementary ones makes `(n,)` and `(n, 2)` input the same
-    by construction, and saves half the memory. The reductions of K classes to two are such
+    Keeping one number instead of two complementary ones makes `(n,)` and `(n, 2)` input of measures
+    the same by construction, and saves half the memory. Recalibrators also read the other column,
+    as it tells how close to 1 a probability is. The reductions of K classes to two are such
     `ClassData` again.
 
     Single precision of K classes stays what it is, as double precision would take twice the memory
@@ -63,6 +68,8 @@ class ClassData(EvaluationData):
     mean_rounding: float = 0.0  # how far predictions were moved to a grid, on average
     # whether simulated labels of a group share the rank of their class, instead of the class
     has_common_rank: bool = False
+    # (n,), the given probability of the first of two classes; None if it is 1 − proba
+    complement: np.ndarray | None = None
 
     @property
     def is_binary(self) -> bool:
@@ -78,7 +85,18 @@ class ClassData(EvaluationData):
         """The probabilities of all classes, (n, K), in the precision of `doubles`."""
         if not self.is_binary:
             return self.doubles
-        return array_namespace(self.proba).stack([1 - self.proba, self.proba], axis=1)
+        first = 1 - self.proba if self.complement is None else self.complement
+        return array_namespace(self.proba).stack([first, self.proba], axis=1)
+
+    @property
+    def columns(self) -> Array:
+        """The probabilities as they were given: (n,) of the last of two classes, or `matrix`."""
+        return self.proba if self.is_binary and self.complement is None else self.matrix
+
+    def swap_classes(self) -> "ClassData":
+        """Return the same data of two classes, in the other order."""
+        first, last = self.columns.T
+        return replace(self, proba=first, complement=last, label=1 - self.label)
 
     def iter_class_proba(self) -> Iterator[np.ndarray]:
         """The probabilities (n,) of one class after another, in double precision."""
@@ -125,6 +143,7 @@ class ClassData(EvaluationData):
             to_numpy(self.weight),
             self.classes,
             log_proba=to_numpy(self.log_proba),
+            complement=to_numpy(self.complement),
         )
 
     @property
@@ -222,7 +241,8 @@ class ClassData(EvaluationData):
         """
         if not self.is_on_host:  # sums on a device are not the same to the last bit anyway
             return self
-        values = self.proba if self.log_proba is None else self.log_proba
+        values = self.proba if self.complement is None else self.matrix
+        values = values if self.log_proba is None else self.log_proba
         first = np.lexsort((self.weight, self.label))
         rows = np.ascontiguousarray(values[first])
         if rows.ndim == 2:  # compared as bytes, which any order may do
@@ -246,8 +266,17 @@ class ClassData(EvaluationData):
         return points, mass
 
     def pool_label_weights(self) -> LabelWeights:
-        """The weights of two classes, summed where predictions are tied."""
-        return pool_label_weights(self.proba, self.label, self.weight, self.square)
+        """The weights of two classes, summed where predictions are tied.
+
+        If both columns are given, log p₁ − log p₀ tells which are tied, and sorts them.
+        """
+        if self.complement is None:
+            return pool_label_weights(self.proba, self.label, self.weight, self.square)
+        spread = column_log_odds(self.matrix)
+        pooled = pool_label_weights(spread, self.label, self.weight, self.squares)
+        share = self.proba / (self.proba + self.complement)
+        points = share[np.unique(spread, return_index=True)[1]]
+        return pooled._replace(points=np.maximum.accumulate(points))
 
     def confidence(self) -> "ClassData":
         """The probability of the predicted class, and whether the prediction was right."""

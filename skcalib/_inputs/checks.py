@@ -20,7 +20,7 @@ _SHARE_SUM_ATOL = 1e-14
 
 
 def check_predict_input(estimator: Any, X: Any) -> Array:
-    """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K).
+    """Probabilities of the classes seen at `fit`: (n, K), or (n,) of the last of two.
 
     Of an estimator that takes logits, log-probabilities (n, K).
     """
@@ -43,7 +43,7 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
             "class."
         )
     check_column_order(X, estimator.classes_, name="X")
-    return proba[:, 1] if kind == "probabilities" and proba.shape[1:] == (2,) else proba
+    return proba
 
 
 def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:

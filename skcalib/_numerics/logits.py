@@ -8,7 +8,7 @@ from scipy.special import logit
 from .array_api import Array, apply_out, array_namespace, contiguous, doubles
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
-_CLIP = float(np.finfo(np.float64).eps)
+EPSILON = float(np.finfo(np.float64).eps)
 
 # The smallest normal number of single precision: smaller probabilities have the same logarithm.
 MIN_POSITIVE_PROBA = float(np.finfo(np.float32).tiny)
@@ -44,37 +44,52 @@ def softmax_in_place(scores: Array) -> Array:
     return scores
 
 
-def smallest_probability(proba: Array, least: float = _CLIP) -> float:
+def smallest_probability(proba: Array, least: float = EPSILON) -> float:
     """The lower bound to which probabilities, (n,) of two classes or (n, K), are clipped.
 
     A model with few levels, such as the votes of a forest, says 0 where it means less than its
     lowest level. So if there are zeros this is half the smallest positive probability of any class,
     and at most half of 1/K; else ε, or the smallest probability if that is less. It is ε if all are
-    0 and 1. It is never below `least`, and for two classes not below ε: next to 1, the probability
-    of the other class is not known that well.
+    0 and 1. It is never below `least`, and for one column of two classes not below ε: next to 1,
+    the probability of the other class is not known that well. Nor is it below ε for two columns of
+    which one has no positive number below it but zeros, as 1 − p has.
     """
     xp, n_classes = array_namespace(proba), 2 if proba.ndim == 1 else proba.shape[1]
     columns = [proba]
     if proba.ndim == 1:
         # 1 − (1 − p) is 0 for p so small that 1 − p is 1: so both classes are treated alike
         complement = 1 - (proba if isinstance(proba, np.ndarray) else doubles(proba))
-        columns, least = [1 - complement, complement], _CLIP
+        columns, least = [1 - complement, complement], EPSILON
+    elif n_classes == 2 and _is_complement(proba):
+        least = EPSILON
     smallest = min(float(xp.min(xp.where(column > 0, column, 1.0))) for column in columns)
     if smallest == 1:
-        return _CLIP
+        return EPSILON
     if not (xp.any(columns[0] == 0) or xp.any(columns[-1] == 0)):
-        return min(max(smallest, least), _CLIP)
+        return min(max(smallest, least), EPSILON)
     return max(min(smallest, 1 / n_classes) / 2, least)
 
 
-def clip_proba(proba: Array, smallest: float = _CLIP, out: np.ndarray | None = None) -> Array:
+def smallest_known_probability(columns: Array, smallest: float) -> float:
+    """The lower bound, but of one column (n,) at least ε: the other class is not known better."""
+    return max(smallest, EPSILON) if columns.ndim == 1 and smallest > 0 else smallest
+
+
+def _is_complement(proba: Array) -> bool:
+    """True if a column (n, 2) has zeros, and else no number that is as small as that of 1 − p."""
+    xp = array_namespace(proba)
+    least = xp.min(xp.where(proba > 0, proba, 1.0), axis=0)
+    return bool(xp.any(xp.any(proba == 0, axis=0) & (least >= EPSILON / 4)))
+
+
+def clip_proba(proba: Array, smallest: float = EPSILON, out: np.ndarray | None = None) -> Array:
     """Return the probabilities clipped to between `smallest` and 1 − `smallest`."""
     if isinstance(proba, np.ndarray):
         return np.clip(proba, smallest, 1 - smallest, out=out)
     return array_namespace(proba).clip(proba, smallest, 1 - smallest)
 
 
-def log_probabilities(proba: Array, smallest: float = _CLIP) -> Array:
+def log_probabilities(proba: Array, smallest: float = EPSILON) -> Array:
     """log p of clipped probabilities."""
     log_proba = clip_proba(proba, smallest)
     return apply_out("log", log_proba, out=log_proba)
@@ -104,9 +119,18 @@ def _log_softmax(logits: Array) -> Array:
     return log_proba
 
 
-def log_odds(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
+def log_odds(proba: np.ndarray, smallest: float = EPSILON) -> np.ndarray:
     """log p − log(1 − p) of clipped probabilities."""
     return logit(clip_proba(proba, smallest))
+
+
+def column_log_odds(columns: np.ndarray, smallest: float = 0.0) -> np.ndarray:
+    """log p₁ − log p₀ of two columns (n, 2), or of one (n,), of clipped probabilities."""
+    if columns.ndim == 1:
+        return log_odds(columns, smallest_known_probability(columns, smallest))
+    with np.errstate(divide="ignore"):
+        logs = log_probabilities(columns, smallest)
+    return logs[:, 1] - logs[:, 0]
 
 
 def _brier_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:

@@ -11,11 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 from .._data import ClassData, ForecastData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
-from ._base import Recalibrator, is_smooth, to_matrix
+from ._base import Recalibrator, is_smooth
 from ._checks import check_can_keep_order, check_candidates
-from ._either import ClassOrForecastRecalibrator, FitData, IdentityRecalibrator, to_fit_data
+from ._either import (
+    ClassOrForecastRecalibrator,
+    FitData,
+    IdentityRecalibrator,
+    calibrate,
+    to_fit_data,
+)
 from ._registry import RECALIBRATORS, find_spread_remedy, select_candidates
-from ._responses import align_proba
 
 # The proper scores that may decide which candidates are averaged; the first is the default.
 _CLASS_SCORES = ("log_loss", "brier")
@@ -293,7 +298,7 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         candidates = {"none": IdentityRecalibrator(), **checked_candidates}
         averages = self.average and not data.is_forecast
         names = list(candidates)
-        mixes = averages and examples.X.shape[1] == 2
+        mixes = averages and len(self.classes_) == 2
         shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
         loss = cross_validated_losses(list(candidates.values()), *shared, mixes=mixes)
         self.results_, surest = summarize_losses(names, loss, data.weight, fold)
@@ -326,9 +331,8 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
     def _map(self, data: Any) -> Any:
         if self._is_forecast:
             return self.best_recalibrator_.transform(data)
-        data = to_matrix(data)
         mapped = (
-            self.weights_[name] * align_proba(recalibrator, data, self.classes_)
+            self.weights_[name] * calibrate(recalibrator, data, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)

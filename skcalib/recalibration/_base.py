@@ -2,12 +2,14 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +26,15 @@ from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import Interval, clone_instance, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
-from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
+from .._numerics.logits import (
+    EPSILON,
+    MIN_POSITIVE_PROBA,
+    clip_proba,
+    column_log_odds,
+    log_probabilities,
+    smallest_known_probability,
+    softmax_in_place,
+)
 from .._numerics.sorting import pool_label_weights, pool_ties
 from .._numerics.temperature import best_temperature, scale_by_temperature
 from ..forecasts import Forecast, as_forecast
@@ -77,7 +87,8 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_classes)
             Predicted probabilities of samples that the classifier was not fitted on;
-            one-dimensional ones are of the last class. Tensors of PyTorch are taken from any
+            one-dimensional ones are of the last class. Of two columns both are read: where one is 1
+            up to rounding, the other tells how close to 1. Tensors of PyTorch are taken from any
             device, with or without gradients. Results are arrays of NumPy; with scikit-learn's
             `array_api_dispatch`, recalibrators that scale log-probabilities return tensors.
 
@@ -110,8 +121,8 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities. For two classes one column, of the last class, and two columns
-            are the same.
+            Predicted probabilities. For two classes both columns, or that of the last class alone,
+            which does not tell how close to 1 it is if that is less than rounding.
 
         Returns
         -------
@@ -203,7 +214,10 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
     @abstractmethod
     def _map(self, proba: Any) -> Any:
-        """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
+        """Map checked probabilities, (n, K) or (n,) of the last of two classes, to calibrated ones.
+
+        The result has one of these shapes, too.
+        """
 
 
 def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
@@ -313,15 +327,36 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
 class OneVsRestRecalibrator(Recalibrator):
     """Recalibrates two classes; more are mapped one by one, and rows are divided by their sums.
 
-    `_fit_binary` returns the fitted state of one map, `_map_binary` applies it.
+    `_fit_binary` returns the fitted state of one map, `_map_binary` applies it. If both columns of
+    two classes are given, there are two more states of one map, of the first class and of the last:
+    each has all digits where its class has the smaller probability.
     """
+
+    _both_params: Any = None
 
     def _fit(self, data: ClassData) -> None:
         problems = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
-        self.maps_ = [self._fit_binary(problem) for _, problem in problems]
+        self.maps_ = [
+            self._fit_binary(replace(problem, complement=None)) for _, problem in problems
+        ]
+        self._both_params = None
+        if data.complement is not None:
+            self._both_params = self._fit_binary(data.swap_classes()), self._fit_binary(data)
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        return one_vs_rest(self._map_binary, self.maps_, proba)
+        if len(self.maps_) > 1:
+            return one_vs_rest(self._map_binary, self.maps_, proba)
+        return self._map_two_classes(self._map_binary, proba)
+
+    def _map_two_classes(self, mapping: Callable, proba: np.ndarray) -> np.ndarray:
+        """Map the smaller column of each row, which has all digits, and return the last class."""
+        if proba.ndim == 1 or self._both_params is None:
+            return mapping(proba if proba.ndim == 1 else proba[:, 1], self.maps_[0])
+        first, last = proba.T / proba.sum(axis=1)
+        mapped, is_likely = mapping(last, self._both_params[1]), last > first
+        likely = mapping(first[is_likely], self._both_params[0])
+        mapped[is_likely] = 1 - (likely[:, ::-1] if likely.ndim == 2 else likely)
+        return mapped
 
     @abstractmethod
     def _fit_binary(self, data: ClassData) -> Any:
@@ -449,8 +484,21 @@ def prior_share(data: ClassData | ForecastData, prior_weight: float) -> float:
     return prior / (1 + prior)
 
 
+def least_probability(data: ClassData, prior_weight: float | None) -> float:
+    """Return the probability below which a fit to these data tells none apart.
+
+    Where predictions are almost certain, log-odds are mostly extrapolated. So with two classes and
+    few samples for each one of the prior, they hardly reach further than one column can say.
+    """
+    prior = (prior_weight or 0.0) * data.inverse_effective_size
+    if len(data.classes) > 2 or prior == 0:
+        return MIN_POSITIVE_PROBA
+    return max(EPSILON * np.exp(-1 / prior), MIN_POSITIVE_PROBA)
+
+
 def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
     """Return log p of all classes (n, K), from p (n,) or (n, K), in this memory order."""
+    smallest = smallest_known_probability(proba, smallest)
     proba = to_matrix(proba)
     if isinstance(proba, np.ndarray):
         proba = np.asarray(proba, dtype=np.float64, order=order)
@@ -481,7 +529,7 @@ def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple
 class PooledOutcomes(NamedTuple):
     """Distinct predictions, the mass of outcomes 0 and 1 at each, and 1 / effective size."""
 
-    points: np.ndarray  # (m,), away from 0 and 1
+    log_odds: np.ndarray  # (m,), finite
     mass: np.ndarray  # (2, m)
     share: float
 
@@ -494,6 +542,14 @@ def iter_pooled_outcomes(
     The labels of prior samples follow the predictions, or `class_prior`. Both masses are
     positive if there is a prior, and keep every digit.
     """
+    if data.complement is not None:
+        points, mass, _ = pool_label_weights(
+            column_log_odds(data.matrix, smallest), data.label, data.weight, data.squares
+        )
+        share, expected = prior_share(data, prior_weight), expit(np.stack([-points, points]))
+        mass = (1 - share) * mass + share * mass.sum(axis=0) * expected
+        yield PooledOutcomes(points, mass, data.inverse_effective_size)
+        return
     if data.is_binary:
         share, problems = prior_share(data, prior_weight), iter([(1.0, data)])
     else:
@@ -508,9 +564,8 @@ def iter_pooled_outcomes(
         else:
             label_proba = np.stack([1 - expected[:, k], expected[:, k]])
             expected_mass = pool_ties(proba, problem.weight * label_proba)[1]
-        yield PooledOutcomes(
-            points, (1 - share) * mass + share * expected_mass, problem.inverse_effective_size
-        )
+        mass = (1 - share) * mass + share * expected_mass
+        yield PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
 
 
 def warn_unless_converged(recalibrator: Any, converged: bool) -> None:

@@ -1,5 +1,6 @@
 """Recalibration by the mean outcome of intervals."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
@@ -13,7 +14,8 @@ from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, Str
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clip_proba, smallest_probability
 from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
-from ._base import OneVsRestRecalibrator, Recalibrator, clone_for, one_vs_rest, to_matrix
+from ._base import OneVsRestRecalibrator, Recalibrator, clone_for, one_vs_rest
+from ._either import calibrate
 from ._logistic import SigmoidRecalibrator
 from ._scaling import TemperatureRecalibrator
 
@@ -76,6 +78,18 @@ class IntervalMap:
     values: np.ndarray
     partition: np.ndarray
     certificate: IntervalCertificate
+    complement_cuts: np.ndarray | None = None  # 1 − cuts, with all digits
+
+    def indices(self, columns: np.ndarray) -> np.ndarray:
+        """The interval of each prediction, (n,) or both columns (n, 2), of which one has digits."""
+        if columns.ndim == 1 or self.complement_cuts is None:
+            proba = columns if columns.ndim == 1 else columns[:, 1]
+            return np.searchsorted(self.cuts, proba, side="right")
+        first, last = columns.T / columns.sum(axis=1)
+        index = np.searchsorted(self.cuts, last, side="right")
+        is_likely = last > first
+        index[is_likely] = np.searchsorted(-self.complement_cuts, -first[is_likely], side="right")
+        return index
 
 
 class IntervalBinningRecalibrator(OneVsRestRecalibrator):
@@ -251,7 +265,8 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         check_random_shift(self.strategy, self.random_shift)
         smallest = smallest_probability(data.proba)
         self.smallest_probability_ = smallest if self.pseudo_count else 0.0
-        super()._fit(data)
+        problems = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
+        self.maps_ = [self._fit_binary(problem) for _, problem in problems]
         fitted_maps = [
             (
                 binary_map.partition,
@@ -267,8 +282,14 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     def _fit_binary(self, data: Any) -> Any:
         points, weight, _ = data.pool_label_weights()
-        cuts = self._cuts(points, weight)
+        cuts, start = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)
+        complement_cuts = None
+        if data.complement is not None and start is not None:
+            falling = data.swap_classes().pool_label_weights().points[::-1]
+            before, after = falling[start[1:] - 1], falling[start[1:]]
+            complement_cuts = np.minimum((before + after) / 2, np.nextafter(before, -1))
+            bins = np.searchsorted(start, np.arange(len(points)), side="right") - 1
         start = np.flatnonzero(first_of_ties(bins))
         negative, positive = np.add.reduceat(weight, start, axis=1)
         total, mass = negative + positive, weight.sum(axis=0)
@@ -288,28 +309,33 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
                 movement=float(mass @ np.abs(values[bins] - points)),
                 remaining_error=float(remaining),
             ),
+            complement_cuts,
         )
 
     def _clip(self, proba: np.ndarray) -> np.ndarray:
         return clip_proba(proba, self.smallest_probability_)
 
-    def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """The points at which the second and each further interval begins."""
+    def _cuts(self, points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Where the second and each further interval begins; which points begin all of them."""
         if self.strategy == "uniform":
             if not self.random_shift:
-                return np.arange(1, self.n_bins) / self.n_bins
+                return np.arange(1, self.n_bins) / self.n_bins, None
             shift = check_random_state(self.random_state).uniform(0, 1 / self.n_bins)
-            return shift + np.arange(self.n_bins) / self.n_bins
+            return shift + np.arange(self.n_bins) / self.n_bins, None
         if self.strategy == "optimal":
             start = optimal_partition(points, weight)
-        else:
-            bins = quantile_bins(points, weight.sum(axis=0), self.n_bins)
+        else:  # only the order counts, and probabilities next to 1 may be tied
+            bins = quantile_bins(np.arange(len(points)), weight.sum(axis=0), self.n_bins)
             start = np.flatnonzero(first_of_ties(bins))
-        return cuts_before(points, start)
+        return cuts_before(points, start), start
+
+    def _map_two_classes(self, mapping: Callable, proba: np.ndarray) -> np.ndarray:
+        return mapping(proba, self.maps_[0])
 
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
-        value = params.values[np.searchsorted(params.cuts, proba, side="right")]
-        return np.where(np.isnan(value), self._clip(proba), value)
+        value = params.values[params.indices(proba)]
+        last = proba if proba.ndim == 1 else proba[:, 1]
+        return np.where(np.isnan(value), self._clip(last), value)
 
 
 def check_random_shift(strategy: str, random_shift: bool) -> None:
@@ -439,17 +465,18 @@ class ScalingBinningRecalibrator(Recalibrator):
         unfitted = default() if self.recalibrator is None else self.recalibrator
         weights = {"sample_weight": weight} if np.ptp(weight) > 0 else {}
         y = classes[data.label]
-        self.recalibrator_ = clone_for(unfitted, classes).fit(data.matrix, y, **weights)
+        columns = data.columns if isinstance(unfitted, Recalibrator) else data.matrix
+        self.recalibrator_ = clone_for(unfitted, classes).fit(columns, y, **weights)
         check_has_classes(self.recalibrator_, classes)
-        results = self._smooth_results(data.proba)
+        results = self._smooth_results(data.columns)
         self.maps_ = [self._steps(column, weight) for column in np.atleast_2d(results.T)]
         values = [steps.values for steps in self.maps_]
         self.values_: Any = values[0] if data.is_binary else values
 
     def _smooth_results(self, proba: np.ndarray) -> np.ndarray:
         """The results of the map, of the last of two classes (n,), or of all (n, K)."""
-        results = self.recalibrator_.predict_proba(to_matrix(proba))
-        return results[:, 1] if proba.ndim == 1 else results
+        results = calibrate(self.recalibrator_, proba, self.classes_)
+        return results[:, 1] if results.shape[1] == 2 else results
 
     def _steps(self, results: np.ndarray, weight: np.ndarray) -> Steps:
         points, mass = pool_ties(results, weight)

@@ -321,7 +321,8 @@ class AnyDecisionRecalibrator(Recalibrator):
         policies: list[np.ndarray] = []
 
         def next_round(matrix: np.ndarray) -> tuple[Any, ...]:
-            now = replace(data, proba=matrix[:, 1] if data.is_binary else matrix)
+            proba = matrix[:, 1] if data.is_binary else matrix
+            now = replace(data, proba=proba, complement=None)
             outcomes = np.vstack([now.label, now.simulate_outcomes(generator, n_draws)])
             start = perf_counter()
             values, policies_of_draws = worst_policies(

@@ -14,7 +14,7 @@ from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._quantile import check_same_levels
-from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps
+from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps, to_matrix
 from ._responses import align_proba
 
 # Attributes that a fit on probabilities sets and a fit on forecasts deletes.
@@ -213,10 +213,23 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
         return data if self._is_forecast else data.copy()
 
 
+def calibrate(recalibrator: Any, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return calibrated probabilities (n, K) of a fitted recalibrator, of this package or not.
+
+    A single column of two classes reaches those of this package as it is: they know that it tells
+    less than two columns.
+    """
+    return align_proba(recalibrator, _columns_for(recalibrator, X), classes)
+
+
+def _columns_for(recalibrator: Any, X: Any) -> Any:
+    return X if isinstance(recalibrator, Recalibrator) else to_matrix(X)
+
+
 class FitData(NamedTuple):
     """Predictions and outcomes to which copies of a recalibrator are fitted."""
 
-    X: Any  # (n, K) probabilities, or forecasts
+    X: Any  # probabilities (n, K), or (n,) if only those of the last of two are given; or forecasts
     y: np.ndarray  # (n,), labels or outcomes
     code: np.ndarray  # (n,), index into classes, or outcomes
     weight: np.ndarray | None  # (n,), near 1; None if all are equal
@@ -225,7 +238,8 @@ class FitData(NamedTuple):
     def fit_clone(self, recalibrator: Any, rows: Any = slice(None)) -> Any:
         """Return a copy of the recalibrator, fitted to some rows."""
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
-        return clone_for(recalibrator, self.classes).fit(self.X[rows], self.y[rows], **weights)
+        X = self.X if self.classes is None else _columns_for(recalibrator, self.X)
+        return clone_for(recalibrator, self.classes).fit(X[rows], self.y[rows], **weights)
 
     def losses(
         self, recalibrator: Any, rows: Any, scoring: str, uniform: float = 0.0
@@ -242,7 +256,7 @@ class FitData(NamedTuple):
             source = f"those that {type(recalibrator).__name__} makes of it"
             check_same_levels({"X": X, source: forecast}, _SAME_LEVELS_REMEDY)
             return forecast.crps(code)
-        proba = align_proba(recalibrator, X, self.classes)
+        proba = calibrate(recalibrator, X, self.classes)
         if uniform > 0:
             proba = (1 - uniform) * proba + uniform / proba.shape[1]
         return PROPER_LOSSES[scoring](proba[:, 1] if proba.shape[1] == 2 else proba, code)
@@ -254,6 +268,6 @@ def to_fit_data(data: Any) -> FitData:
         X, y, code, classes = data.forecast, data.value, data.value, None
         weight = data.weight * len(data.weight)
     else:
-        X, y, code, classes = data.matrix, data.classes[data.label], data.label, data.classes
+        X, y, code, classes = data.columns, data.classes[data.label], data.label, data.classes
         weight = data.weight / data.inverse_effective_size
     return FitData(X, y, code, weight if np.ptp(weight) > 0 else None, classes)

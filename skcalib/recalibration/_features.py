@@ -19,8 +19,7 @@ from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator
 from ._base import Recalibrator, check_calibration_data, negative_log_loss, to_matrix
 from ._checks import check_recalibrator
-from ._either import FitData, to_fit_data
-from ._responses import align_proba
+from ._either import FitData, calibrate, to_fit_data
 
 _N_BOOSTING_FOLDS = 5
 
@@ -290,7 +289,7 @@ class FeatureRecalibrator(Recalibrator):
         )
 
     def _map(self, proba: Any, given: Any = None) -> Any:
-        matrix, n = to_matrix(proba), len(proba)
+        n = len(proba)
         columns, expected = _feature_columns(given, n), self.given_columns_
         names = list(columns)
         is_unnamed = are_unnamed(names, "given") or are_unnamed(expected, "given")
@@ -299,8 +298,8 @@ class FeatureRecalibrator(Recalibrator):
                 "given must have the columns that it had at fit, in the same order: "
                 f"{format_values(expected)}; found {format_values(names)}. Pass the same columns."
             )
-        design = self._design(matrix, columns, n, slice(None))
-        calibrated = align_proba(self.recalibrator_, matrix, self.classes_)
+        design = self._design(to_matrix(proba), columns, n, slice(None))
+        calibrated = calibrate(self.recalibrator_, proba, self.classes_)
         if not self.n_rounds_:
             return calibrated
         correction = sum(_correction(trees, design) for trees in self._rounds)
@@ -316,8 +315,7 @@ class FeatureRecalibrator(Recalibrator):
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities. For two classes one column, of the last class, and two columns
-            are the same.
+            Predicted probabilities. For two classes both columns, or that of the last class alone.
 
         given : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
             The features that were given at :meth:`fit`, in the same order.
@@ -434,9 +432,7 @@ class _BoostingRun:
         is_test: np.ndarray,
     ) -> None:
         fitted = examples.fit_clone(plain, is_train)
-        self.plain = log_probabilities(
-            align_proba(fitted, examples.X, np.asarray(examples.classes))
-        )
+        self.plain = log_probabilities(calibrate(fitted, examples.X, np.asarray(examples.classes)))
         self.correction = np.zeros_like(self.plain)
         self.examples, self.design, self.is_category = examples, design, is_category
         self.train, self.test = np.flatnonzero(is_train), np.flatnonzero(is_test)

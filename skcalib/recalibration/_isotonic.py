@@ -201,8 +201,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities. For two classes one column, of the last class, and two columns
-            are the same.
+            Predicted probabilities. For two classes both columns, or that of the last class alone.
 
         Returns
         -------
@@ -211,9 +210,9 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
             each class, before rows are divided by sums.
         """
         proba = check_predict_input(self, X)
-        if proba.ndim == 1:
-            low, high = venn_abers_bounds(proba, *self.maps_[0]).T
-            return low, high
+        if len(self.maps_) == 1:
+            bounds = self._map_two_classes(lambda p, fits: venn_abers_bounds(p, *fits), proba)
+            return bounds[:, 0], bounds[:, 1]
         pairs = zip(proba.T, self.maps_, strict=True)
         bounds = np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
         return bounds[..., 0], bounds[..., 1]

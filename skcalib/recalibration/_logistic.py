@@ -4,19 +4,25 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
-from .._numerics.logits import clip_proba, log_odds, log_probabilities, smallest_probability
+from .._numerics.logits import (
+    EPSILON,
+    clip_proba,
+    column_log_odds,
+    smallest_probability,
+)
 from ._base import (
     CLASS_PRIOR_WEIGHT,
     PRIOR_CONSTRAINTS,
     PooledOutcomes,
     Recalibrator,
     iter_pooled_outcomes,
+    least_probability,
     one_vs_rest,
     warn_unless_converged,
 )
@@ -45,7 +51,8 @@ class LogisticRecalibrator(Recalibrator):
         self.labels = labels
 
     def _fit(self, data: ClassData) -> None:
-        smallest = self.smallest_probability_ = smallest_probability(data.proba)
+        least = least_probability(data, self.prior_weight) if data.is_binary else EPSILON
+        smallest = self.smallest_probability_ = smallest_probability(data.columns, least)
         problems = iter_pooled_outcomes(data, self.prior_weight, smallest)
         self.maps_ = list(map(self._fit_outcomes, problems))
         if self._degree:
@@ -54,20 +61,24 @@ class LogisticRecalibrator(Recalibrator):
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
         """The map of one class: the coefficients of the log-odds, the intercept first."""
-        design = np.vander(logit(problem.points), self._degree + 1, increasing=True)
+        design = np.vander(problem.log_odds, self._degree + 1, increasing=True)
         fit = logistic_fit(design, problem.mass, np.eye(self._degree + 1)[1])
         warn_unless_converged(self, fit.converged)
         return fit.coefficients
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
+        if len(self.maps_) == 1:
+            return self._map_binary(proba, self.maps_[0])
         return one_vs_rest(self._map_binary, self.maps_, proba)
 
-    def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
-        return clip_proba(expit(self._log_odds(proba, params)))
+    def _map_binary(self, columns: np.ndarray, params: Any) -> np.ndarray:
+        """From predictions, (n,) or both columns (n, 2), to those of the last class (n,)."""
+        log_odds = column_log_odds(columns, self.smallest_probability_)
+        return clip_proba(expit(self._log_odds(log_odds, params)))
 
-    def _log_odds(self, proba: np.ndarray, params: Any) -> np.ndarray:
-        """From predictions (n,) to calibrated log-odds (n,)."""
-        return polyval(log_odds(proba, self.smallest_probability_), params)
+    def _log_odds(self, log_odds: np.ndarray, params: Any) -> np.ndarray:
+        """From predicted to calibrated log-odds (n,)."""
+        return polyval(log_odds, params)
 
 
 class SigmoidRecalibrator(LogisticRecalibrator):
@@ -108,7 +119,9 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
+        it is the smallest of them, but with n samples for each one of the prior at least
+        :math:`ε e^{-n}`, and 1.2e-38.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -204,7 +217,9 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
+        it is the smallest of them, but with n samples for each one of the prior at least
+        :math:`ε e^{-n}`, and 1.2e-38.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -303,7 +318,9 @@ class BetaRecalibrator(LogisticRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
+        it is the smallest of them, but with n samples for each one of the prior at least
+        :math:`ε e^{-n}`, and 1.2e-38.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -377,8 +394,8 @@ class BetaRecalibrator(LogisticRecalibrator):
     def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
         # logs of probabilities relative to the one that c need not move
         offset = np.log(2) if self.parameters == "ab" else 0.0
-        rising = log_probabilities(problem.points) + offset
-        falling = -log_probabilities(1 - problem.points) - offset
+        rising = log_expit(problem.log_odds) + offset
+        falling = -log_expit(-problem.log_odds) - offset
         fits = []
         for free in [(1, 1), (0, 0)] if self.parameters == "am" else _FACES:
             fit = self._fit_face(rising * free[0], falling * free[1], problem.mass)
@@ -405,9 +422,6 @@ class BetaRecalibrator(LogisticRecalibrator):
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
-    def _log_odds(self, proba: np.ndarray, params: Any) -> np.ndarray:
+    def _log_odds(self, log_odds: np.ndarray, params: Any) -> np.ndarray:
         c, a, b = params
-        smallest = self.smallest_probability_
-        return (
-            a * log_probabilities(proba, smallest) - b * log_probabilities(1 - proba, smallest) + c
-        )
+        return a * log_expit(log_odds) - b * log_expit(-log_odds) + c

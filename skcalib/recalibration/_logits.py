@@ -16,7 +16,6 @@ from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, arange_like, doubles
 from .._numerics.logits import (
-    MIN_POSITIVE_PROBA,
     clip_proba,
     iter_row_blocks,
     smallest_probability,
@@ -29,6 +28,7 @@ from ._base import (
     TEMPERATURE_PRIOR_WEIGHT,
     Recalibrator,
     class_prior,
+    least_probability,
     log_matrix,
     prior_share,
     warn_unless_converged,
@@ -78,9 +78,9 @@ class LogScaleRecalibrator(Recalibrator):
 
     def _fit(self, data: ClassData) -> None:
         is_exact = data.log_proba is not None
-        self.smallest_probability_ = (
-            0.0 if is_exact else smallest_probability(data.proba, MIN_POSITIVE_PROBA)
-        )
+        least = least_probability(data, self.prior_weight)
+        data = replace(data, proba=data.columns, complement=None)
+        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(data.proba, least)
         self._fit_scores(data)
 
     def _fit_scores(self, data: ClassData) -> None:

@@ -20,9 +20,9 @@ from .._numerics.logits import (
 )
 from .._numerics.scaling import separate_preconditioner, softmax_regression
 from .._numerics.scaling_designs import Affine
-from ._base import Recalibrator, is_smooth, to_matrix
+from ._base import Recalibrator, is_smooth
 from ._binning import check_has_classes
-from ._either import to_fit_data
+from ._either import calibrate, to_fit_data
 from ._scaling import PENALTY, MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
@@ -157,7 +157,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         self.base_ = to_fit_data(data).fit_clone(self._base_recalibrator)
         check_has_classes(self.base_, data.classes)
         self._is_smooth = is_smooth(self.base_)
-        proba = self.base_.predict_proba(data.matrix)
+        proba = calibrate(self.base_, data.columns, data.classes)
         self.smallest_probability_ = smallest_probability(proba, MIN_POSITIVE_PROBA)
         log_proba = log_probabilities(proba, self.smallest_probability_)
         relative = _relative(log_proba)
@@ -190,7 +190,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         self.coef_, self.intercept_ = coef / scale, -centre @ coef
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        mapped = self.base_.predict_proba(to_matrix(proba))
+        mapped = calibrate(self.base_, proba, self.classes_)
         for rows in iter_row_blocks(len(mapped), len(self.coef_)):
             scores = log_probabilities(mapped[rows], self.smallest_probability_)
             scores += np.einsum("nm,mk->nk", _products(_relative(scores)), self.coef_)

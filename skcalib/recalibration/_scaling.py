@@ -61,8 +61,9 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If probabilities of more than two
-        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If several given columns hold smaller
+        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
+        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -174,8 +175,9 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If probabilities of more than two
-        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If several given columns hold smaller
+        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
+        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -290,8 +292,9 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If probabilities of more than two
-        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If several given columns hold smaller
+        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
+        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -427,8 +430,9 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If probabilities of more than two
-        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If several given columns hold smaller
+        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
+        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -595,8 +599,9 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If probabilities of more than two
-        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If several given columns hold smaller
+        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
+        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.

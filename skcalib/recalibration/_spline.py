@@ -10,7 +10,6 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
-from .._numerics.logits import log_odds
 from ._base import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
 from ._logistic import LogisticRecalibrator
 
@@ -58,7 +57,9 @@ class SplineRecalibrator(LogisticRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
+        it is the smallest of them, but with n samples for each one of the prior at least
+        :math:`ε e^{-n}`, and 1.2e-38.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -143,7 +144,7 @@ class SplineRecalibrator(LogisticRecalibrator):
         self.smoothing = smoothing
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
-        points = log_odds(problem.points)
+        points = problem.log_odds
         knots = quantile_knots(points, self.n_knots)
         values, smoothing, converged = logistic_spline(
             points, problem.mass, knots, problem.share, self.smoothing
@@ -156,9 +157,9 @@ class SplineRecalibrator(LogisticRecalibrator):
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 
-    def _log_odds(self, proba: np.ndarray, params: Any) -> np.ndarray:
+    def _log_odds(self, log_odds: np.ndarray, params: Any) -> np.ndarray:
         knots, values = params
-        return evaluate_spline(knots, values, log_odds(proba, self.smallest_probability_))
+        return evaluate_spline(knots, values, log_odds)
 
 
 # Knots are at least this far apart: no curve of interest bends in between.

@@ -18,11 +18,15 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, assign_folds
-from ._base import Recalibrator, negative_crps, negative_log_loss, to_matrix
+from ._base import Recalibrator, negative_crps, negative_log_loss
 from ._checks import check_recalibrator
-from ._either import ClassOrForecastRecalibrator, check_fitted_on_classes, to_fit_data
+from ._either import (
+    ClassOrForecastRecalibrator,
+    calibrate,
+    check_fitted_on_classes,
+    to_fit_data,
+)
 from ._logistic import SigmoidRecalibrator
-from ._responses import align_proba
 from ._scaling import VectorScalingRecalibrator
 
 # Candidates of `prior_weight`; with an infinite one no subgroup has a map of its own.
@@ -233,8 +237,9 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
                 else None
                 for rows in subgroups.rows()
             ]
-        matrix, min_samples = self._map_common(data.matrix), self.min_samples or 1
-        data = replace(data, proba=matrix[:, 1] if data.is_binary else matrix, log_proba=None)
+        matrix, min_samples = self._map_common(data.columns), self.min_samples or 1
+        proba = matrix[:, 1] if data.is_binary else matrix
+        data = replace(data, proba=proba, complement=None, log_proba=None)
         self.prior_weight_ = (
             _best_prior_weight(data, subgroups, min_samples)
             if chooses
@@ -246,14 +251,14 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def _plain_recalibrator(self) -> Any:
         return AutoRecalibrator() if self.recalibrator is None else self.recalibrator
 
-    def _map_common(self, matrix: np.ndarray) -> np.ndarray:
-        return align_proba(self.recalibrator_, matrix, self.classes_)
+    def _map_common(self, columns: np.ndarray) -> np.ndarray:
+        return calibrate(self.recalibrator_, columns, self.classes_)
 
     def _map(self, data: Any, by: Any = None) -> Any:
         n = len(data)
         maps_of_rows = list(iter_known_subgroups(self, by, n))
         if not self._is_forecast:
-            calibrated = self._map_common(to_matrix(data)).copy()
+            calibrated = self._map_common(data).copy()
             for rows, recalibrator in maps_of_rows:
                 calibrated[rows] = recalibrator.predict_proba(calibrated[rows])
             return calibrated
@@ -274,8 +279,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities. For two classes one column, of the last class, and two columns
-            are the same.
+            Predicted probabilities. For two classes both columns, or that of the last class alone.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
             The subgroup of each sample, in the columns that it had at :meth:`fit`.

@@ -54,8 +54,9 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If probabilities of more than two
-        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If several given columns hold smaller
+        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
+        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -185,8 +186,9 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If probabilities of more than two
-        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits,
+        smallest positive probability (at most half of 1/K). If several given columns hold smaller
+        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
+        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits,
         and if nothing is updated.
 
     classes_ : ndarray of shape (n_classes,)

@@ -26,7 +26,8 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
 
     columns : list of str, default=None
         The names of the columns that hold the predicted probabilities, in the order of the classes;
-        for two classes also the one of the last class alone. They are put in double quotes. By
+        for two classes also the one of the last class alone, which does not tell how close to 1 it
+        is if that is less than rounding. They are put in double quotes. By
         default they are those of the data frame that the recalibrator was fitted on, or else
         ``"proba_"`` followed by the class. None begins with ``"skcalib_"``.
 
@@ -35,7 +36,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     expressions : list of str
         One for each class, in the order of `classes_`. The value is the calibrated probability, or
         NULL where a predicted one is missing or outside [0, 1], also where this is due to rounding,
-        or where those of more than two classes do not sum to 1 (within 1e-5).
+        or where those of all classes do not sum to 1 (within 1e-5).
 
     See Also
     --------
@@ -57,9 +58,10 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     may misread the last digit of a number, and put a prediction that equals a cut of an interval
     map on its other side; this happens to about one number in 20 000.
 
-    For two classes an expression takes some 600 characters, that of a spline 10 000, that of an
-    isotonic map 60 for each knot. For K > 2, each of the K expressions of one-vs-rest maps contains
-    the maps of all classes. Those of scaling maps grow with K, and with K² if a matrix scales. Of
+    For two classes and one column an expression takes some 600 characters, that of a spline 10 000,
+    that of an isotonic map 60 for each knot; for both columns up to twice as many. For K > 2, each
+    of the K expressions of one-vs-rest maps contains the maps of all classes. Those of scaling maps
+    grow with K, and with K² if a matrix scales. Of
     more than a hundred classes the expressions are too long to be of use; of pairwise scaling, of
     more than ten: they take 70 000 characters for each of ten classes, 370 000 for each of twenty.
 
@@ -77,7 +79,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     [(1, 0.5), (2, 1.0), (3, None)]
     """
     recalibrator = unwrap_classifier(recalibrator)
-    classes = check_writable(recalibrator)
+    check_writable(recalibrator)
     column_names = check_columns(recalibrator, columns)
     if any(name.lower().startswith(PREFIX) for name in column_names):
         raise ValueError(
@@ -85,8 +87,8 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
             f"{format_values(np.array(column_names))}. Rename them."
         )
     names = [quote_name(name) for name in column_names]
-    if len(classes) == 2:
-        formula = sql_expressions(recalibrator, names[-1:])[0]
+    if len(names) == 1:
+        formula = sql_expressions(recalibrator, names)[0]
         positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formula} END"
         return [f"1e0 - {positive}", positive]
     conditions = [f"{name} BETWEEN 0e0 AND 1e0" for name in names]
@@ -112,8 +114,9 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     table : dict
         A table, ready for :class:`pandas.DataFrame`. It has a row for each interval of predicted
         probabilities, from its "start" to the next one: the map is "value" + "slope" · (p −
-        "start"). For two classes p is the probability of the last one. For more there are such
-        rows for each "class", and the results of a sample are divided by their sum; if all are 0,
+        "start"). For two classes p is the probability of the last one alone, which is less than a
+        recalibrator knows that was fitted on both columns. For more there are such rows for each
+        "class", and the results of a sample are divided by their sum; if all are 0,
         the sample keeps its predicted probabilities.
 
     See Also
@@ -199,7 +202,7 @@ def check_columns(recalibrator: Any, columns: Any) -> list[str]:
     classes = recalibrator.classes_
     if columns is None:
         names = getattr(recalibrator, "feature_names_in_", recalibrator.get_feature_names_out())
-        return names.tolist()
+        return names.tolist()[-recalibrator.n_features_in_ :]
     expected = (
         f"{len(classes)} different names, in the order of the classes {format_values(classes)}"
     )

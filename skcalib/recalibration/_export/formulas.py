@@ -99,6 +99,9 @@ def _(recalibrator: AutoRecalibrator, names: list[str]) -> list[str]:
 
 @_write.register
 def _(recalibrator: OneVsRestMap, names: list[str]) -> list[str]:
+    if len(names) == 2:
+        positive = _both_columns_expression(recalibrator, names)
+        return [f"{float_literal(1)} - {parenthesize(positive)}", positive]
     mapped = _class_expressions(recalibrator, names)
     return (
         mapped
@@ -128,7 +131,7 @@ def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
 @_write.register
 def _write_linear(recalibrator: LinearMap, names: list[str]) -> list[str]:
     check_is_of_probabilities(recalibrator)
-    smallest = recalibrator.smallest_probability_
+    smallest = smallest_clipped(recalibrator, names)
     factors, shift = recalibrator._linear_map()
     matrix = np.diag(factors) if factors.ndim == 1 else factors
     if len(names) == 1:
@@ -154,7 +157,8 @@ def _(recalibrator: ClosedTestingRecalibrator, names: list[str]) -> list[str]:
 @_write.register
 def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[str]:
     check_is_of_probabilities(recalibrator)
-    smallest, inverse = recalibrator.smallest_probability_, 1 / recalibrator.temperature_
+    smallest = smallest_clipped(recalibrator, names)
+    inverse = 1 / recalibrator.temperature_
     *shares, uniform_share = recalibrator.shares_
     if len(names) == 1:
 
@@ -202,8 +206,9 @@ def _write_in_layers(recalibrator: Any, names: list[str], layers: Subqueries) ->
 
 @_write_in_layers.register
 def _(recalibrator: OneVsRestMap, names: list[str], layers: Subqueries) -> list[str]:
-    mapped = _class_expressions(recalibrator, names)
-    return mapped if len(names) == 1 else normalize_expressions(layers.add_layer(mapped), names)
+    if len(names) < 3:
+        return _write(recalibrator, names)
+    return normalize_expressions(layers.add_layer(_class_expressions(recalibrator, names)), names)
 
 
 @_write_in_layers.register
@@ -215,11 +220,14 @@ def _(recalibrator: RecalibratorChain, names: list[str], layers: Subqueries) -> 
 @_write_in_layers.register
 def _(recalibrator: ScalingBinningRecalibrator, names: list[str], layers: Subqueries) -> list[str]:
     results = layers.add_layer(sql_expressions(recalibrator.recalibrator_, names, layers))
+    n_maps = len(recalibrator.maps_)
     binned = [
         steps(name, step_map.cuts, [*map(float_literal, step_map.values)])
-        for name, step_map in zip(results, recalibrator.maps_, strict=True)
+        for name, step_map in zip(results[-n_maps:], recalibrator.maps_, strict=True)
     ]
-    return binned if len(names) == 1 else normalize_expressions(layers.add_layer(binned), results)
+    if n_maps == 1:
+        return [f"{float_literal(1)} - {binned[0]}", *binned][-len(names) :]
+    return normalize_expressions(layers.add_layer(binned), results)
 
 
 @_write_in_layers.register
@@ -262,6 +270,43 @@ def _class_expressions(recalibrator: Any, names: list[str]) -> list[str]:
 
 
 @singledispatch
+def _both_columns_expression(recalibrator: Any, names: list[str]) -> str:
+    """The map of the last of two classes as a formula of both columns."""
+    if recalibrator._both_params is None:
+        return _class_expression(recalibrator, names[1], recalibrator.maps_[0])
+    first, last = (
+        _class_expression(recalibrator, parenthesize(f"{name} / ({' + '.join(names)})"), params)
+        for name, params in zip(names, recalibrator._both_params, strict=True)
+    )
+    return (
+        f"CASE WHEN {names[1]} > {names[0]} THEN {float_literal(1)} - {parenthesize(first)} "
+        f"ELSE {last} END"
+    )
+
+
+@_both_columns_expression.register
+def _(recalibrator: IntervalBinningRecalibrator, names: list[str]) -> str:
+    params = recalibrator.maps_[0]
+    if params.complement_cuts is None:
+        return _class_expression(recalibrator, names[1], params)
+    last, first = (parenthesize(f"{name} / ({' + '.join(names)})") for name in names[::-1])
+    values = [*map(float_literal, params.values)]  # without random cuts, none is NaN
+    low = steps(last, params.cuts, values)
+    high = steps(first, params.complement_cuts[::-1], values[::-1], closed=True)
+    return f"CASE WHEN {names[1]} > {names[0]} THEN {high} ELSE {low} END"
+
+
+@_both_columns_expression.register
+def _(recalibrator: LogOddsMap, names: list[str]) -> str:
+    logs = log_expressions(names, recalibrator.smallest_probability_)
+    log_odds = parenthesize(f"{logs[1]} - {logs[0]}")
+    pair = [parenthesize(f"-ln(1e0 + exp({sign}{log_odds}))") for sign in ("-", "")]
+    if not isinstance(recalibrator, BetaRecalibrator):
+        pair = [logs[1], logs[0]]
+    return expit(_log_odds_expression(recalibrator, pair, recalibrator.maps_[0]))
+
+
+@singledispatch
 def _class_expression(recalibrator: Any, name: str, params: Any) -> str:
     """The map of one class as a formula; by default of pieces that are linear."""
     piecewise = to_piecewise_linear(recalibrator, params)
@@ -284,7 +329,7 @@ def _(recalibrator: VennAbersRecalibrator, name: str, params: Any) -> str:
 def _(recalibrator: LogOddsMap, name: str, params: Any) -> str:
     return clip_expression(
         name,
-        recalibrator.smallest_probability_,
+        smallest_clipped(recalibrator, [name]),
         lambda ends: recalibrator._map_binary(ends, params),
         lambda clipped: expit(_log_odds_expression(recalibrator, log_pair(clipped), params)),
     )
@@ -319,6 +364,12 @@ def _(recalibrator: SplineRecalibrator, logs: list[str], params: Any) -> str:
             piece = f"{float_literal(coefficient)} + {distance} * ({piece})"
         pieces.append(piece)
     return steps(x, knots, pieces)
+
+
+def smallest_clipped(recalibrator: Any, names: list[str]) -> float:
+    """The lower bound, but of a single column at least ε: the other class is not known better."""
+    smallest = recalibrator.smallest_probability_
+    return max(smallest, MIN_PROBA) if len(names) == 1 else smallest
 
 
 def check_is_of_probabilities(recalibrator: Any) -> None:

@@ -49,7 +49,7 @@ def to_piecewise_linear(recalibrator: Any, params: Any) -> Pieces:
 @to_piecewise_linear.register
 def _(recalibrator: IsotonicRecalibrator, params: Any) -> Pieces:
     knots, values = params
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         slope = np.append(np.diff(values) / np.diff(knots), 0.0)
     slope[~np.isfinite(slope)] = 0.0  # a step, as nothing lies between
     if knots[0] == 0:
