@@ -19,6 +19,7 @@ from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import EquivalenceTest
 from skcalib.recalibration import SigmoidRecalibrator
 from skcalib.uncertainty import compare_models, confidence_interval
+from skcalib.uncertainty._intervals import comparison_of
 from skcalib.uncertainty._measured import MeasuredModels, check_predicted
 
 LEVELS = (0.90, 0.95)
@@ -522,8 +523,157 @@ def comparisons(parallel, quick):
                 )
 
 
+def compared(metric, params, y_true, a, b, seed, **data):
+    """The difference, and low, high and p-value of both methods alone and of `compare`."""
+    data = {"sample_weight": None, "labels": [0, 1], "given": None, "groups": None} | data
+    with config_context(skip_parameter_validation=True):
+        models = check_predicted({"y_proba_a": a, "y_proba_b": b}, y_true, **data)
+        measured = MeasuredModels.make(metric, params, **models)
+        resamples = measured.resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
+        object.__setattr__(measured, "resample", lambda **_: resamples)
+        result = comparison_of(measured)
+    limits = resamples.limits([1.0, -1.0])
+    after = result.low, result.high, result.p_value
+    return limits.estimate, *limits.interval(0.95), limits.p_value(0.0), *after
+
+
+def compared_in_family(metric, params, n, betas, kind, seed):
+    rng = np.random.default_rng(seed)
+    data = {}
+    if kind == "groups":
+        group, truth, y_true, _ = grouped_problem(n, seed)
+        data["groups"] = group
+    elif kind == "classes":
+        truth = rng.dirichlet(np.ones(3), size=n)
+        y_true = (rng.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+        models = [sharpened(truth, beta) for beta in betas]
+        return compared(metric, params, y_true, *models, seed, labels=[0, 1, 2])
+    else:
+        truth = 0.05 + 0.9 * rng.random(n) if kind == "shift" else rng.random(n)
+        y_true = (rng.random(n) < truth).astype(int)
+    if kind == "weights":
+        data["sample_weight"] = np.exp(rng.normal(size=n))
+    if kind == "shift":
+        return compared(metric, params, y_true, *(truth + beta for beta in betas), seed)
+    return compared(
+        metric, params, y_true, *(predictions(truth, beta) for beta in betas), seed, **data
+    )
+
+
+DIFFERENCES = (  # title, metric, options, pairs of temperatures, sizes, kind, repetitions
+    ("binned (15)", "expected", {}, (2, 1), (100, 300, 1000), "", 200),
+    ("binned (15)", "expected", {}, (1.4, 1), (100, 300, 1000, 3000), "", 200),
+    ("binned (15)", "expected", {}, (1.1, 1), (1000,), "", 200),
+    ("binned (50)", "expected", {"n_bins": 50}, (1.4, 1), (1000,), "", 200),
+    ("binned (15)", "expected", {}, (2, 1.3), (300,), "", 200),
+    ("binned (15)", "expected", {}, (1, 1.4), (300,), "", 200),
+    ("binned (15), weights", "expected", {}, (1.4, 1), (300,), "weights", 200),
+    ("binned (15), groups", "expected", {}, (1.4, 1), (30,), "groups", 200),
+    ("binned (15), K = 3", "expected", {}, (1.4, 1), (1000,), "classes", 200),
+    ("quantile bins (10)", "expected", {"n_bins": 10, "strategy": "quantile"}, (1.4, 1), (300,),
+     "", 200),
+    ("debiased l2", "expected", {"norm": "l2", "debias": True}, (1.4, 1), (300,), "", 200),
+    ("cumulative", "cumulative", {}, (1.4, 1), (300,), "", 200),
+    ("Laplace kernel", "laplace_kernel", {}, (1.4, 1), (300,), "", 200),
+    ("Laplace kernel", "laplace_kernel", {}, (1.1, 1), (300,), "", 200),
+    ("smooth", "smooth", {}, (1.4, 1), (300,), "", 150),
+    ("smooth", "smooth", {}, (2, 1), (300,), "", 150),
+)  # fmt: skip
+
+
+def differences(parallel, quick):
+    """A model compared with a better calibrated one: coverage of the difference at 0.95."""
+    print("| metric | β | n | true | mean estimate | covered by both methods alone | covered | "
+          "missed below, above | mean width alone | width | p ≤ 0.05 |")  # fmt: skip
+    print(f"|{'---|' * 11}")
+    for title, name, params, betas, sizes, kind, n_repetitions in DIFFERENCES:
+        metric = f"{name}_calibration_error"
+        if kind == "classes":
+            values = [value_of_classes(metric, params, 3, beta, 200_000) for beta in betas]
+        else:
+            plain = params | ({"debias": False} if "debias" in params else {})
+            values = [0.0 if b == 1 else population_value(metric, plain, b) for b in betas]
+        for n in (100,) if quick and not kind else sizes:
+            rows = np.array(parallel(
+                delayed(compared_in_family)(metric, params, n, betas, kind, seed)
+                for seed in range(2 if quick else n_repetitions)
+            ))  # fmt: skip
+            print_difference(f"{title} | {betas[0]}, {betas[1]} | {n}", np.subtract(*values), rows)
+
+
+def print_difference(title, value, rows):
+    estimate, *alone, low, high, p = rows.T
+    covered = [np.mean((a <= value) & (value <= b)) for a, b in (alone[:2], (low, high))]
+    print(
+        f"| {title} | {value:.4f} | {estimate.mean():.4f} | {covered[0]:.3f} | {covered[1]:.3f} | "
+        f"{np.mean(low > value):.3f}, {np.mean(high < value):.3f} | "
+        f"{np.mean(alone[1] - alone[0]):.4f} | {np.mean(high - low):.4f} | "
+        f"{np.mean(p <= 0.05):.3f} |",
+        flush=True,
+    )
+
+
+OPPOSITE = (  # title, metric, cells of n, pairs and kinds, repetitions
+    ("Laplace kernel", ((300, 0.02), (1000, 0.02), (1000, 0.01), (300, 2), (1000, 1.4)), 200),
+    ("smooth", ((300, 0.02), (1000, 0.02), (300, 2)), 150),
+    ("cumulative", ((300, 0.02), (1000, 0.02), (300, 2), (1000, 1.4)), 200),
+    ("binned (15)", ((300, 0.02), (1000, 0.02), (300, 2), (1000, 1.4)), 200),
+)
+
+
+def opposite(parallel, quick):
+    """False alarms and power where models are wrong on opposite sides, and before and after."""
+    print("| metric | models | n | p ≤ 0.05 without halves | p ≤ 0.05 | p ≤ 0.01 |")
+    print("|---|---|---|---|---|---|")
+    for title, cells, n_repetitions in OPPOSITE:
+        metric, params = METRICS[title]
+        for n, size in cells[:1] if quick else cells:
+            kind, pair = ("shift", (size, -size)) if size < 1 else ("", (size, 1))
+            models = f"± {size}" if size < 1 else f"β = {size} and 1"
+            rows = np.array(parallel(
+                delayed(compared_in_family)(metric, params, n, pair, kind, seed)
+                for seed in range(2 if quick else n_repetitions)
+            ))  # fmt: skip
+            before, after = np.mean(rows[:, [3, 6]] <= 0.05, axis=0)
+            strict = np.mean(rows[:, 6] <= 0.01)
+            print(f"| {title} | {models} | {n} | {before:.3f} | {after:.3f} | {strict:.3f} |",
+                  flush=True)  # fmt: skip
+
+
+def debiased_ends(params, n, beta, seed):
+    y_true, y_proba = make_temperature_family(n, inverse_temperature=beta, random_state=seed)
+    options = {"metric_params": params, "n_resamples": N_RESAMPLES, "random_state": seed}
+    metric, rows = "expected_calibration_error", []
+    for level in LEVELS:
+        interval = confidence_interval(
+            metric, y_true, y_proba, labels=[0, 1], confidence_level=level, **options
+        )
+        rows += [interval.low, interval.high]
+    return interval.estimate, *rows
+
+
+def debiased(parallel, quick):
+    """The root mean square error of 15 bins without the bias of its square."""
+    params = {"norm": "l2", "debias": True}
+    print_header("n", "β")
+    for n, beta, n_repetitions in (
+        (100, 1.4, 200), (100, 2, 200), (300, 1, 300), (300, 1.4, 300), (300, 2, 200),
+        (1000, 1.4, 200),
+    ):  # fmt: skip
+        plain = {"norm": "l2"}
+        value = 0.0 if beta == 1 else population_value("expected_calibration_error", plain, beta)
+        rows = parallel(
+            delayed(debiased_ends)(params, n, beta, seed)
+            for seed in range(2 if quick else n_repetitions)
+        )
+        print_coverage((n, beta), value, rows)
+
+
 SECTIONS = (
     comparisons,
+    differences,
+    opposite,
+    debiased,
     coverage,
     slow_coverage,
     weights,

@@ -72,6 +72,7 @@ def _bin_error(
     distance: str,
     debias: bool,
     add_bin_width: bool,
+    signed: bool,
 ) -> float:
     proba, weight = data.proba, data.weight
     bins, n_bins = _assign_bins(data, n_bins, strategy, min_bin_size)
@@ -92,15 +93,22 @@ def _bin_error(
         if np.isnan(variance).all():
             return np.nan  # no bin has two samples
         square = np.where(np.isnan(variance), 0.0, square - variance)
-    return float(np.sqrt(max(float(share[filled] @ square), 0.0)))
+    mean_square = float(share[filled] @ square)
+    if signed:
+        return float(np.copysign(np.sqrt(abs(mean_square)), mean_square))
+    return float(np.sqrt(max(mean_square, 0.0)))
 
 
-def _expected_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
+def _expected_calibration_error(
+    data: ClassData, *, signed: bool = False, **options: Any
+) -> float | np.ndarray:
     names = ("norm", "distance", "debias", "add_bin_width")
     check_bin_options(*(options[name] for name in names))
     if options["multi_class"] == "canonical" and not data.is_binary:
         check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
-    error = average_over_reductions(_bin_error, data, needs=_DEBIAS_REQUIREMENT, **options)
+    error = average_over_reductions(
+        _bin_error, data, needs=_DEBIAS_REQUIREMENT, signed=signed, **options
+    )
     check_debiased(error)
     return error
 
@@ -121,6 +129,7 @@ def _expected_calibration_error(data: ClassData, **options: Any) -> float | np.n
     cost="n log n",
     in_report=True,
     supports_counts=True,
+    clips_square=lambda options: options["debias"],
 )
 def expected_calibration_error(
     y_true: ArrayLike,

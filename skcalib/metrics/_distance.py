@@ -123,6 +123,7 @@ _lower_distance_to_calibration = reduce_classes(_lower_distance)
     cost="n log n",
     supports_counts=True,
     lipschitz_constant=1.0,
+    has_lipschitz_witness=True,
 )
 def lower_distance_to_calibration(
     y_true: ArrayLike,

@@ -115,6 +115,7 @@ def _laplace_kernel_calibration_error(
     largest=1.0,
     cost="n log n",
     supports_counts=True,
+    has_lipschitz_witness=True,
 )
 def laplace_kernel_calibration_error(
     y_true: ArrayLike,

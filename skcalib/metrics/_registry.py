@@ -46,6 +46,11 @@ class Metric:
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
     # makes an object that evaluates batches of outcomes; None if these options have none
     statistic: Callable[..., Statistic | None] | None = None
+    # True for options with which an estimated square is clipped at 0 before its root is taken;
+    # `compute` then takes signed=True, which gives the root the sign of the square instead
+    clips_square: Callable[[dict[str, Any]], bool] = lambda options: False
+    # True if nearly equal models share the maximiser, so that their difference hardly varies
+    has_lipschitz_witness: bool = False
     in_report: bool = False
     # True if it depends on sums of weights and squared weights by prediction and label alone
     supports_counts: bool = False
@@ -268,7 +273,14 @@ def resolve_metric(
     ):
         shared: dict[str, Any] = {}
         if entry is not None:
-            names = ("rate", "is_mean", "takes", "may_be_negative", "largest")
+            names = (
+                "rate",
+                "is_mean",
+                "takes",
+                "may_be_negative",
+                "largest",
+                "has_lipschitz_witness",
+            )
             shared = {name: vars(entry)[name] for name in names}
         elif callable(metric) and is_mean_loss(partial(metric, **params)):
             shared = {"is_mean": True, "may_be_negative": False}

@@ -29,6 +29,7 @@ _smooth_calibration_error = reduce_classes(_smooth_error)
     in_report=True,
     supports_counts=True,
     lipschitz_constant=2.0,
+    has_lipschitz_witness=True,
 )
 def smooth_calibration_error(
     y_true: ArrayLike,

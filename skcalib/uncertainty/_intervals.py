@@ -15,7 +15,10 @@ from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry
 from ._finite_sample import finite_sample_radius
 from ._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, Result, check_predicted
-from ._resampling import check_finite_values
+from ._resampling import check_finite_values, with_halves
+
+# Halves of the samples are looked at only if a difference has at most this p-value.
+_MAX_P_VALUE = 0.2
 
 INTERVAL_CONSTRAINTS = RESAMPLING_CONSTRAINTS | {
     "method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})],
@@ -200,10 +203,12 @@ class Comparison(Result):
         Lower end of the interval for the difference.
 
     high : float
-        Upper end of the interval for the difference.
+        Upper end of the interval for the difference: how large it may be, which is more than the
+        biased estimates show.
 
     p_value : float
         P-value, in [0, 1], of the hypothesis that there is no difference on the whole distribution.
+        If it is small, there is one.
 
     confidence_level : float
         The probability with which the interval is meant to cover the difference on the whole
@@ -373,7 +378,11 @@ def confidence_interval(
     either side. For the interval and smooth expected calibration errors, which vanish like
     :math:`n^{-1/3}`, :math:`(b/n)^{1/3}` takes the place of :math:`\sqrt{b/n}`, which widens the
     interval. The unbiased squared kernel error vanishes like 1/n; for it :math:`\sqrt{b/n}` is wide
-    enough. A callable should converge like :math:`n^{-1/2}`. Convexity does not hold for debiased
+    enough. The root mean square error with `debias`, which is 0 where the estimated square is
+    negative, gets the root of the interval of that square, which varies there, too; that square
+    falls like 1/n, and b/n takes the place of :math:`\sqrt{b/n}`. (With ``metric_params`` that name
+    a `pos_label` it does not: 0.77 instead of 0.95 were covered.) A callable should converge like
+    :math:`n^{-1/2}`. Convexity does not hold for debiased
     estimates, nor where bins or a bandwidth follow the data. The coverage that was measured is in
     the benchmark "Coverage of confidence intervals, and false alarms of comparisons".
 
@@ -631,8 +640,25 @@ def compare_models(
     only if the p-value is at most 1 − `confidence_level` (up to interpolation where that times
     (`n_resamples` + 1)/2, or all of it for one side, is not a whole number). The convexity that
     makes the interval for one model safe between the two cases says less about a difference; the
-    rate of false alarms that was measured is in the benchmark "Coverage of confidence intervals,
-    and false alarms of comparisons".
+    coverage and the rate of false alarms that were measured are in the benchmark "Coverage of
+    confidence intervals, and false alarms of comparisons".
+
+    **What the ends mean.** Both errors are biased upwards, the smaller one usually more, so
+    `difference` understates what recalibration gains. The interval of errors allows for this: an
+    end that does not exclude 0, or lies beyond it, is moved by as much as the biases may differ. By
+    convexity the bias of an error is at most :math:`\sqrt{b/n}` times the mean excess of the
+    subsamples over the lower end of that error's own interval, and it is taken to be at least
+    :math:`r / (1 - r)` times their mean excess over :math:`T_n`, with r = b/n. So a small p-value
+    says that there is a gain, and `high` how large it may be. Means, signed measures and callables
+    of your own are not moved.
+
+    **Opposite sides.** If two models are wrong on opposite sides by less than the noise, chance
+    decides whose error is larger, and neither method sees it. For the smooth and Laplace kernel
+    errors and the lower distance a difference of p ≤ 0.2 is therefore looked at in 100 halves of
+    the samples, too, centred at the estimate by their median: if k > 0 of them have another sign,
+    the one-sided p-value is at least (k + 1)/101. False alarms at 0.05 fall from about 0.3 to about
+    0.06. They remain at 0.01 (measured: up to 0.05), and with the cumulative error (about 0.3),
+    where the halves would cost half of the power; with bins they are rare.
 
     **Jackknife.** Interval and p-value are those of Student's t, but for labels that are moved. For
     the metrics that are known to be means over independent samples of equal weight this is the
@@ -696,7 +722,7 @@ def interval_of(
         estimate = float(check_finite_values([measured.values()])[0, 0])
         low, high = estimate - radius.below, estimate + radius.above
     else:
-        limits = measured.resample(method=method, **resampling).limits([1.0])
+        limits = measured.limits(method=method, **resampling)
         estimate = limits.estimate
         low, high = limits.interval(confidence_level, alternative)
     return ConfidenceInterval(estimate, *measured.clip(low, high), confidence_level)
@@ -719,7 +745,12 @@ def comparison_of(
     resamples = measured.resample(**resampling)
     estimate_a, estimate_b = resamples.values.tolist()
     difference = resamples.limits([1.0, -1.0])
-    low, high = difference.interval(confidence_level, alternative)
+    metric, interval = measured.metrics[0], difference.interval
+    if not (metric.is_mean or metric.may_be_negative):
+        if metric.has_lipschitz_witness and difference.p_value(0.0) <= _MAX_P_VALUE:
+            difference = with_halves(difference, measured.halves(resampling.get("n_jobs")))
+        interval = partial(resamples.error_difference_interval, difference)
+    low, high = interval(confidence_level, alternative)
     return Comparison(
         estimate_a,
         estimate_b,

@@ -22,7 +22,14 @@ from .._inputs.scikit_learn import (
 from .._numerics.logits import PROPER_LOSSES
 from ..metrics._registry import ALL_METRICS, Metric, MetricNames, resolve_metric, unwrap_partial
 from ..metrics._statistic import check_metric_fits
-from ._resampling import Resamples, Units, check_finite_values, resample
+from ._resampling import (
+    Limits,
+    Resamples,
+    RootLimits,
+    Units,
+    check_finite_values,
+    resample,
+)
 
 # The mean of the losses may miss the metric by this share, for it is summed in another order.
 _SHARE = 1e-9
@@ -120,6 +127,20 @@ class MeasuredModels:
             models=() if self.metrics[0].may_be_negative else self.models,
             is_error=len(self.models) == 1 and not self.metrics[0].is_mean,
         )
+
+    def halves(self, n_jobs: int | None) -> np.ndarray:
+        """The differences (H,) of two models in halves of the samples."""
+        units = Units(self.models[0])
+        return units.halves(MeasuredModels.values, self, n_jobs) @ [1.0, -1.0]
+
+    def limits(self, **resampling: Any) -> Limits | RootLimits:
+        """The limits of one model's metric; `resampling` holds the arguments of `resample`."""
+        metric, options = self.metrics[0], self.options
+        if not metric.clips_square(metric.options | options):
+            return self.resample(**resampling).limits([1.0])
+        signed = replace(self, options=options | {"signed": True})
+        estimate = float(check_finite_values([self.values()])[0, 0])
+        return RootLimits(estimate, signed.resample(**resampling).squared().limits([1.0]))
 
     def clip(self, low: float, high: float) -> tuple[float, float]:
         """The ends of an interval within the values that the metric can have."""
