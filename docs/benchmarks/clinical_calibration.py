@@ -1,6 +1,6 @@
 """How often the intervals of `clinical_calibration` cover the truth.
 
-pip install . && python docs/benchmarks/clinical_calibration.py
+pip install . && python docs/benchmarks/clinical_calibration.py [--quick] [groups]
 """
 
 import sys
@@ -12,9 +12,14 @@ from joblib import Parallel, delayed
 from scipy import special, stats
 
 from skcalib import metrics
+from skcalib._data import check_predictions, with_groups
 from skcalib.uncertainty import clinical_calibration
+from skcalib.uncertainty._clinical import jackknife_limits
+from skcalib.uncertainty._group_scores import GroupScores
+from skcalib.uncertainty._resampling import Units
 
 N_REPETITIONS = {100: 150, 500: 150, 2000: 150}
+N_CURVES = 20  # of groups
 N_RESAMPLES = 79  # so that tails of 0.025 are met exactly
 SCENES = {"calibrated": (1.0, 0.0), "overconfident": (1.5, -0.3)}
 EVENTS = stats.beta(1, 4)  # the true risks: a fifth of the samples are events
@@ -25,9 +30,9 @@ def predictions(truth, scene):
     return special.expit(scale * special.logit(truth) + shift)
 
 
-def population_values(scene, n_points=20_000):
+def population_values(scene, n_points=20_000, law=EVENTS):
     """The measures of the whole distribution: every point of a fine grid, with both labels."""
-    truth = EVENTS.ppf((np.arange(n_points) + 0.5) / n_points)
+    truth = law.ppf((np.arange(n_points) + 0.5) / n_points)
     y_true = np.repeat([0, 1], n_points)
     y_proba = np.tile(predictions(truth, scene), 2)
     weight = np.concatenate([1 - truth, truth])
@@ -70,6 +75,101 @@ def intervals(scene, n, seed):
     return [one[:3] for one in astuple(result)]
 
 
+# numbers and sizes of groups with the correlation of normal scores within them, the mean of the
+# true risks in per cent, and the predictions
+GROUPS = {
+    "20 of 60 (.9), 380 pairs, 1.5 %": (((20, 60, 0.9), (380, 2, 0)), 1.5, "calibrated"),
+    "the same, log-odds .5 too low": (((20, 60, 0.9), (380, 2, 0)), 1.5, "too low"),
+    "200 Pareto sizes (.9), 3 %": (((200, "Pareto", 0.9),), 3, "calibrated"),
+    "10 of 60 (.9), 190 pairs, 10 %": (((10, 60, 0.9), (190, 2, 0)), 10, "calibrated"),
+    "30 of 10 to 600 (.1), 5 %": (((30, (10, 600), 0.1),), 5, "calibrated"),
+    "100 of 6 (.5), 5 %": (((100, 6, 0.5),), 5, "calibrated"),
+    "the same, overconfident": (((100, 6, 0.5),), 5, "overconfident"),
+    "10 of 40 (.9), 100 singles, 30 %": (((10, 40, 0.9), (100, 1, 0)), 30, "calibrated"),
+    "40 of 6 (0), 20 %": (((40, 6, 0.0),), 20, "calibrated"),
+    "60 of 1 to 12 (.3), 20 %": (((60, (1, 12), 0.3),), 20, "calibrated"),
+    "200 of 3 (.3), 10 %": (((200, 3, 0.3),), 10, "calibrated"),
+    "25 of 20 (.1), 20 %": (((25, 20, 0.1),), 20, "calibrated"),
+    "80 of 5 (.5), 30 %, weights": (((80, 5, 0.5),), 30, "calibrated"),
+    "50 of 8 (.2), 50 %, overconfident": (((50, 8, 0.2),), 50, "overconfident"),
+}
+SCENES["too low"] = (1.0, -0.5)
+
+
+def law_of(percent):
+    return stats.beta(1.5, 1.5 * (100 / percent - 1))
+
+
+def grouped_intervals(cell, seed):
+    """Low and high of all measures, (7, 2), those of the jackknife alone (4, 2), and events."""
+    kinds, percent, scene = GROUPS[cell]
+    rng = np.random.default_rng(seed)
+    sizes, correlations = [], []
+    for number, size, correlation in kinds:
+        if size == "Pareto":
+            drawn = np.minimum(np.ceil(rng.pareto(1.2, number)).astype(int), 200)
+        else:
+            low, high = size if isinstance(size, tuple) else (size, size)
+            drawn = rng.integers(low, high + 1, number)
+        sizes.append(drawn)
+        correlations += [correlation] * number
+    group = np.repeat(np.arange(len(correlations)), np.concatenate(sizes))
+    shared = np.array(correlations)[group]
+    score = np.sqrt(shared) * rng.normal(size=len(correlations))[group]
+    score += np.sqrt(1 - shared) * rng.normal(size=len(group))
+    truth = law_of(percent).rvs(len(group), random_state=rng)
+    y_true = (stats.norm.cdf(score) < truth).astype(int)
+    weight = np.exp(rng.normal(size=len(group))) if "weights" in cell else None
+    if y_true.min() == y_true.max():
+        return None
+    data = {"sample_weight": weight, "groups": group, "labels": [0, 1]}
+    y_proba = predictions(truth, scene)
+    checked = check_predictions(y_true, y_proba, sample_weight=weight, labels=[0, 1])
+    checked = with_groups(checked, y_true, group, weight)
+    limits = jackknife_limits(checked, Units(checked), np.random.RandomState(seed), None)
+    alone = np.array([limit.interval(0.95) for limit in limits])
+    scores = GroupScores.make(checked)
+    widened = scores.widen(alone, 0.95)
+    distances = np.full((3, 2), np.nan)
+    if seed < N_CURVES:  # they take most of the time
+        result = clinical_calibration(y_true, y_proba, **data, n_resamples=39, random_state=seed)
+        distances = np.array([one[1:3] for one in astuple(result)[4:7]])
+    alone[1], widened[1] = np.exp(alone[1]), np.exp(widened[1])
+    return np.concatenate([widened, distances]), alone, scores.effective_n_events
+
+
+def cover(ends, values):
+    """How often ends (R, C, 2) cover the values (C, 1)."""
+    low, high = ends[:, :, 0], ends[:, :, 1]
+    covered = (low <= values[:, 0] + 1e-9) & (values[:, 0] <= high + 1e-9)
+    return np.nanmean(np.where(np.isnan(low), np.nan, covered), axis=0)
+
+
+def groups(quick):
+    """Labels that depend on each other within groups."""
+    measures = ("in the large", "O:E", "intercept", "slope", "ICI", "E50", "E90")
+    print(f"| groups, share of events | effective events | {' | '.join(measures)} | "
+          "jackknife alone | width of O:E beside it |")  # fmt: skip
+    print(f"|{'---|' * 11}")
+    for cell in GROUPS:
+        _, percent, scene = GROUPS[cell]
+        values = np.array([*population_values(scene, 2000, law_of(percent)).values()])[:, None]
+        if scene == "calibrated":
+            values[:, 0] = 0, 1, 0, 1, 0, 0, 0
+        rows = Parallel(n_jobs=1 if quick else 2)(
+            delayed(grouped_intervals)(cell, seed) for seed in range(2 if quick else 150)
+        )
+        result, alone, events = zip(*filter(None, rows), strict=True)
+        ends, alone = np.array(result), np.array(alone)
+        covered, before = cover(ends, values), cover(alone, values[:4])
+        width = np.diff(ends[:, 1])[:, 0] / np.diff(alone[:, 1])[:, 0]
+        print(
+            f"| {cell} | {np.median(events):.1f} | {' | '.join(f'{c:.2f}' for c in covered)} | "
+            f"{', '.join(f'{c:.2f}' for c in before)} | {np.median(width):.1f} |",
+            flush=True,
+        )
+
+
 def main(quick=False):
     start = time.perf_counter()
     sizes = {100: 4} if quick else N_REPETITIONS
@@ -99,4 +199,7 @@ def main(quick=False):
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    if "groups" not in sys.argv:
+        main(quick="--quick" in sys.argv)
+    print()
+    groups(quick="--quick" in sys.argv)

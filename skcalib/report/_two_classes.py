@@ -6,6 +6,7 @@ import numpy as np
 
 from .._data import ClassData
 from ..uncertainty._clinical import differentiable_measures, jackknife_limits
+from ..uncertainty._group_scores import GroupScores
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Units
 from ._sections import (
@@ -61,7 +62,12 @@ def clinical_intervals(data: ClassData, rng: np.random.RandomState, numbers: Num
         return {}
     notify_progress("finding the intervals of calibration intercept and slope")
     limits = jackknife_limits(data, Units(data), rng, None, _log_ratio_measures)
-    ends = dict(zip(_CLINICAL_NAMES, (limit.interval(0.95) for limit in limits), strict=True))
+    intervals = np.array([limit.interval(0.95) for limit in limits])
+    if data.groups is not None:
+        in_the_large = np.array([[np.inf, -np.inf]])  # which has no row here
+        signed = np.concatenate([in_the_large, intervals[:3]])
+        intervals[:3] = GroupScores.make(data).widen(signed, 0.95)[1:]
+    ends = dict(zip(_CLINICAL_NAMES, map(tuple, intervals.tolist()), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
     ends["observed_expected_ratio"] = low, high
     low, high = np.clip(ends["area_under_roc_curve"], 0.0, 1.0).tolist()

@@ -1,6 +1,6 @@
 """The calibration measures of a clinical validation, with intervals."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..metrics._clinical import (
     compute_observed_expected_ratio,
     distances_from_curve,
 )
+from ._group_scores import MIN_EFFECTIVE_EVENTS, GroupScores
 from ._intervals import ConfidenceInterval
 from ._measured import RESAMPLING_CONSTRAINTS
 from ._resampling import Limits, Measure, Units, jackknife_deviation, resample
@@ -37,7 +38,7 @@ _ROW_TITLES = {
 class ClinicalCalibration:
     """The measures of calibration of a clinical validation, with confidence intervals.
 
-    Printed, it is a table. ``vars(result)`` is the dictionary of all intervals.
+    Printed, it is a table. ``vars(result)`` is the dictionary of all that follows.
 
     Parameters
     ----------
@@ -62,6 +63,11 @@ class ClinicalCalibration:
     e90 : ConfidenceInterval
         The 90 % quantile of these distances.
 
+    effective_n_events : float or None, default=None
+        How many independent events vary as much as those expected in the groups (or non-events, if
+        these are less); None without groups. If it is below 10, the intervals rest on a guess of
+        how the labels of a group depend on each other, and the table says so.
+
     See Also
     --------
     clinical_calibration : The function that returns it.
@@ -83,16 +89,19 @@ class ClinicalCalibration:
     integrated_calibration_index: ConfidenceInterval
     e50: ConfidenceInterval
     e90: ConfidenceInterval
+    effective_n_events: float | None = None
 
     def __repr__(self) -> str:
         lines = [f"{'':24} {'estimate':>9} {'low':>9} {'high':>9} {'calibrated':>11}"]
-        for field in fields(self):
-            title, ideal = _ROW_TITLES[field.name]
-            interval = getattr(self, field.name)
+        for name, (title, ideal) in _ROW_TITLES.items():
+            interval = getattr(self, name)
             ends = " ".join(
                 f"{value:9.3f}" for value in (interval.estimate, interval.low, interval.high)
             )
             lines.append(f"{title:24} {ends} {ideal:11}")
+        n_events = self.effective_n_events
+        if n_events is not None and n_events < MIN_EFFECTIVE_EVENTS:
+            lines.append(f"Few events: the groups count as {n_events:.2g} independent ones.")
         return "\n".join(lines)
 
 
@@ -173,7 +182,16 @@ def clinical_calibration(
     Calibration in the large, the logarithm of the O:E ratio, intercept and slope are smooth
     functions of means. Their intervals are those of Student's t with the delete-a-group jackknife
     (100 groups, or single samples if n is smaller). It takes the observed frequencies as they are,
-    so it holds for miscalibrated models, too. ICI, E50 and E90 are positive even for a calibrated
+    so it holds for miscalibrated models, too. With `groups` they are the hull of these and of score
+    intervals, as a jackknife does not see how many events a large group may have that happened to
+    have none. With :math:`p(\alpha) = \mathrm{expit}(\mathrm{logit}\,p + \alpha)`, the ends
+    :math:`\alpha` of the intercept are those where :math:`|\sum w y - \sum w p(\alpha)|` is 1.96
+    standard deviations; O:E ratio and calibration in the large are those of :math:`\sum w
+    p(\alpha)`, and the slope varies by its influence values in place of w. The variance of a group
+    lies between that of independent labels and that of labels which all follow one number, by its
+    dependence, which is estimated from the groups of at least half and at most twice its weight.
+    Below ten effective events, :math:`(\sum w p)^2` by the variance, coverage rests on the score
+    intervals, and the table says so. ICI, E50 and E90 are positive even for a calibrated
     model; theirs are those of :func:`confidence_interval`, which allow for that. E50 is estimated
     too low if the curve crosses the diagonal by chance: with 100 overconfident predictions its
     interval covered 0.87 instead of 0.95. All coverage that was measured is in
@@ -231,11 +249,21 @@ def clinical_calibration(
         is_error=True,
     )
     limits += [resamples.limits(limit) for limit in np.eye(len(values)).tolist()]
-    rows = [(limit.estimate, *limit.interval(confidence_level)) for limit in limits]
-    rows[1] = np.exp(rows[1]).tolist()
-    rows[4:] = np.clip(rows[4:], 0.0, 1.0).tolist()
+    ends = np.array([limit.interval(confidence_level) for limit in limits])
+    n_events = None
+    if data.groups is not None:
+        scores = GroupScores.make(data)
+        ends[:4] = scores.widen(ends[:4], confidence_level)
+        n_events = scores.effective_n_events
+    rows = np.column_stack([[limit.estimate for limit in limits], ends])
+    rows[1] = np.exp(rows[1])
+    rows[4:] = np.clip(rows[4:], 0.0, 1.0)
+    intervals = (
+        ConfidenceInterval(estimate, low, high, confidence_level)
+        for estimate, low, high in rows.tolist()
+    )
     return ClinicalCalibration(
-        *(ConfidenceInterval(estimate, low, high, confidence_level) for estimate, low, high in rows)
+        **dict(zip(_ROW_TITLES, intervals, strict=True)), effective_n_events=n_events
     )
 
 

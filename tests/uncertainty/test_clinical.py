@@ -1,5 +1,7 @@
 """The set of clinical measures equals the single metrics, and their intervals."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from problems import random_problem, two_columns
@@ -7,7 +9,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from skcalib import metrics
-from skcalib._data import check_predictions
+from skcalib._data import check_predictions, with_groups
 from skcalib.forecasts import GaussianForecast
 from skcalib.uncertainty import (
     ClinicalCalibration,
@@ -16,6 +18,7 @@ from skcalib.uncertainty import (
     confidence_interval,
 )
 from skcalib.uncertainty._clinical import jackknife_limits
+from skcalib.uncertainty._group_scores import GroupScores
 from skcalib.uncertainty._resampling import Units
 
 FAST = {"n_resamples": 39, "random_state": 0}
@@ -40,10 +43,11 @@ def log_ratio(y_true, y_proba, sample_weight=None, labels=None):
 @pytest.mark.parametrize(
     ("weight", "groups"), [(None, None), (WEIGHT, np.arange(60) // 3)], ids=["single", "groups"]
 )
-def test_equals_the_intervals_of_single_metrics(weight, groups):
+def test_equals_the_intervals_of_single_metrics(weight, groups, monkeypatch):
     # every sample, or group, is left out once: the jackknife draws nothing that matters (0.3 s, for
     # the jackknife of seven measures, each found in two ways)
     options = {"sample_weight": weight, "groups": groups, "confidence_level": 0.9}
+    monkeypatch.setattr(GroupScores, "widen", lambda self, ends, level: ends)  # tested below
     result = clinical_calibration(LABEL, PROBA, **options, **FAST)
     for name in SMOOTH:
         metric = getattr(metrics, name)
@@ -151,6 +155,88 @@ def test_what_the_data_do_not_tell_is_unbounded():
 def test_bad_input(arguments, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         clinical_calibration(*arguments, **options)
+
+
+def alike_in_groups(n_groups=15, size=3):
+    """Predictions and labels that are equal within each group, of 15 groups of three."""
+    rng = np.random.default_rng(4)
+    risk = rng.uniform(0.1, 0.5, size=n_groups)
+    label = (rng.random(n_groups) < risk).astype(int)
+    return (np.repeat(values, size) for values in (label, risk, np.arange(n_groups)))
+
+
+def test_groups_of_equal_labels_are_single_samples():
+    y, p, groups = alike_in_groups()
+    result = clinical_calibration(y, p, groups=groups, **FAST)
+    alone = confidence_interval(
+        metrics.calibration_intercept, y, p, groups=groups, method="jackknife"
+    )
+    ends = []
+    for sign in (1, -1):  # a grid in place of a root: 15 samples that count as one each
+        shift = np.linspace(-4, 4, 80_001)[:, None]
+        shifted = expit(logit(p[::3]) + shift)
+        deviation = 1.959964 * np.sqrt(np.sum(shifted * (1 - shifted), axis=1))
+        score = np.sum(y[::3] - shifted, axis=1) - sign * deviation
+        best = np.argmin(np.abs(score))
+        ends.append([shift[best, 0], *(shifted[best].mean() - p.mean() + np.zeros(1))])
+    low, high = ends
+    assert result.calibration_intercept.low == pytest.approx(min(low[0], alone.low), abs=2e-4)
+    assert result.calibration_intercept.high == pytest.approx(max(high[0], alone.high), abs=2e-4)
+    assert result.calibration_in_the_large.low <= low[1] + 1e-4
+    assert result.calibration_in_the_large.high >= high[1] - 1e-4
+    ratio = result.observed_expected_ratio
+    assert ratio.low <= 1 + low[1] / p.mean() + 1e-3
+    assert ratio.high >= 1 + high[1] / p.mean() - 1e-3
+    p = p[::3]
+    assert result.effective_n_events == pytest.approx(p.sum() ** 2 / np.sum(p * (1 - p)))
+    assert result.effective_n_events < 10
+    assert repr(result).endswith(
+        f"Few events: the groups count as {result.effective_n_events:.2g} independent ones."
+    )
+
+
+def test_variance_of_labels_that_follow_one_number():
+    y, p = random_problem(np.random.default_rng(1), 12)
+    data = check_predictions(y, p, sample_weight=WEIGHT[:12])
+    groups = np.repeat([0, 1], [5, 7])
+    scores = GroupScores.make(with_groups(data, y, groups, None))
+    identical = dataclasses.replace(scores, dependence=np.ones(2))
+    uniform = (np.arange(400_000) + 0.5) / 400_000
+    factor, proba = scores.weight, expit(scores.logits)
+    expected = sum(
+        np.var((uniform[:, None] < proba[rows]) @ factor[rows])
+        for rows in (slice(0, 5), slice(5, 12))
+    )
+    assert identical.variance(proba, factor) == pytest.approx(expected, rel=1e-4)
+    apart = dataclasses.replace(scores, dependence=np.zeros(2))
+    assert apart.variance(proba, factor) == pytest.approx(np.sum(factor**2 * proba * (1 - proba)))
+
+
+def mean_residual(data):
+    return float(data.weight @ (data.label - data.proba))
+
+
+def test_few_large_groups_with_a_common_cause():
+    # 20 of 60 rows and 380 pairs: what the jackknife sees are the large groups that had an event
+    rng = np.random.default_rng(0)
+    size = np.r_[np.full(20, 60), np.full(380, 2)]
+    group = np.repeat(np.arange(400), size)
+    covered = np.zeros(2)
+    for _ in range(10):
+        risk = rng.beta(1.5, 98.5, size=len(group))
+        shared = np.where(size == 60, 0.9, 0.0)[group]
+        score = np.sqrt(shared) * rng.normal(size=400)[group]
+        score += np.sqrt(1 - shared) * rng.normal(size=len(group))
+        y = (stats.norm.cdf(score) < risk).astype(int)
+        data = with_groups(check_predictions(y, risk), y, group, None)
+        (limits,) = jackknife_limits(
+            data, Units(data), np.random.RandomState(0), None, lambda data: [mean_residual(data)]
+        )
+        alone = np.tile(limits.interval(0.95), (4, 1))
+        for k, ends in enumerate((alone, GroupScores.make(data).widen(alone, 0.95))):
+            covered[k] += ends[0, 0] <= 0 <= ends[0, 1]
+    assert covered[0] <= 7
+    assert covered[1] == 10
 
 
 @pytest.mark.slow

@@ -1,0 +1,169 @@
+"""Score intervals of two classes, by what labels that depend within groups may add up to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from .._data import ClassData
+from .._numerics.logits import log_odds
+from .._numerics.sorting import codes_by_appearance
+from ..metrics._clinical import logistic_line
+
+# Fewer effective events do not show how many there may be.
+MIN_EFFECTIVE_EVENTS = 10
+
+# Groups are alike if none has more than this many times the weight of the other.
+_MAX_SIZE_RATIO = 2.0000001
+
+# So many groups of its own size, whose labels follow one number, are added to each.
+_N_ADDED_GROUPS = 2
+
+# No log-odds of a double are further from 0.
+_MAX_SHIFT = 800.0
+
+
+@dataclass(frozen=True)
+class GroupScores:
+    """Samples of two classes in groups, each from its highest prediction to its lowest."""
+
+    label: np.ndarray  # (n,)
+    logits: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,)
+    start: np.ndarray  # (G,), of the groups
+    dependence: np.ndarray  # (G,), of the labels in them
+    line: tuple[float, float]  # intercept and slope of the logistic regression on the log-odds
+
+    @classmethod
+    def make(cls, data: ClassData) -> "GroupScores":
+        """The scores of checked data with groups."""
+        data, groups = data.to_numpy(), np.asarray(data.groups)
+        code, logits = codes_by_appearance(groups), log_odds(data.proba)
+        dependence = estimate_dependence_by_group(data.matrix, data.label, code, data.weight)
+        order = np.lexsort((-logits, code))
+        start = np.flatnonzero(np.diff(code[order], prepend=-1))
+        label, weight = data.label[order], data.weight[order]
+        return cls(label, logits[order], weight, start, dependence, logistic_line(data))
+
+    @property
+    def effective_n_events(self) -> float:
+        """Number of independent events, or non-events, that would vary as much as those expected.
+
+        Of both the smaller one.
+        """
+        expected = np.array([self.weight @ expit(self.logits), self.weight @ expit(-self.logits)])
+        return float(expected.min() ** 2 / self.variance(expit(self.logits), self.weight))
+
+    def variance(self, proba: np.ndarray, factor: np.ndarray) -> float:
+        """The variance of the sum of factors (n,) of the events.
+
+        Of each group it lies between that of independent labels and that of labels which all follow
+        one number, by its dependence.
+        """
+        independent = np.add.reduceat(factor**2 * proba * (1 - proba), self.start)
+        total = np.cumsum(factor)
+        sizes = np.diff(self.start, append=len(factor))
+        total -= np.repeat(total[self.start] - factor[self.start], sizes)  # within the group
+        following = np.append(proba[1:], 0.0)
+        following[np.append(self.start[1:], len(factor)) - 1] = 0.0
+        square = np.add.reduceat((proba - following) * total**2, self.start)
+        identical = square - np.add.reduceat(factor * proba, self.start) ** 2
+        excess = np.maximum(identical - independent, 0.0)
+        return float(np.sum(independent + self.dependence * excess))
+
+    def intervals(self, confidence_level: float) -> np.ndarray:
+        """Lower and upper ends (4, 2).
+
+        Of calibration in the large, the logarithm of the O:E ratio, intercept and slope.
+        """
+        margin = stats.norm.isf((1 - confidence_level) / 2)
+        observed, expected = self.weight @ self.label, self.weight @ expit(self.logits)
+
+        def excess(shift: float, sign: int) -> float:
+            proba = expit(self.logits + shift)
+            deviation = np.sqrt(self.variance(proba, self.weight))
+            return float(observed - self.weight @ proba - sign * margin * deviation)
+
+        shifts = np.array([
+            brentq(excess, -_MAX_SHIFT, _MAX_SHIFT, args=(sign,)) for sign in (1, -1)
+        ])  # fmt: skip
+        shifted = np.array([self.weight @ expit(self.logits + shift) for shift in shifts])
+        slope = self.line[1] + margin * self._slope_deviation() * np.array([-1.0, 1.0])
+        return np.stack([shifted - expected, np.log(shifted / expected), shifts, slope])
+
+    def widen(self, ends: np.ndarray, confidence_level: float) -> np.ndarray:
+        """The hull of these ends (4, 2) and the intervals."""
+        scores = self.intervals(confidence_level)
+        return np.column_stack([
+            np.minimum(ends[:, 0], scores[:, 0]), np.maximum(ends[:, 1], scores[:, 1])
+        ])  # fmt: skip
+
+    def _slope_deviation(self) -> float:
+        """The standard error of the slope; infinite if there is none."""
+        intercept, slope = self.line
+        if not np.isfinite(intercept + slope):
+            return np.inf
+        proba = expit(intercept + slope * self.logits)
+        design = np.column_stack([np.ones(len(proba)), self.logits])
+        curvature = self.weight * proba * (1 - proba)
+        influence = np.linalg.pinv(design.T @ (curvature[:, None] * design))[1] @ design.T
+        if slope >= 0:
+            return float(np.sqrt(self.variance(proba, self.weight * influence)))
+        # fitted probabilities rise where the predictions fall
+        return float(np.sqrt(self.variance(1 - proba, self.weight * influence)))
+
+
+def estimate_dependence_by_group(
+    proba: np.ndarray, label: np.ndarray, code: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Estimated dependence of labels (n,) within groups, (G,): 0 if independent, 1 if identical.
+
+    It is estimated by the numbers of distinct labels, in all groups of at least half and at most
+    twice the weight: so the few large groups, or heavy ones, are not outvoted by many small ones.
+    It lies between what is expected of independent labels, 0, and of labels that all follow one
+    number, 1. Two groups of the same weight whose labels follow one number are added: so the
+    dependence is 1 where no event tells.
+    """
+    size = np.bincount(code, weight) / weight.mean()  # the number of samples, if all weigh the same
+    vote = size**2 / np.bincount(code)
+    if_independent, if_identical, observed = _count_distinct_labels(proba, label, code)
+    order = np.argsort(size, kind="stable")
+    first = np.searchsorted(size[order], size / _MAX_SIZE_RATIO)
+    last = np.searchsorted(size[order], size * _MAX_SIZE_RATIO)
+
+    def sum_similar(count: np.ndarray) -> np.ndarray:
+        total = np.append(0.0, np.cumsum((vote * count)[order]))
+        return total[last] - total[first] + _N_ADDED_GROUPS * vote
+
+    return np.clip(
+        sum_similar(if_independent - observed) / sum_similar(if_independent - if_identical), 0, 1
+    )
+
+
+def _count_distinct_labels(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """Numbers of distinct labels in groups, (3, G): if independent, if identical, and observed.
+
+    Groups in which several surprises are expected are divided into runs of similar confidence with
+    one each. The probabilities (n, K) of each class are multiplied by its observed over its
+    expected number, so that errors of the model do not count.
+    """
+    order = np.lexsort((proba.max(axis=1), code))
+    label, code, n_classes = label[order], code[order], proba.shape[1]
+    frequency, expected = np.bincount(label, minlength=n_classes), proba.sum(axis=0)
+    ratio = np.divide(frequency, expected, out=np.zeros(n_classes), where=expected > 0)
+    chance = proba[order] * ratio
+    total = chance.sum(axis=1, keepdims=True)
+    np.divide(chance, total, out=chance, where=total > 0)
+    surprises = np.cumsum(1 - chance.max(axis=1))
+    is_first = np.diff(code, prepend=-1) > 0
+    surprises -= np.maximum.accumulate(np.where(is_first, surprises, 0.0))  # within the group
+    start = np.flatnonzero(is_first | (np.diff(np.floor(surprises), prepend=0) > 0))
+    run = np.repeat(np.arange(len(start)), np.diff(start, append=len(code)))
+    with np.errstate(divide="ignore"):  # of what is certain
+        if_independent = -np.expm1(np.add.reduceat(np.log1p(-chance), start)).sum(axis=1)
+    if_identical = np.maximum.reduceat(chance, start).sum(axis=1)
+    observed = np.bincount(np.unique(run * n_classes + label) // n_classes)
+    counts = if_independent, if_identical, observed
+    return np.stack([np.bincount(code[start], count) for count in counts])
