@@ -33,6 +33,7 @@ from skcalib.metrics import (
     expected_calibration_error,
     squared_kernel_calibration_error,
 )
+from skcalib.uncertainty import compare_models
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
@@ -90,7 +91,7 @@ plt.show()
 measure, parameters = measures["CKCE"]
 ranking = sorted(classifiers, key=values["CKCE", "as it is"].get)
 for better, worse in pairwise(ranking):
-    result = compare(
+    result = compare_models(
         measure,
         y_test,
         proba[worse],

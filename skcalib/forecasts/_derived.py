@@ -213,8 +213,8 @@ class RecalibratedForecast(Forecast):
         low, high = self._evaluate_at_points(self.level_map.central(coverage)).T
         if np.isinf([low, high]).any():
             warn(
-                f"Intervals of probability {coverage:g} are infinite, as too few samples were ranked. "
-                f"Fit PITRecalibrator to {math.ceil(2 / (1 - coverage) - 1 - 1e-9)} samples or "
+                f"Intervals of probability {coverage:g} are infinite, as too few samples were "
+                f"ranked. Fit PITRecalibrator to {math.ceil(2 / (1 - coverage) - 1 - 1e-9)} samples or "
                 "more, or use its method='beta'."
             )
         return low, high

@@ -95,7 +95,7 @@ def test_slices_of_side_by_side_forecasts():
 def test_arguments_may_be_passed_by_name():
     whole = concatenate(MIXED["two kinds"])
     named = (
-        whole.interval(level=0.8),
+        whole.interval(coverage=0.8),
         whole.quantiles(levels=[0.1, 0.5]),
         whole.components(n_nodes=5),
     )

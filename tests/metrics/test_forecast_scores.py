@@ -65,7 +65,7 @@ def test_outcomes_beyond_the_support_have_a_score():
         )
         low, high = as_forecast(forecast).interval(0.9)
         expected = high - low + 20 * (low - y if y < end else y - high)
-        assert interval_loss([y], forecast, level=0.9) == pytest.approx(expected[0])
+        assert interval_loss([y], forecast, coverage=0.9) == pytest.approx(expected[0])
         with pytest.raises(ValueError, match="must lie in the support of its forecast"):
             negative_log_likelihood([y], forecast)
     # scoringrules.crps_gpd(-0.3, 0.9)

@@ -10,7 +10,7 @@ from sklearn.metrics import brier_score_loss
 
 from skcalib.hypothesis_tests import EquivalenceTest
 from skcalib.metrics import expected_calibration_error, laplace_kernel_calibration_error
-from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty import compare_models, confidence_interval
 
 ECE = "expected_calibration_error"
 FAST = {"n_resamples": 39, "random_state": 0}
@@ -27,7 +27,9 @@ def before_and_after(n, slope=1.4, seed=0):
 def test_gain_of_recalibration_is_covered():
     # the true difference is .0488; without the biases 6 of 20 upper ends were below it
     highs = [
-        compare(ECE, *before_and_after(1000, seed=seed), n_resamples=19, random_state=seed).high
+        compare_models(
+            ECE, *before_and_after(1000, seed=seed), n_resamples=19, random_state=seed
+        ).high
         for seed in range(20)
     ]
     assert np.sum(np.array(highs) < 0.0488) <= 1
@@ -44,7 +46,7 @@ def recorded_ends(y, a, b, level):
         values.append(expected_calibration_error(y_true, y_proba, labels=[0, 1]))
         return values[-1]
 
-    plain = compare(metric, y, a, b, confidence_level=level, **FAST)
+    plain = compare_models(metric, y, a, b, confidence_level=level, **FAST)
     n, size, t = len(y), int(np.ceil(3 * np.sqrt(len(y)))), stats.t.isf((1 - level) / 2, 99)
     margins = []
     for k in (0, 1):
@@ -74,24 +76,24 @@ def recorded_ends(y, a, b, level):
 def test_ends_equal_loops(slope):
     y, a, b = before_and_after(300, slope)  # 100 parts of three samples
     low, high, plain = recorded_ends(y, a, b, 0.95)
-    result = compare(ECE, y, a, b, **FAST)
+    result = compare_models(ECE, y, a, b, **FAST)
     assert (result.low, result.high) == pytest.approx((low, high), abs=1e-12)
     assert result.high > plain.high + 0.01
     assert (result.low == plain.low) == (plain.low > 0) == (slope == 4)
     assert result.p_value == plain.p_value
-    swapped = compare(ECE, y, b, a, **FAST)
+    swapped = compare_models(ECE, y, b, a, **FAST)
     assert (-swapped.high, -swapped.low) == pytest.approx((low, high), abs=1e-12)
 
 
 def test_which_differences_are_not_moved():
     y, a, b = before_and_after(120)
-    same = compare(ECE, y, a, a, **FAST)
+    same = compare_models(ECE, y, a, a, **FAST)
     assert (same.low, same.high, same.p_value) == (0, 0, 1)
-    mean = compare(brier_score_loss, y, a, b, method="resampling", **FAST)
-    assert mean == compare(lambda y, p: brier_score_loss(y, p), y, a, b, **FAST)
-    plain = compare(ECE, y, a, b, method="jackknife", **FAST)
-    assert compare(ECE, y, a, b, **FAST).high > plain.high
-    assert compare(ECE, y, a, b, alternative="greater", **FAST).high == np.inf
+    mean = compare_models(brier_score_loss, y, a, b, method="resampling", **FAST)
+    assert mean == compare_models(lambda y, p: brier_score_loss(y, p), y, a, b, **FAST)
+    plain = compare_models(ECE, y, a, b, method="jackknife", **FAST)
+    assert compare_models(ECE, y, a, b, **FAST).high > plain.high
+    assert compare_models(ECE, y, a, b, alternative="greater", **FAST).high == np.inf
 
 
 def opposite_models(seed):
@@ -105,7 +107,7 @@ def test_models_wrong_on_opposite_sides():
     metric = "laplace_kernel_calibration_error"
     y, a, b = opposite_models(0)
     error = partial(laplace_kernel_calibration_error, labels=[0, 1])
-    unseen = compare(lambda y, p: error(y, p), y, a, b, **FAST)
+    unseen = compare_models(lambda y, p: error(y, p), y, a, b, **FAST)
     assert unseen.p_value <= 0.05  # without halves: a false alarm
     assert not unseen.low <= 0 <= unseen.high
     rng, halves = np.random.default_rng(0), []
@@ -117,10 +119,10 @@ def test_models_wrong_on_opposite_sides():
     n_crossed = np.sum(centred * np.sign(difference) <= 0)
     assert n_crossed > 2
     for metric in (error, "laplace_kernel_calibration_error"):
-        result = compare(metric, y, a, b, **FAST)
+        result = compare_models(metric, y, a, b, **FAST)
         assert result.p_value == pytest.approx(2 * (1 + n_crossed) / 101, abs=1e-12)
         assert result.low <= 0 <= result.high
-    strict = compare(error, y, a, b, confidence_level=0.999 - result.p_value, **FAST)
+    strict = compare_models(error, y, a, b, confidence_level=0.999 - result.p_value, **FAST)
     assert not strict.low <= 0 <= strict.high
 
 
