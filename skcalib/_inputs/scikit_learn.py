@@ -142,7 +142,7 @@ def clone_instance(estimator: Any, argument: str) -> Any:
     return clone(estimator)
 
 
-def take_columns(X: Any, columns: Any, argument: str) -> Any:
+def select_columns(X: Any, columns: Any, argument: str) -> Any:
     """Return columns of X by name or position, or what a function makes of X."""
     if callable(columns):
         return columns(X)

@@ -212,10 +212,11 @@ class RecalibratedForecast(Forecast):
             return bounds
         low, high = self._evaluate_at_points(self.level_map.central(coverage)).T
         if np.isinf([low, high]).any():
+            n_ranks = math.ceil(2 / (1 - coverage) - 1 - 1e-9)
             warn(
                 f"Intervals of probability {coverage:g} are infinite, as too few samples were "
-                f"ranked. Fit PITRecalibrator to {math.ceil(2 / (1 - coverage) - 1 - 1e-9)} samples or "
-                "more, or use its method='beta'."
+                f"ranked. Fit PITRecalibrator to {n_ranks} samples or more, or use its "
+                "method='beta'."
             )
         return low, high
 

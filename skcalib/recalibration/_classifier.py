@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, take_columns
+from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, select_columns
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import accuracy, clone_for, is_smooth
 from ._checks import (
@@ -280,11 +280,11 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
                     f"by must be passed once; found by={self.by!r:.200} of the constructor, and "
                     "subgroups for this method. Leave these out."
                 )
-            by = take_columns(X, self.by, "by")
+            by = select_columns(X, self.by, "by")
         arguments = {} if by is None else {"by": by}
         if self.given is not None:
             is_whole = isinstance(self.given, str) and self.given == "X"
-            arguments["given"] = X if is_whole else take_columns(X, self.given, "given")
+            arguments["given"] = X if is_whole else select_columns(X, self.given, "given")
         return arguments
 
     def _resolve_combine(self) -> str:

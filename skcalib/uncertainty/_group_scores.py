@@ -8,18 +8,13 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from .._data import ClassData
+from .._inputs.drawing import estimate_group_dependence
 from .._numerics.logits import log_odds
 from .._numerics.sorting import codes_by_appearance
 from ..metrics._clinical import logistic_line
 
 # Fewer effective events do not show how many there may be.
 MIN_EFFECTIVE_EVENTS = 10
-
-# Groups are alike if none has more than this many times the weight of the other.
-_MAX_SIZE_RATIO = 2.0000001
-
-# So many groups of its own size, whose labels follow one number, are added to each.
-_N_ADDED_GROUPS = 2
 
 # No log-odds of a double are further from 0.
 _MAX_SHIFT = 800.0
@@ -41,7 +36,7 @@ class GroupScores:
         """The scores of checked data with groups."""
         data, groups = data.to_numpy(), np.asarray(data.groups)
         code, logits = codes_by_appearance(groups), log_odds(data.proba)
-        dependence = estimate_dependence_by_group(data.matrix, data.label, code, data.weight)
+        dependence = estimate_group_dependence(data.matrix, data.label, code, data.weight)
         order = np.lexsort((-logits, code))
         start = np.flatnonzero(np.diff(code[order], prepend=-1))
         label, weight = data.label[order], data.weight[order]
@@ -113,57 +108,3 @@ class GroupScores:
             return float(np.sqrt(self.variance(proba, self.weight * influence)))
         # fitted probabilities rise where the predictions fall
         return float(np.sqrt(self.variance(1 - proba, self.weight * influence)))
-
-
-def estimate_dependence_by_group(
-    proba: np.ndarray, label: np.ndarray, code: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
-    """Estimated dependence of labels (n,) within groups, (G,): 0 if independent, 1 if identical.
-
-    It is estimated by the numbers of distinct labels, in all groups of at least half and at most
-    twice the weight: so the few large groups, or heavy ones, are not outvoted by many small ones.
-    It lies between what is expected of independent labels, 0, and of labels that all follow one
-    number, 1. Two groups of the same weight whose labels follow one number are added: so the
-    dependence is 1 where no event tells.
-    """
-    size = np.bincount(code, weight) / weight.mean()  # the number of samples, if all weigh the same
-    vote = size**2 / np.bincount(code)
-    if_independent, if_identical, observed = _count_distinct_labels(proba, label, code)
-    order = np.argsort(size, kind="stable")
-    first = np.searchsorted(size[order], size / _MAX_SIZE_RATIO)
-    last = np.searchsorted(size[order], size * _MAX_SIZE_RATIO)
-
-    def sum_similar(count: np.ndarray) -> np.ndarray:
-        total = np.append(0.0, np.cumsum((vote * count)[order]))
-        return total[last] - total[first] + _N_ADDED_GROUPS * vote
-
-    return np.clip(
-        sum_similar(if_independent - observed) / sum_similar(if_independent - if_identical), 0, 1
-    )
-
-
-def _count_distinct_labels(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Numbers of distinct labels in groups, (3, G): if independent, if identical, and observed.
-
-    Groups in which several surprises are expected are divided into runs of similar confidence with
-    one each. The probabilities (n, K) of each class are multiplied by its observed over its
-    expected number, so that errors of the model do not count.
-    """
-    order = np.lexsort((proba.max(axis=1), code))
-    label, code, n_classes = label[order], code[order], proba.shape[1]
-    frequency, expected = np.bincount(label, minlength=n_classes), proba.sum(axis=0)
-    ratio = np.divide(frequency, expected, out=np.zeros(n_classes), where=expected > 0)
-    chance = proba[order] * ratio
-    total = chance.sum(axis=1, keepdims=True)
-    np.divide(chance, total, out=chance, where=total > 0)
-    surprises = np.cumsum(1 - chance.max(axis=1))
-    is_first = np.diff(code, prepend=-1) > 0
-    surprises -= np.maximum.accumulate(np.where(is_first, surprises, 0.0))  # within the group
-    start = np.flatnonzero(is_first | (np.diff(np.floor(surprises), prepend=0) > 0))
-    run = np.repeat(np.arange(len(start)), np.diff(start, append=len(code)))
-    with np.errstate(divide="ignore"):  # of what is certain
-        if_independent = -np.expm1(np.add.reduceat(np.log1p(-chance), start)).sum(axis=1)
-    if_identical = np.maximum.reduceat(chance, start).sum(axis=1)
-    observed = np.bincount(np.unique(run * n_classes + label) // n_classes)
-    counts = if_independent, if_identical, observed
-    return np.stack([np.bincount(code[start], count) for count in counts])

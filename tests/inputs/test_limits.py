@@ -156,11 +156,12 @@ def test_samples_of_a_state_need_memory():
 def test_functions_of_many_points_need_memory_and_time(monkeypatch):
     pytest.importorskip("cvxpy")
     monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
+    lipschitz = Lipschitz() & Bounded(0.5)
     with pytest.warns(EfficiencyWarning, match=r"at 30 distinct .* call smooth_calibration_error"):
-        weighted_calibration_error(LABEL, PROBA)
+        weighted_calibration_error(LABEL, PROBA, function_class=lipschitz)
     monkeypatch.setattr(own_warnings, "machine_memory", lambda: 1e5)
     with pytest.raises(MemoryError, match=r"Lipschitz\(\) at 30 distinct predictions needs"):
-        weighted_calibration_error(LABEL, PROBA)
+        weighted_calibration_error(LABEL, PROBA, function_class=lipschitz)
 
 
 def test_exact_conditional_error_announces_its_time(monkeypatch):

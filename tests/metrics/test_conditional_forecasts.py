@@ -131,7 +131,6 @@ def test_classes_given_features_are_weighted_ensembles(n_classes, options):
         label,
         EnsembleForecast(members, proba),
         outcome_kernel=equal,
-        outcome_bandwidth=1.0,
         **data,
     )
     actual = conditional_kernel_calibration_error(label, proba, **data)

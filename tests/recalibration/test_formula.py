@@ -512,9 +512,9 @@ def test_logits_are_refused():
 def test_a_recalibrated_classifier_is_written_down_if_it_is_one_map():
     X, y = load_breast_cancer(return_X_y=True)
     model = RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator(), ensemble=False).fit(X, y)
-    scores = model.estimators_[0].predict_proba(X)[:, 1:]
-    database = table_of("SQLite", scores.tolist(), ["score"])
-    actual = select(database, export_sql(model, columns=["score"]))
+    scores = model.estimators_[0].predict_proba(X)
+    database = table_of("SQLite", scores.tolist(), ["proba_0", "proba_1"])
+    actual = select(database, export_sql(model))
     np.testing.assert_allclose(actual, model.predict_proba(X), rtol=1e-9, atol=1e-15)
     with pytest.raises(ValueError, match=r"averages 5 classifiers, .* Fit it with ensemble=False"):
         export_sql(model.set_params(ensemble=True).fit(X, y))
