@@ -266,6 +266,23 @@ def not_rare(quick):
                 print_row((name, n, beta), population_value(name, proba, truth), rows)
 
 
+def too_sure(quick):
+    """Log loss of models that are too sure: normal log-odds, times β."""
+    print_header("metric", "n", "β", "wrong, expected")
+    grid = 2.5 * stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    for n in (60, 100, 300, 1000)[: 1 if quick else None]:
+        for beta in (1, 1.6, 2.5)[: 1 if quick else None]:
+            rows = []
+            for seed in range(2 if quick else 400):
+                rng = np.random.default_rng(seed)
+                z = 2.5 * rng.normal(size=n)
+                y_true = (rng.random(n) < special.expit(z)).astype(int)
+                rows.append(ends("log loss", y_true, special.expit(beta * z), seed))
+            value = population_value("log loss", special.expit(beta * grid), special.expit(grid))
+            wrong = round(n * np.mean(special.expit(-np.abs(grid))))
+            print_row(("log loss", n, beta, wrong), value, rows)
+
+
 SECTIONS = (
     every_number_of_events,
     rare_events,
@@ -273,6 +290,7 @@ SECTIONS = (
     groups_and_weights,
     false_alarms,
     not_rare,
+    too_sure,
 )
 
 

@@ -40,6 +40,18 @@ CELLS = [
     ("none", 1, (1, 30), 2000),
 ]
 
+# What is wrong, the shift of the log-odds, samples; of people with an age, a sex and a site.
+CROSSINGS = [
+    ("nothing", lambda X: np.zeros(len(X["age"]), bool), 0.0, 600),
+    ("nothing", lambda X: np.zeros(len(X["age"]), bool), 0.0, 1500),
+    ("women", lambda X: X["sex"] == "female", 0.6, 800),
+    ("age above 70", lambda X: X["age"] > 70, 0.6, 1500),
+    ("women above 65", lambda X: (X["age"] > 65) & (X["sex"] == "female"), 1.2, 1500),
+    ("sites a and b above 65", lambda X: (X["age"] > 65) & (X["site"] <= "b"), 1.2, 1500),
+    ("site a above 65", lambda X: (X["age"] > 65) & (X["site"] == "a"), 1.2, 1500),
+    ("site a above 65", lambda X: (X["age"] > 65) & (X["site"] == "a"), 1.2, 4000),
+]
+
 
 def columns(z, rng):
     found = {f"noise {s}": z + s * rng.normal(size=len(z)) for s in (0.5, 1, 2)}
@@ -79,6 +91,27 @@ def found_class_column(temperature, n, n_classes, seed):
     return result.column[0] if result.p_value <= 0.05 else None
 
 
+def searched_with_crossings(is_wrong, shift, n, seed):
+    """P-values of the search of columns, and of columns and their crossings."""
+    rng = np.random.default_rng(seed)
+    proba = rng.beta(2, 3, n)
+    X = {
+        "age": rng.uniform(18, 90, n),
+        "sex": rng.choice(["female", "male"], n),
+        "site": rng.choice(list("abcdef"), n),
+        "weight": rng.normal(75, 15, n),
+        "smokes": rng.choice(["yes", "no"], n),
+        "pressure": rng.normal(130, 15, n),
+    }
+    y = rng.random(n) < expit(logit(proba) + shift * is_wrong(X))
+    return [
+        find_miscalibrated_subgroups(
+            y, proba, X, crossings=crossings, n_resamples=199, random_state=seed
+        ).p_value
+        for crossings in (False, True)
+    ]
+
+
 def row(repetitions, find, *arguments):
     found = [find(*arguments, seed) for seed in range(repetitions)]
     guilty = np.mean([column == "category" for column in found])
@@ -109,6 +142,13 @@ def main():
     for temperature, n_classes, n in [(1, 3, 1000), (2, 3, 2000), (2, 5, 2000)]:
         cells = row(repetitions, found_class_column, temperature, n, n_classes)
         print(f"| {temperature} | {n_classes} | {n} | {cells}", flush=True)
+
+    print(f"\nSix columns and their crossings, {3 * repetitions} searches a row: rejected at .05\n")
+    print("| wrong | shift | n | columns | and crossings |\n|---|---|---|---|---|")
+    for name, is_wrong, shift, n in CROSSINGS:
+        p_values = [searched_with_crossings(is_wrong, shift, n, s) for s in range(3 * repetitions)]
+        alone, crossed = np.mean(np.array(p_values) <= 0.05, axis=0)
+        print(f"| {name} | {shift} | {n} | {alone:.3f} | {crossed:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

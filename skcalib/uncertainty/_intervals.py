@@ -415,10 +415,12 @@ def confidence_interval(
 
     **Means.** A mean over the samples needs no subsamples: its interval is that of the jackknife
     alone. If the metric is known to be a mean, single samples (or groups) are left out, so that for
-    equal weights it is the interval of Student's t (unless wrong predictions are rare; with 25 it
-    may still cover a mean of very skewed losses a little too seldom); other callables are evaluated
-    without each of 100 random parts, or without single samples if there are fewer. That is right
-    for any smooth function of means, such as a regression coefficient, too.
+    equal weights it is the interval of Student's t (unless wrong predictions are rare). It covers a
+    mean of very skewed losses too seldom: the log loss of a model that is too sure was covered 0.90
+    to 0.92 of the time with 60 samples, 11 of them wrong, and 0.94 with 100, 19 of them wrong; what
+    was missed lay above nearly always. Other callables are evaluated without each of 100 random
+    parts, or without single samples if there are fewer. That is right for any smooth function of
+    means, such as a regression coefficient, too.
 
     **Weights and groups.** Samples, with their weights, are taken for independent draws; with
     `groups`, whole groups are. In what was said above, n is then the effective number
