@@ -672,6 +672,24 @@ def test_order_and_jobs_do_not_matter_with_groups(monkeypatch):
     assert found[0] == found[1]
 
 
+def test_order_and_jobs_do_not_matter_to_subgroups_of_groups():
+    rng = np.random.default_rng(0)
+    label, proba, code = grouped_problem(rng, 12, 0.3, 3)
+    proba = proba + 1e-6 * rng.normal(size=(len(code), 1)) * [1, -1, 0]
+    by, weight = rng.choice(list("ab"), size=len(code)), rng.exponential(size=len(code))
+    options, p_values = {"n_resamples": 49, "random_state": 0}, []
+    for rows, jobs in ((slice(None), None), (rng.permutation(len(code)), 2)):
+        test = SubgroupCalibrationTest(**options, n_jobs=jobs)
+        sample = {"sample_weight": weight[rows], "groups": code[rows]}
+        with joblib.parallel_config("threading"):
+            test.fit(proba[rows], label[rows], by=by[rows], **sample)
+        search = find_miscalibrated_subgroups(
+            label[rows], proba[rows], {"by": by[rows]}, **sample, **options
+        )
+        p_values.append((test.subgroup_p_values_, search.column_p_values))
+    assert p_values[0] == p_values[1]
+
+
 def test_labels_of_groups_do_not_matter():
     rng = np.random.default_rng(0)
     label, proba, code = grouped_problem(rng, 10, 0.3)
