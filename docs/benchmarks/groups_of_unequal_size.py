@@ -201,7 +201,7 @@ ORDINARY = {
         "5 × 60 (.9), 95 pairs (.9)": {"sizes": [60] * 5 + [2] * 95},
     }.items()
     for events in (1, 10, 30)
-    for n_classes in (2, 3, 8)
+    for n_classes in (2, 3)
 }  # fmt: skip
 
 POWER = {

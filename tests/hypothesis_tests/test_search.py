@@ -150,6 +150,14 @@ def test_crossings_of_columns_are_found():
     assert all(result.column_p_values[name] >= p_value for name, p_value in alone.items())
 
 
+def test_crossings_that_memory_cannot_hold_are_refused(monkeypatch):
+    # 2 sexes × 2 ages, and each of them with 5 ranges: 24 crossings of 800 samples
+    y, proba, X = women_and_men_above_70(np.random.default_rng(1), 800)
+    monkeypatch.setattr("skcalib._inputs.warnings.machine_memory", lambda: 24 * 800.0)
+    with pytest.raises(MemoryError, match=r"crossings=True needs .* Pass fewer columns"):
+        find_miscalibrated_subgroups(y, proba, X, crossings=True, **OPTIONS)
+
+
 @pytest.mark.parametrize("kind", ["classes", "forecasts"])
 def test_crossings_are_those_of_a_column_of_pairs(kind):
     rng = np.random.default_rng(0)
