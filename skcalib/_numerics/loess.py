@@ -28,7 +28,7 @@ _MIN_RELATIVE_RANGE, _MIN_RANGE = 1e-10, 1e-30
 _DEGREE_RTOL = 1e-13
 
 # Distances in memory at the same time, unless there are more samples.
-_MAX_BLOCK_DISTANCES = 2**18
+_MAX_BLOCK_DISTANCES = 2**16
 
 
 def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -38,14 +38,18 @@ def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndar
     number. Cost O(n log n) for the order of the points, then O(n) for each of about ten vertices.
     """
     order = np.lexsort((weight, values, points))  # of tied points, too, so that sums are the same
-    x, y, w = points[order], values[order], weight[order]
+    fitted = np.empty(len(points))
+    fitted[order] = loess_of_sorted(points[order], values[order], weight[order])
+    return fitted
+
+
+def loess_of_sorted(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The smoothed values (n,) at sorted points x (n,), of values y with weights w."""
     vertices = _vertices(x)
     n_rows = max(_MAX_BLOCK_DISTANCES // len(x), 1)
     blocks = [vertices[k : k + n_rows] for k in range(0, len(vertices), n_rows)]
     value, slope = np.hstack([_local_fits(x, y, w, block) for block in blocks])
-    fitted = np.empty(len(x))
-    fitted[order] = _cubics(x, vertices, value, slope)
-    return fitted
+    return _cubics(x, vertices, value, slope)
 
 
 def _vertices(x: np.ndarray) -> np.ndarray:
@@ -90,37 +94,67 @@ def _last_of_lower_half(x: np.ndarray) -> int:
 def _local_fits(
     x: np.ndarray, y: np.ndarray, w: np.ndarray, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and slopes at q (V,) of polynomials of degree 2, or less if the samples allow no more.
+    """Values and slopes at q (V,) of the parabolas that are fitted to the samples near each.
 
-    The polynomials of a basis are orthogonal, P_0 = 1, P_1 = g − a and P_2 = (g − b)P_1 − c with
-    the gap g = x − q, so that a coefficient is a mean.
+    The nearest k of sorted samples are next to each other: those from l on for the first l at which
+    x_l is not farther from q than x_(l + k).
     """
+    n_near = max(int(_SPAN * len(x)), 1)
+    first = np.searchsorted(x[: len(x) - n_near] + x[n_near:], 2 * q)
+    windows = [slice(start, start + n_near) for start in first]
+    x_near, y_near, w_near = (
+        values[None, windows[0]] if len(windows) == 1 else np.array([values[k] for k in windows])
+        for values in (x, y, w)
+    )
+    gap = x_near - q[:, None]  # (V, n_near)
+    distance = np.abs(gap)
+    radius = np.maximum(distance[:, :1], distance[:, -1:])
+    if (distance.min(axis=1)[:, None] < radius).all():
+        kernel = distance / radius
+        kernel *= kernel * kernel
+        np.subtract(1.0, kernel, out=kernel)
+        kernel *= kernel * kernel
+        kernel *= w_near
+        return _fit_parabolas(gap, kernel, y_near)
+    # if all are equally near, a slightly larger radius would give them and their ties equal weights
     gap = x - q[:, None]  # (V, n)
     distance = np.abs(gap)
-    n_near = max(int(_SPAN * len(x)), 1)
-    radius = np.partition(distance, n_near - 1)[:, n_near - 1, None]
     ratio = np.divide(distance, radius, out=np.ones_like(distance), where=distance < radius)
-    # if all are equally near, a slightly larger radius would give them equal weights
     kernel = np.where(
         distance.min(axis=1)[:, None] < radius, (1 - ratio**3) ** 3, distance == radius
     )
-    kernel *= w
-    level = y[0]  # without it, equal values keep every digit
+    return _fit_parabolas(gap, kernel * w, np.broadcast_to(y, gap.shape))
+
+
+def _fit_parabolas(
+    gap: np.ndarray, kernel: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and slopes (V,) at gap 0 of parabolas, or lines, or constants if no more is possible.
+
+    Gaps, weights and values are (V, m). The polynomials of a basis are orthogonal, P_0 = 1,
+    P_1 = g − a and P_2 = (g − b)P_1 − c with the gap g = x − q, so that a coefficient is a mean.
+    """
+    level = y[:, :1]  # without it, equal values keep every digit
     weighted = kernel * (y - level)
     total = kernel.sum(axis=1)
     a = np.einsum("vn,vn->v", kernel, gap) / total
     first = gap - a[:, None]
-    square = kernel * first**2
+    square = kernel * first
+    square *= first
     size = square.sum(axis=1)
-    is_line = size > _DEGREE_RTOL**2 * np.einsum("vn,vn->v", kernel, distance**2)
+    distance_square = gap * gap
+    is_line = size > _DEGREE_RTOL**2 * np.einsum("vn,vn->v", kernel, distance_square)
     b = _quotient(np.einsum("vn,vn->v", square, gap), size, is_line)
     c = size / total
-    second = (gap - b[:, None]) * first - c[:, None]
-    bend = np.einsum("vn,vn->v", kernel, second**2)
-    is_parabola = bend > _DEGREE_RTOL**2 * np.einsum("vn,vn->v", kernel, distance**4)
+    second = gap - b[:, None]
+    second *= first
+    second -= c[:, None]
+    bend = np.einsum("vn,vn,vn->v", kernel, second, second)
+    distance_square *= distance_square
+    is_parabola = bend > _DEGREE_RTOL**2 * np.einsum("vn,vn->v", kernel, distance_square)
     slope = _quotient(np.einsum("vn,vn->v", weighted, first), size, is_line)
     curvature = _quotient(np.einsum("vn,vn->v", weighted, second), bend, is_parabola)
-    value = level + weighted.sum(axis=1) / total - a * slope + (a * b - c) * curvature
+    value = level[:, 0] + weighted.sum(axis=1) / total - a * slope + (a * b - c) * curvature
     return value, slope - (a + b) * curvature
 
 

@@ -10,10 +10,11 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval, Label
 from .._inputs.warnings import warn
-from .._numerics.loess import loess
+from .._numerics.loess import loess_of_sorted
 from .._numerics.logistic import logistic_fit
 from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
+from .._numerics.sorting import first_of_ties, sort_labelled
 from ._reductions import reduce_classes
 from ._registry import register_metric
 
@@ -37,9 +38,18 @@ def compute_calibration_intercept(data: ClassData) -> float:
     label = data.label
     if label.min() == label.max():
         return np.inf if label[0] else -np.inf
+    proba, label, weight = _sort_by_prediction(data)
+    return float(intercepts(log_odds(proba), label[None], weight)[0])
+
+
+def _sort_by_prediction(data: ClassData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return predictions, labels and weights, sorted by all of them in this order, each (n,)."""
+    if (data.weight == data.weight[0]).all():
+        return *sort_labelled(data.proba, data.label), data.weight
     order = np.argsort(data.proba)
-    logits, weight = log_odds(data.proba[order]), data.weight[order]
-    return float(intercepts(logits, label[order][None], weight)[0])
+    if not first_of_ties(data.proba[order]).all():
+        order = np.lexsort((data.weight, data.label, data.proba))
+    return data.proba[order], data.label[order], data.weight[order]
 
 
 def compute_calibration_slope(data: ClassData) -> float:
@@ -398,25 +408,28 @@ def calibration_slope(
 
 def distances_from_curve(data: ClassData, quantiles: Sequence[float | None]) -> list[float]:
     """Return the mean (for None) and quantiles of the distances of predictions from the curve."""
-    proba, weight = data.proba, data.weight
-    observed = np.clip(loess(proba, data.label, weight), 0.0, 1.0)
-    gap = np.abs(observed - proba)
-    return [
-        float(weight @ gap if level is None else _weighted_quantile(gap, weight, level))
-        for level in quantiles
-    ]
+    proba, label, weight = _sort_by_prediction(data)
+    gap = np.abs(np.clip(loess_of_sorted(proba, label, weight), 0.0, 1.0) - proba)
+    levels = [level for level in quantiles if level is not None]
+    values = iter(_weighted_quantiles(gap, weight, levels) if levels else [])
+    return [float(weight @ gap if level is None else next(values)) for level in quantiles]
 
 
 def _curve_distance(data: ClassData, quantile: float | None) -> float:
     return distances_from_curve(data, [quantile])[0]
 
 
-def _weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:
-    """Return a quantile of values (n,), which is NumPy's default if all weights are equal."""
-    order = np.lexsort((weight, values))
-    weight = weight[order]
+def _weighted_quantiles(
+    values: np.ndarray, weight: np.ndarray, levels: Sequence[float]
+) -> np.ndarray:
+    """Return quantiles of values (n,), which are NumPy's default if all weights are equal."""
+    if (weight == weight[0]).all():
+        values = np.sort(values)
+    else:
+        order = np.lexsort((weight, values))
+        values, weight = values[order], weight[order]
     centre = np.cumsum(weight) - weight / 2
-    return np.interp(centre[0] + level * (centre[-1] - centre[0]), centre, values[order])
+    return np.interp(centre[0] + np.array(levels) * (centre[-1] - centre[0]), centre, values)
 
 
 _integrated_calibration_index = reduce_classes(_curve_distance)

@@ -6,7 +6,7 @@ from problems import random_problem
 
 from skcalib._numerics.loess import loess
 from skcalib.metrics import integrated_calibration_index
-from skcalib.metrics._clinical import _weighted_quantile
+from skcalib.metrics._clinical import _weighted_quantiles
 
 
 def test_equal_predictions():
@@ -51,14 +51,27 @@ def test_the_curve_is_cut_off_at_0_and_1():
 @pytest.mark.parametrize("n", [1, 2, 10, 33])
 def test_quantiles_of_equal_weights_are_those_of_numpy(n, level):
     values = np.round(np.random.default_rng(n).random(n), 1)
-    actual = _weighted_quantile(values, np.full(n, 1 / n), level)
+    actual = _weighted_quantiles(values, np.full(n, 1 / n), [level])[0]
     assert actual == pytest.approx(np.quantile(values, level), abs=1e-12)
 
 
 def test_quantiles_with_weights():
     # at the centres 1/8, 3/8 and 3/4 of the weights; the middle of 1/8 and 3/4 is 7/16
-    actual = _weighted_quantile(np.array([2.0, 0.0, 1.0]), np.array([0.5, 0.25, 0.25]), 0.5)
-    assert actual == pytest.approx(1 + 1 / 6)
+    values, weight = np.array([2.0, 0.0, 1.0]), np.array([0.5, 0.25, 0.25])
+    assert _weighted_quantiles(values, weight, [0.5]) == pytest.approx([1 + 1 / 6])
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_distances_are_those_of_the_curve_at_each_sample(is_weighted):
+    y, p = random_problem(np.random.default_rng(4), 150)
+    p = p.round(2)
+    weight = np.random.default_rng(5).random(150) if is_weighted else np.ones(150)
+    gap = np.abs(np.clip(loess(p, y, weight), 0, 1) - p)
+    data = {"y_true": y, "y_proba": p, "sample_weight": weight}
+    expected = np.average(gap, weights=weight)
+    assert integrated_calibration_index(**data) == pytest.approx(expected, abs=1e-12)
+    expected = _weighted_quantiles(gap, weight / weight.sum(), [0.9])[0]
+    assert integrated_calibration_index(**data, quantile=0.9) == pytest.approx(expected, abs=1e-12)
 
 
 def test_quantiles_are_ordered_and_the_mean_is_between():

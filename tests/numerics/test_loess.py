@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicHermiteSpline
 
+from skcalib._numerics import loess as module
 from skcalib._numerics.loess import _last_of_lower_half, loess
 
 # The data frame `cars` of R: speed, and the distances that belong to it.
@@ -20,6 +21,21 @@ PRINTED_BY_R = [
     33.230660, 37.167935, 41.205226, 45.055736, 48.355889, 49.824812, 51.986702, 56.461318,
     61.959729, 68.569313, 76.316068, 85.212121, 95.324047,
 ]  # fmt: skip
+
+
+def test_only_the_near_samples_are_looked_at(monkeypatch):
+    x = np.sort(np.random.default_rng(0).random(400))
+    fit_parabolas, shapes = module._fit_parabolas, []
+
+    def record(gap, *arrays):
+        shapes.append(gap.shape)
+        return fit_parabolas(gap, *arrays)
+
+    monkeypatch.setattr(module, "_fit_parabolas", record)
+    loess(x, x**2, np.ones(400))
+    assert {n_samples for _, n_samples in shapes} == {300}
+    tied = np.repeat([0.2, 0.5, 0.9], [20, 360, 20])  # most samples are equally near to a vertex
+    assert np.isfinite(loess(tied, tied, np.ones(400))).all()
 
 
 def test_equals_the_example_of_r():
