@@ -64,8 +64,7 @@ def ends(metric, params, y_true, y_proba, seed, sample_weight=None, groups=None)
         data = {"sample_weight": sample_weight, "labels": labels, "given": None, "groups": groups}
         models = check_predicted({"y_proba": y_proba}, y_true, **data)
         measured = MeasuredModels.make(metric, params, **models)
-        resamples = measured.resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
-    limits = resamples.limits([1.0])
+        limits = measured.limits(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
     return limits.estimate, *np.maximum([limits.interval(level) for level in LEVELS], 0).ravel()
 
 
@@ -638,18 +637,6 @@ def opposite(parallel, quick):
             print(f"| {title} | {models} | {n} | {before:.3f} | {after:.3f} |", flush=True)
 
 
-def debiased_ends(params, n, beta, seed):
-    y_true, y_proba = make_temperature_family(n, inverse_temperature=beta, random_state=seed)
-    options = {"metric_params": params, "n_resamples": N_RESAMPLES, "random_state": seed}
-    metric, rows = "expected_calibration_error", []
-    for level in LEVELS:
-        interval = confidence_interval(
-            metric, y_true, y_proba, labels=[0, 1], confidence_level=level, **options
-        )
-        rows += [interval.low, interval.high]
-    return interval.estimate, *rows
-
-
 def debiased(parallel, quick):
     """The root mean square error of 15 bins without the bias of its square."""
     params = {"norm": "l2", "debias": True}
@@ -661,10 +648,34 @@ def debiased(parallel, quick):
         plain = {"norm": "l2"}
         value = 0.0 if beta == 1 else population_value("expected_calibration_error", plain, beta)
         rows = parallel(
-            delayed(debiased_ends)(params, n, beta, seed)
+            delayed(ends_in_family)("expected_calibration_error", params, n, beta, seed)
             for seed in range(2 if quick else n_repetitions)
         )
         print_coverage((n, beta), value, rows)
+
+
+def levels_ends(n, n_levels, beta, seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.random(n)
+    if n_levels:
+        truth = (np.floor(n_levels * truth) + 0.5) / n_levels
+    y_true = (rng.random(n) < truth).astype(int)
+    return ends("level_set_calibration_error", {}, y_true, predictions(truth, beta), seed)
+
+
+def levels(parallel, quick):
+    """The level set error of predictions that hardly repeat."""
+    print_header("distinct predictions", "n", "β")
+    for n, n_levels, beta in (
+        (300, 0, 1), (300, 0, 2), (60, 400, 1), (300, 400, 1), (1000, 400, 1), (1000, 400, 2),
+        (3000, 400, 1), (300, 30, 1), (1000, 30, 1),
+    ):  # fmt: skip
+        truth = (np.arange(n_levels or 4000) + 0.5) / (n_levels or 4000)
+        value = float(np.mean(np.abs(truth - predictions(truth, beta))))
+        rows = parallel(
+            delayed(levels_ends)(n, n_levels, beta, seed) for seed in range(2 if quick else 150)
+        )
+        print_coverage((n_levels or "all", n, beta), value, rows)
 
 
 SECTIONS = (
@@ -672,6 +683,7 @@ SECTIONS = (
     differences,
     opposite,
     debiased,
+    levels,
     coverage,
     slow_coverage,
     weights,

@@ -438,12 +438,20 @@ def pool_class_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarr
 _level_set_calibration_error = reduce_classes(_level_set_error)
 
 
+def _count_levels(data: ClassData) -> float:
+    """Return the effective number of distinct predictions, 1 / Σ W² of their shares W."""
+    _, level = np.unique(data.proba, axis=0, return_inverse=True)
+    share = np.bincount(level.ravel(), data.weight)
+    return float(1 / (share @ share))
+
+
 @register_metric(
     _level_set_calibration_error,
     CANONICAL_CONSTRAINTS,
     largest=1.0,
     cost="n log n",
     supports_counts=True,
+    count_cells=reduce_classes(_count_levels),
 )
 def level_set_calibration_error(
     y_true: ArrayLike,

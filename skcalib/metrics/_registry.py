@@ -49,6 +49,9 @@ class Metric:
     # True for options with which an estimated square is clipped at 0 before its root is taken;
     # `compute` then takes signed=True, which gives the root the sign of the square instead
     clips_square: Callable[[dict[str, Any]], bool] = lambda options: False
+    # the effective number of cells of the data, each with an error of its own, for a `multi_class`;
+    # None if few are chosen
+    count_cells: Callable[..., float] | None = None
     # True if nearly equal models share the maximiser, so that their difference hardly varies
     has_lipschitz_witness: bool = False
     in_report: bool = False
@@ -280,6 +283,7 @@ def resolve_metric(
                 "may_be_negative",
                 "largest",
                 "has_lipschitz_witness",
+                "count_cells",
             )
             shared = {name: vars(entry)[name] for name in names}
         elif callable(metric) and is_mean_loss(partial(metric, **params)):

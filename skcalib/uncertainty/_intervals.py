@@ -381,7 +381,10 @@ def confidence_interval(
     enough. The root mean square error with `debias`, which is 0 where the estimated square is
     negative, gets the root of the interval of that square, which varies there, too; that square
     falls like 1/n, and b/n takes the place of :math:`\sqrt{b/n}`. (With ``metric_params`` that name
-    a `pos_label` it does not: 0.77 instead of 0.95 were covered.) A callable should converge like
+    a `pos_label` it does not: 0.77 instead of 0.95 were covered.) The lower end of the level set
+    error is 0 if subsamples have less samples than there are distinct predictions (:math:`1 / \sum
+    W^2` of their shares W): it falls too slowly then, as most samples of a subsample are alone at
+    theirs. A callable should converge like
     :math:`n^{-1/2}`. Convexity does not hold for debiased
     estimates, nor where bins or a bandwidth follow the data. The coverage that was measured is in
     the benchmark "Coverage of confidence intervals, and false alarms of comparisons".

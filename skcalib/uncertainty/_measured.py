@@ -137,10 +137,23 @@ class MeasuredModels:
         """The limits of one model's metric; `resampling` holds the arguments of `resample`."""
         metric, options = self.metrics[0], self.options
         if not metric.clips_square(metric.options | options):
-            return self.resample(**resampling).limits([1.0])
+            limits = self.resample(**resampling).limits([1.0])
+            return replace(limits, chance=1.0) if self._has_single_samples() else limits
         signed = replace(self, options=options | {"signed": True})
         estimate = float(check_finite_values([self.values()])[0, 0])
         return RootLimits(estimate, signed.resample(**resampling).squared().limits([1.0]))
+
+    def _has_single_samples(self) -> bool:
+        """True if subsamples have less samples than cells: their errors are then due to chance."""
+        data, count_cells = self.models[0], self.metrics[0].count_cells
+        if count_cells is None or isinstance(data, ForecastData):
+            return False
+        multi_class = self.options.get("multi_class", "confidence")
+        units = Units(data)
+        return bool(
+            count_cells(data, multi_class=multi_class)
+            > units.n_drawn * len(data.weight) / units.number
+        )
 
     def clip(self, low: float, high: float) -> tuple[float, float]:
         """The ends of an interval within the values that the metric can have."""

@@ -1,4 +1,4 @@
-"""The ends of the interval of a difference of two errors, whose biases differ."""
+"""Ends of intervals where errors are biased, clipped, or due to chance alone."""
 
 from functools import partial
 
@@ -9,7 +9,11 @@ from scipy.special import expit, logit
 from sklearn.metrics import brier_score_loss
 
 from skcalib.hypothesis_tests import EquivalenceTest
-from skcalib.metrics import expected_calibration_error, laplace_kernel_calibration_error
+from skcalib.metrics import (
+    expected_calibration_error,
+    laplace_kernel_calibration_error,
+    level_set_calibration_error,
+)
 from skcalib.uncertainty import compare_models, confidence_interval
 
 ECE = "expected_calibration_error"
@@ -164,3 +168,37 @@ def test_equivalence_of_a_clipped_root():
     assert test.statistic_ == 0
     assert test.upper_limit_ > 0.02
     assert test.p_value_ > 0.05  # it was 0.025: an error of 0 that does not vary
+
+
+@pytest.mark.parametrize(
+    ("n_levels", "is_zero"),
+    [(None, True), (400, True), (20, False)],
+    ids=["all distinct", "more than in a subsample", "few"],
+)
+def test_levels_of_single_samples(n_levels, is_zero):
+    rng = np.random.default_rng(0)
+    truth = (
+        rng.random(1000)
+        if n_levels is None
+        else (rng.integers(n_levels, size=1000) + 0.5) / n_levels
+    )
+    y, p = rng.random(1000) < truth, expit(3 * logit(truth))
+    for metric in (
+        level_set_calibration_error,
+        partial(level_set_calibration_error, labels=[0, 1]),
+    ):
+        interval = confidence_interval(metric, y, p, **FAST)
+        assert (interval.low == 0) == is_zero
+    several = np.column_stack([p, (1 - p) / 2, (1 - p) / 2])
+    for multi_class in ("confidence", "classwise", "canonical"):
+        params = {"multi_class": multi_class}
+        interval = confidence_interval(
+            "level_set_calibration_error",
+            1 - y,
+            several,
+            labels=[0, 1, 2],
+            metric_params=params,
+            **FAST,
+        )
+        assert interval.low == 0 or not is_zero
+        assert interval.high >= interval.estimate
