@@ -162,7 +162,9 @@ def groups(quick):
         result, alone, events = zip(*filter(None, rows), strict=True)
         ends, alone = np.array(result), np.array(alone)
         covered, before = cover(ends, values), cover(alone, values[:4])
-        width = np.diff(ends[:, 1])[:, 0] / np.diff(alone[:, 1])[:, 0]
+        width, before_width = np.diff(ends[:, 1])[:, 0], np.diff(alone[:, 1])[:, 0]
+        is_finite = np.isfinite(width)  # a part of the samples may have no event
+        width = width[is_finite] / before_width[is_finite]
         print(
             f"| {cell} | {np.median(events):.1f} | {' | '.join(f'{c:.2f}' for c in covered)} | "
             f"{', '.join(f'{c:.2f}' for c in before)} | {np.median(width):.1f} |",

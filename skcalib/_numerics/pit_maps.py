@@ -113,8 +113,7 @@ class ConformalMap:
     def central(self, level: float) -> np.ndarray:
         """The largest z_(k) with R ≤ (1 − level)/2, and the least with R ≥ (1 + level)/2, (2,)."""
         half = (1 - level) / 2
-        up_to = np.searchsorted(self.rank_level, half * (1 + _RANK_RTOL), side="right")
-        low = _take_padded(self.rank_point, up_to - 1)
+        low = greatest_rank(self.rank_point, self.rank_level, half)
         return np.array([low, self.rank(np.asarray(1 - half))])
 
 
@@ -131,6 +130,12 @@ def least_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.ndar
     Levels that equal k/(n + 1) but for rounding have rank k.
     """
     return _take_padded(point, np.searchsorted(rank_level, np.asarray(level) * (1 - _RANK_RTOL)))
+
+
+def greatest_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.ndarray:
+    """The greatest sorted point (n,) whose level (n,) is at most `level`; −∞ if there is none."""
+    index = np.searchsorted(rank_level, np.asarray(level) * (1 + _RANK_RTOL), side="right")
+    return _take_padded(point, index - 1)
 
 
 def _take_padded(values: np.ndarray, index: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Recalibration of the levels of forecasts: by their transforms, or quantile by quantile."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._numerics.pit_maps import (
     fit_beta,
     fit_beta_to_intervals,
     fit_conformal,
+    greatest_rank,
     least_rank,
     rank_levels,
 )
@@ -56,7 +58,7 @@ class PITRecalibrator(ForecastRecalibrator):
     See Also
     --------
     LocationScaleRecalibrator : Comes first if standard deviations are much too small.
-    QuantileRecalibrator : The same guarantee for the quantiles of any forecast.
+    QuantileRecalibrator : Intervals of the same coverage from the quantiles of any forecast.
 
     Notes
     -----
@@ -69,8 +71,9 @@ class PITRecalibrator(ForecastRecalibrator):
     .. math:: α \le P(y \le F^{-1}(u_{(k)})) \le α + \frac{1}{n + 1},
 
     and an interval between the ranks :math:`\lfloor (n+1)(1-p)/2 \rfloor` and :math:`\lceil (n+1)
-    (1+p)/2 \rceil` covers at least p. Where such a rank does not exist the end is infinite. This
-    holds exactly if the samples here and new ones are exchangeable, have equal weights, and were
+    (1+p)/2 \rceil` covers at least p. (The interval between two `quantiles` may cover up to 1/(n +
+    1) less, as the lower one is bounded from below: take `interval`.) Where such a rank does not
+    exist the end is infinite. This holds exactly if the samples here and new ones are exchangeable, have equal weights, and were
     used neither to fit the model, nor for any step before this one, nor to choose it; the
     upper bound also needs transforms without ties. It is a statement on average over samples, not
     for each. With unequal weights, rank k has the level :math:`\sum_{i \le k} w_i/(1 + \sum_i
@@ -209,7 +212,7 @@ _LEVEL_SUM_ATOL = 1e-9
 
 
 class QuantileRecalibrator(ForecastRecalibrator):
-    r"""Adds a constant to the quantiles of each level, so that coverage is guaranteed.
+    r"""Adds a constant to the quantiles of each level, so that intervals cover what they say.
 
     Parameters
     ----------
@@ -233,27 +236,32 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     See Also
     --------
-    PITRecalibrator : The same guarantee for whole distributions.
+    PITRecalibrator : Whole distributions, whose intervals cover as much.
 
     Notes
     -----
-    By levels, the offset of the level α is the :math:`\lceil (n+1)α \rceil`-th smallest of the n
-    differences :math:`y - q_α`, and for the moved quantiles
+    By levels, the offset of a level α from 1/2 on is the :math:`\lceil (n+1)α \rceil`-th smallest
+    of the n differences :math:`y - q_α`, and below 1/2 the :math:`\lfloor (n+1)α \rfloor`-th. For
+    the moved quantiles
 
-    .. math:: α \le P(y \le q_α + \mathrm{offset}) \le α + \frac{1}{n + 1}.
+    .. math::
+        α \le P(y \le q_α + \mathrm{offset}) \le α + \frac{1}{n + 1} \quad (α \ge 1/2), \qquad
+        P(y < q_α + \mathrm{offset}) \le α \quad (α < 1/2),
 
-    Where moved quantiles cross, each becomes the largest of those up to its level, which
-    keeps the lower bounds (sorting would not). By intervals, the score is :math:`\max(q_{lo} - y, y
-    - q_{hi})`, the distance is its :math:`\lceil (n+1)p \rceil`-th smallest value for the interval
-    of probability p, and the moved interval covers at least p, and at most :math:`p + 1/(n+1)`
+    so the interval between the levels (1 − p)/2 and (1 + p)/2 covers at least p. (The upper bound
+    needs outcomes without ties; without them less than 1/(n + 1) is missing of a level below 1/2.)
+    Where moved quantiles cross, each from 1/2 on becomes the largest of those between, and each
+    below the smallest, which keeps these bounds (sorting would not). By intervals, the score is
+    :math:`\max(q_{lo} - y, y - q_{hi})`, the distance is its :math:`\lceil (n+1)p \rceil`-th
+    smallest value for the interval of probability p, and the moved interval covers at least p, and at most :math:`p + 1/(n+1)`
     without ties and crossing; a median stays as it is. Moved intervals that are not nested become
     the smallest that are, and contain the others.
 
     The bounds hold exactly if the samples here and new ones are exchangeable, have equal weights,
     and were not used to fit the model. They are on average over samples, not for each. With unequal
     weights, rank k has the level :math:`\sum_{i \le k} w_i / (1 + \sum_i w_i^2)`, and
-    nothing is guaranteed. The level α needs at least :math:`α/(1 - α)` samples (by levels, the low
-    levels need no more). The cost is that of sorting for each level.
+    nothing is guaranteed. The level α needs at least :math:`α/(1 - α)` samples, or :math:`(1 -
+    α)/α` if it is below 1/2. The cost is that of sorting for each level.
 
     References
     ----------
@@ -287,15 +295,17 @@ class QuantileRecalibrator(ForecastRecalibrator):
         gap = data.value[:, None] - _quantiles(data.forecast, self.levels_)  # (n, K)
         if self.method == "levels":
             targets, scores = self.levels_, gap
+            find_ranks = [least_rank if level >= 0.5 else greatest_rank for level in targets]
         else:
             check_symmetric(self.levels_)
             # for levels up to the median the score of the interval that begins there
             scores = np.maximum(-gap, gap[:, ::-1])
             targets = 1 - 2 * self.levels_[: (len(self.levels_) + 1) // 2]
+            find_ranks = [least_rank] * len(targets)
         offsets = np.array(
             [
-                _select_rank(score, data.weight, target)
-                for score, target in zip(scores.T, targets, strict=False)
+                _select_rank(score, data.weight, target, find_rank)
+                for score, target, find_rank in zip(scores.T, targets, find_ranks, strict=False)
             ]
         )
         if self.method == "intervals":
@@ -314,7 +324,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             )
         quantiles = _quantiles(forecast, self.levels_) + self.offsets_
         if self.method == "levels":
-            return QuantileForecast(np.maximum.accumulate(quantiles, axis=1), self.levels_)
+            return QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)
         return QuantileForecast(_enforce_nesting(quantiles), self.levels_)
 
     def _check_levels(self, forecast: Forecast) -> np.ndarray:
@@ -335,10 +345,19 @@ def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
     return forecast.quantiles(levels)
 
 
-def _select_rank(score: np.ndarray, weight: np.ndarray, level: float) -> Any:
-    """The least score whose rank has at least this level; infinity if there is none."""
+def _select_rank(score: np.ndarray, weight: np.ndarray, level: float, find_rank: Callable) -> float:
+    """The score of the rank that is found for this level; infinite if there is none."""
     order = np.argsort(score, kind="stable")
-    return least_rank(score[order], rank_levels(weight[order]), level)
+    return float(find_rank(score[order], rank_levels(weight[order]), level))
+
+
+def _enforce_order(quantiles: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Quantiles (n, K) that rise: only higher from the level 1/2 on, and only lower below it."""
+    first, quantiles = int(np.searchsorted(levels, 0.5)), quantiles.copy()
+    low, high = quantiles[:, : first + 1], quantiles[:, first:]
+    low[:] = np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1]
+    high[:] = np.maximum.accumulate(high, axis=1)
+    return quantiles
 
 
 def _enforce_nesting(quantiles: np.ndarray) -> np.ndarray:
@@ -364,15 +383,19 @@ def check_symmetric(levels: np.ndarray) -> None:
 
 def least_samples(levels: np.ndarray, method: str) -> int:
     """The number of samples from which on all ranks exist."""
-    highest = levels.max() if method == "levels" else 1 - 2 * levels.min()
+    highest = 1 - 2 * levels.min()
+    if method == "levels":
+        highest = max(levels.max(), 1 - levels.min() if levels.min() < 0.5 else 0.0)
     return int(np.ceil(highest / (1 - highest) * (1 - 1e-9)))
 
 
 def check_enough_ranks(offsets: np.ndarray, levels: np.ndarray, n: int) -> None:
     if not np.isfinite(offsets).all():
         level = levels[~np.isfinite(offsets)][-1]
+        rank = "⌈(n + 1) level⌉ must be at most n"
+        if offsets[~np.isfinite(offsets)][-1] < 0:
+            rank = "⌊(n + 1) level⌋ must be at least 1"
         raise ValueError(
-            f"y must hold more outcomes for a bound at the level {level:.6g}: the rank ⌈(n + 1) "
-            f"level⌉ must be at most n; found n_samples={n}. Collect more, or leave out the "
-            "outermost levels."
+            f"y must hold more outcomes for a bound at the level {level:.6g}: the rank {rank}; "
+            f"found n_samples={n}. Collect more, or leave out the outermost levels."
         )

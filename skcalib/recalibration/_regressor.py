@@ -86,8 +86,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     - With a frozen regressor and ``PITRecalibrator()`` (of continuous forecasts, or of one that
       only predicts a number) or a :class:`QuantileRecalibrator`, coverage is at least what is
-      asked for, and at most 1/(n + 1) more for a quantile, if the samples given to :meth:`fit` and
-      new ones are exchangeable and none of them was used to fit the regressor.
+      asked for (by a :class:`QuantileRecalibrator` at most that below a quantile of a level
+      under 1/2), and at most 1/(n + 1) away from it for a quantile, if the samples given to
+      :meth:`fit` and new ones are exchangeable and none of them was used to fit the regressor.
     - With cross-fitting no such bound holds: the regressor that predicts is not the one
       whose forecasts were ranked. Coverage is mostly a little above what is asked for, as the
       regressor of all samples is the better one: 90 % intervals of a ``BayesianRidge`` with 8

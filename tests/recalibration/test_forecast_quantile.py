@@ -34,17 +34,20 @@ def test_coverage_of_exchangeable_samples_is_exact(n):
     levels = np.array([0.15, 0.5, 0.85])
     wide = QuantileForecast(forecast.values[:, [0, 2, 4]], levels)
     below = (y[:, None] <= left_out("levels", wide, y)).mean(axis=0)
-    expected = [math.ceil(round(n * level, 9)) / n for level in levels]
+    low, *rest = (round(n * level, 9) for level in levels)
+    expected = [math.floor(low) / n, *(math.ceil(rank) / n for rank in rest)]
     np.testing.assert_allclose(below, expected)
-    assert (below >= levels).all()
-    assert (below <= levels + 1 / n).all()
+    assert below[0] <= 0.15
+    assert (below[1:] >= levels[1:]).all()
+    assert (below[1:] <= levels[1:] + 1 / n).all()
+    assert below[2] - below[0] >= 0.7  # so a central interval covers what it says
 
     moved = left_out("intervals", wide, y)
     inside = np.mean((y >= moved[:, 0]) & (y <= moved[:, 2]))
     assert inside == pytest.approx(math.ceil(round(n * 0.7, 9)) / n)
 
 
-def test_running_maximum_keeps_the_lower_bounds():
+def test_running_extremes_keep_the_bounds():
     """Quantiles that differ wildly cross when moved; sorting them would break the bounds."""
     generator = np.random.default_rng(1)
     n, levels = 100, np.array([0.4, 0.45, 0.5, 0.55])
@@ -52,19 +55,26 @@ def test_running_maximum_keeps_the_lower_bounds():
     y = generator.normal(size=n)
     forecast = QuantileForecast(values, levels)
     below = (y[:, None] <= left_out("levels", forecast, y)).mean(axis=0)
-    assert (below >= levels - 1e-12).all()
+    assert (below[:2] <= levels[:2] + 1e-12).all()
+    assert (below[2:] >= levels[2:] - 1e-12).all()
     fitted = QuantileRecalibrator().fit(forecast, y)
     moved = values + fitted.offsets_
     assert (np.diff(moved, axis=1) < 0).any()
-    expected = np.maximum.accumulate(moved, axis=1)
+    expected = [
+        [min(row[0], row[1], row[2]), min(row[1], row[2]), row[2], max(row[2], row[3])]
+        for row in moved
+    ]
     np.testing.assert_array_equal(fitted.transform(forecast).values, expected)
+    low = QuantileRecalibrator(levels=levels[:2]).fit(forecast, y)
+    expected = np.column_stack([moved[:, :2].min(axis=1), moved[:, 1]])
+    np.testing.assert_allclose(low.transform(forecast).values, expected)
 
 
 def test_offsets_by_hand():
     forecast = QuantileForecast(np.zeros((4, 3)), [0.2, 0.5, 0.8])
     y = [3.0, -1.0, 5.0, 2.0]
     levels = QuantileRecalibrator().fit(forecast, y)
-    # ranks ⌈5 · 0.2⌉ = 1, ⌈2.5⌉ = 3 and 4 of −1, 2, 3, 5
+    # ranks ⌊5 · 0.2⌋ = 1, ⌈2.5⌉ = 3 and 4 of −1, 2, 3, 5
     np.testing.assert_array_equal(levels.offsets_, [-1, 3, 5])
     intervals = QuantileRecalibrator("intervals").fit(forecast, y)
     # the score of (0.2, 0.8) is |y|, and the rank ⌈5 · 0.6⌉ = 3 of 1, 2, 3, 5
@@ -110,6 +120,9 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"more outcomes for a bound at the level 0.9"):
         QuantileRecalibrator().fit(FORECAST[:8], Y[:8])
     QuantileRecalibrator().fit(FORECAST[:9], Y[:9])
+    low = QuantileForecast(FORECAST.values[:, :2], [0.1, 0.3])
+    with pytest.raises(ValueError, match=r"at the level 0.1: the rank ⌊\(n \+ 1\) level⌋"):
+        QuantileRecalibrator().fit(low[:8], Y[:8])
     skew = QuantileForecast(FORECAST.values, [0.1, 0.3, 0.5, 0.7, 0.95])
     with pytest.raises(ValueError, match="levels must lie symmetrically about 1/2"):
         QuantileRecalibrator("intervals").fit(skew, Y)
