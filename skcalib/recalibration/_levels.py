@@ -73,8 +73,9 @@ class PITRecalibrator(ForecastRecalibrator):
     and an interval between the ranks :math:`\lfloor (n+1)(1-p)/2 \rfloor` and :math:`\lceil (n+1)
     (1+p)/2 \rceil` covers at least p. (The interval between two `quantiles` may cover up to 1/(n +
     1) less, as the lower one is bounded from below: take `interval`.) Where such a rank does not
-    exist the end is infinite. This holds exactly if the samples here and new ones are exchangeable, have equal weights, and were
-    used neither to fit the model, nor for any step before this one, nor to choose it; the
+    exist the end is infinite. This holds exactly if the samples here and new ones are
+    exchangeable, have equal weights, and were used neither to fit the model, nor for any step
+    before this one, nor to choose it; the
     upper bound also needs transforms without ties. It is a statement on average over samples, not
     for each. With unequal weights, rank k has the level :math:`\sum_{i \le k} w_i/(1 + \sum_i
     w_i^2)`, and nothing is guaranteed.
@@ -253,7 +254,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
     Where moved quantiles cross, each from 1/2 on becomes the largest of those between, and each
     below the smallest, which keeps these bounds (sorting would not). By intervals, the score is
     :math:`\max(q_{lo} - y, y - q_{hi})`, the distance is its :math:`\lceil (n+1)p \rceil`-th
-    smallest value for the interval of probability p, and the moved interval covers at least p, and at most :math:`p + 1/(n+1)`
+    smallest value for the interval of probability p, and the moved interval covers at least p, and
+    at most :math:`p + 1/(n+1)`
     without ties and crossing; a median stays as it is. Moved intervals that are not nested become
     the smallest that are, and contain the others.
 
