@@ -181,6 +181,11 @@ def are_probably_measurements(values: Any) -> bool:
     return len(np.unique(values)) >= MIN_DISTINCT_NUMBERS and bool((values % 1 != 0).any())
 
 
+def are_counts(values: Any) -> bool:
+    """True for more than two distinct numbers."""
+    return len(np.unique(_as_doubles(values))) > 2
+
+
 def are_probably_probabilities(values: Any) -> bool:
     """True for fractions between 0 and 1, which labels never are."""
     values = _as_doubles(values)

@@ -9,6 +9,7 @@ from .._numerics.array_api import Array, as_type
 from .._numerics.logits import iter_row_blocks
 from .arrays import (
     MIN_DISTINCT_NUMBERS,
+    are_counts,
     are_probably_measurements,
     are_probably_probabilities,
     as_array,
@@ -178,9 +179,13 @@ def _raise_wrong_type(proba: np.ndarray, name: str, partner: str, partner_values
     )
 
 
-def _remedy_for_numbers(partner_values: Any) -> str:
-    """Return the remedy if outcomes look like numbers, which have no probabilities of classes."""
-    if not are_probably_measurements(partner_values):
+def _remedy_for_numbers(partner_values: Any, *, is_single: bool = False) -> str:
+    """Return the remedy if outcomes look like numbers, which have no probabilities of classes.
+
+    Beside a single column, which is for two classes, more than two counts are numbers, too.
+    """
+    has_counts = is_single and are_counts(partner_values)
+    if not (has_counts or are_probably_measurements(partner_values)):
         return ""
     return (
         " Forecasts of a number are passed as an EnsembleForecast, a QuantileForecast or (mean, "
@@ -205,7 +210,7 @@ def _raise_out_of_range(
     check_finite(proba, name)
     row = np.unravel_index(np.argmin((proba >= -beyond) & (proba <= 1 + beyond)), proba.shape)
     low, high = proba.min(), proba.max()
-    remedy = _remedy_for_numbers(partner_values)
+    remedy = _remedy_for_numbers(partner_values, is_single=proba.ndim == 1)
     if max(-low, high - 1) < _MAX_ROUNDING_EXCESS:
         remedy = f" Clip rounding errors of more than {beyond:g} with np.clip(..., 0, 1)."
     elif not remedy:

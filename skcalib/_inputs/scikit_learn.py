@@ -13,11 +13,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import (
     HasMethods,
-    Interval,
     InvalidParameterError,
     StrOptions,
     validate_parameter_constraints,
 )
+from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils._param_validation import validate_params as _validate_params
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel as _Parallel
@@ -31,6 +31,14 @@ Label = bool | int | float | str | bytes
 RandomState = int | np.random.RandomState | None
 
 Function = TypeVar("Function", bound=Callable)
+
+
+class Interval(_Interval):
+    """An interval whose ends need not be numbers of the type that is compared with them."""
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        is_number = isinstance(value, np.generic) and not isinstance(value, np.bool_)
+        return super().is_satisfied_by(value.item() if is_number else value)
 
 
 class IntegerInterval(Interval):

@@ -64,6 +64,10 @@ _SMALL_SCORE_STEP = 0.5
 # make products slow.
 _MIN_SHARE = 1e-30
 
+# A parameter with a larger penalty stays at the start, as with an infinite one: it would move by
+# rounding only, and products with the penalty drown all others.
+_MAX_PENALTY = 1e16
+
 # Where there is no optimum, a Newton step moves the scores by about one.
 _MAX_SCALING_STEPS = 100
 
@@ -86,7 +90,7 @@ class SoftmaxProblem:
 
     @cached_property
     def is_fixed(self) -> Array:
-        return array_namespace(self.penalty).isinf(self.penalty)
+        return self.penalty > _MAX_PENALTY
 
     @cached_property
     def finite_penalty(self) -> Array:

@@ -43,6 +43,9 @@ _MAX_FEATURES_OF_MEMBERS = 4000
 # A draw may need twice the number of features of the observed outcomes, and this many more.
 _MORE_FEATURES = 64
 
+# Wider kernels of outcomes are constant; products of their bandwidths overflow.
+_MAX_OUTCOME_BANDWIDTH = 1e300
+
 # Named kernels of outcomes that are at most 1.
 _BOUNDED_KERNELS = ("rbf", "laplacian")
 
@@ -82,6 +85,7 @@ class MatchingError(Statistic):
         if self.bandwidth == "median":
             self.has_median = has_own and not self.matching_options.is_of_pits
             self.bandwidth = PIT_BANDWIDTH if self.matching_options.is_of_pits else 1.0
+        self.bandwidth = min(self.bandwidth, _MAX_OUTCOME_BANDWIDTH)
         self.given = make_condition_kernel(data, self.forecast, self.matching_options)
         self.features: Any = self._features()
         self.n_features = self.features.size if self.has_features else 1

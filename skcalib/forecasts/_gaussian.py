@@ -214,7 +214,7 @@ class GaussianMixtureForecast(Forecast):
         columns = [
             _mixture_quantiles(column, self.loc, self.scale, self.weights) for column in level.T
         ]
-        return np.column_stack(columns).reshape(level.shape)
+        return np.array(columns).T.reshape(level.shape)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
         cumulative = np.cumsum(self.weights, axis=1)

@@ -20,6 +20,9 @@ _REMAINDER_RTOL = 1e-9
 # Numbers that are held for each candidate and draw: of level and slope, or spread.
 _SUMS_PER_CANDIDATE = 2
 
+# A sample with less information varies as little as one whose label is certain.
+_MIN_INFORMATION = 1e-150
+
 # Level of the central intervals whose coverage is shown.
 _INTERVAL_LEVEL = 0.8
 
@@ -37,6 +40,7 @@ class CandidateScores:
         weight, proba = data.weight, data.proba
         spread = log_odds(proba)
         information = weight * proba * (1 - proba)
+        information[information < _MIN_INFORMATION] = 0  # whose inverses overflow
         if information.any():
             spread = spread - information @ spread / information.sum()
         features = np.stack([np.ones_like(spread), spread])  # (2, n)

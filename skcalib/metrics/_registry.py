@@ -217,13 +217,22 @@ class MetricNames(StrOptions):
 
 
 def check_name(argument: str, name: str, available: Iterable[str], remedy: str) -> None:
-    """Refuse a name that is not available; the remedy is for one that resembles none of them."""
-    if not isinstance(name, str) or name not in available:
-        similar = get_close_matches(str(name), available, n=1)
-        raise InvalidParameterError(
-            f"{argument} must be one of {format_metric_names(available)}; found {name!r:.200}. "
-            f"{f'Did you mean {similar[0]!r}?' if similar else remedy}"
-        )
+    """Refuse a name that is not available; the remedy is for one that resembles none of them.
+
+    A name in papers, such as ECE, resembles all metrics that have it.
+    """
+    if isinstance(name, str) and name in available:
+        return
+    text = str(name)
+    entries = {name: ALL_METRICS.get(name.removeprefix("neg_")) for name in available}
+    symbol = f"({text.removeprefix('neg_')})".lower()
+    similar = [name for name, entry in entries.items() if entry and entry.symbol.lower() == symbol]
+    similar = sorted(similar) or get_close_matches(text, available, n=1, cutoff=0.7)
+    if similar:
+        rule, remedy = "the name of a metric", f"Did you mean {' or '.join(map(repr, similar))}?"
+    else:
+        rule = f"one of {format_metric_names(available)}"
+    raise InvalidParameterError(f"{argument} must be {rule}; found {name!r:.200}. {remedy}")
 
 
 def format_metric_names(names: Iterable[str]) -> str:

@@ -127,6 +127,7 @@ def make_scorer(
         score_func = ALL_METRICS[score_func].function
     entry = find_entry(score_func)
     sign = _find_sign(score_func, entry, greater_is_better)
+    check_response_method(response_method)
     if response_method is None:
         takes_forecasts = entry is not None and "forecasts" in entry.takes
         response_method = "predict_forecast" if takes_forecasts else "predict_proba"
@@ -208,3 +209,13 @@ def get_scorer_names() -> list[str]:
     True
     """
     return sorted(f"neg_{name}" for name in ALL_METRICS)
+
+
+def check_response_method(response_method: Any) -> None:
+    """The method that predicts has a name, or is one of several with names."""
+    names = response_method if isinstance(response_method, (list, tuple)) else [response_method]
+    if response_method is not None and not (names and all(isinstance(n, str) for n in names)):
+        raise TypeError(
+            "response_method must be the name of a method, such as 'predict_proba', or several; "
+            f"found {response_method!r:.80}. Leave it out for the default."
+        )

@@ -31,6 +31,9 @@ CLEAR_DEVIATION = 4.0
 # The measures of a clinical validation take longer than the others.
 CLINICAL_COST_FACTOR = 4
 
+# A larger intercept follows from the clipping of predictions of 0 and 1, whose log odds are 36.
+_MAX_INTERCEPT = 18.0
+
 # A narrower interval is one of a number that does not vary.
 _INTERVAL_ATOL = 1e-9
 
@@ -47,6 +50,10 @@ def two_class_numbers(data: ClassData) -> Numbers:
         "mean_prediction": float(data.weight @ data.proba),
     }
     values = dict(zip(_CLINICAL_NAMES, clinical_measures(data), strict=True))
+    if _MAX_INTERCEPT < abs(values["calibration_intercept"]) < np.inf:
+        values["calibration_intercept"] = (
+            np.nan
+        )  # of certain predictions, by where they are clipped
     return numbers | {name: value for name, value in values.items() if not np.isnan(value)}
 
 

@@ -76,6 +76,15 @@ def test_equal_weights_of_members_take_no_memory_and_change_no_number():
     assert peak < 5 * members.nbytes
 
 
+def test_no_levels_have_no_quantiles():
+    level = np.zeros((3, 0))
+    for forecast in (
+        GaussianForecast(np.zeros(3), 1.0),
+        GaussianMixtureForecast(np.zeros((3, 2)), np.ones((3, 2))),
+    ):
+        assert forecast.ppf(level).shape == (3, 0)
+
+
 def test_gaussian_is_scipys_normal():
     forecast, law = FORECASTS["Gaussian"], stats.norm(MEAN[:, 0], STD[:, 0])
     y = MEAN[:, 0] + STD[:, 0] * np.array([-40, -9, -1, 0, 1, 9, 40])

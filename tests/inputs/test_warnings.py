@@ -16,13 +16,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
+from skcalib import recalibration
 from skcalib._inputs.warnings import warn
 from skcalib.hypothesis_tests import (
     CalibrationTest,
     SpiegelhalterTest,
     find_miscalibrated_subgroups,
 )
-from skcalib.metrics import expected_calibration_error, make_scorer
+from skcalib.metrics import distribution_matching_error, expected_calibration_error, make_scorer
 from skcalib.recalibration import (
     AutoRecalibrator,
     PairwiseScalingRecalibrator,
@@ -34,6 +35,38 @@ from skcalib.recalibration import (
 from skcalib.uncertainty import confidence_interval
 
 PROBA, COLUMN = np.array([0.2, 0.7, 0.6]), np.array([[0], [1], [0]])
+
+
+@pytest.mark.parametrize("name", ["SigmoidRecalibrator", "BetaRecalibrator"])
+def test_options_in_single_precision_leak_no_warning(name):
+    recalibrator = getattr(recalibration, name)
+    fits = [
+        recalibrator(prior_weight=w).fit([0.2, 0.6, 0.9], [0, 1, 1]) for w in (0.5, np.float32(0.5))
+    ]
+    first, second = (fit.predict_proba([0.4]) for fit in fits)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_huge_options_leak_no_warning():
+    rng = np.random.default_rng(59)
+    proba, label = rng.dirichlet(np.full(5, 0.3), 100), rng.integers(0, 5, 100)
+    maps = [
+        recalibration.MatrixScalingRecalibrator(diagonal_penalty=w, off_diagonal_penalty=0.1)
+        for w in (1e12, 1e50, 1.7e308)
+    ]
+    first, *others = (fit.fit(proba, label).predict_proba(proba) for fit in maps)
+    for other in others:
+        np.testing.assert_allclose(other, first, atol=1e-9)
+    y, forecast = proba[:, 0], (proba[:, 1], np.ones(100))
+    options = {"standardize": True, "random_state": 0}
+    wide = distribution_matching_error(y, forecast, bandwidth=1.79e308, **options)
+    assert np.isfinite(wide)
+    outcome, columns = (label > 1).astype(int), {"a": np.arange(100) % 3}
+    tiny = np.full(100, 1e-310)
+    found = find_miscalibrated_subgroups(
+        outcome, tiny, columns, recalibrate=False, n_resamples=19, random_state=0
+    )
+    assert found.p_value <= 0.05
 
 
 def test_a_warning_has_the_message_the_category_and_the_file_of_the_caller():

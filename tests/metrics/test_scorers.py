@@ -347,3 +347,25 @@ def test_metrics_of_both_kinds_get_what_the_estimator_predicts(data, regression)
     model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
     expected = -metrics.distribution_matching_error(y, model.predict(X, return_std=True))
     assert scorer(model, X, y) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ECE", "ece", "(ece)"])
+def test_names_in_papers_are_suggested(name):
+    if name == "(ece)":
+        with pytest.raises(ValueError, match="score_func must be one of"):
+            make_scorer(name)
+        return
+    with pytest.raises(ValueError, match=name) as refused:
+        make_scorer(name)
+    assert str(refused.value).endswith(
+        "Did you mean 'expected_calibration_error' or 'level_set_calibration_error'?"
+    )
+    assert len(str(refused.value)) < 160
+    with pytest.raises(ValueError, match="Did you mean 'neg_smooth_calibration_error'"):
+        get_scorer("neg_smCE")
+
+
+@pytest.mark.parametrize("method", [pd.NA, 3, [], ["predict_proba", None]])
+def test_methods_that_predict_have_names(method):
+    with pytest.raises(TypeError, match="response_method must be the name of a method"):
+        make_scorer("smooth_calibration_error", response_method=method)

@@ -491,6 +491,22 @@ def test_one_sample():
     assert calibration_report([1], [0.9]).numbers["p_value"] > 0.5
 
 
+def test_counts_beside_one_column_are_numbers():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="Forecasts of a number are passed as") as refused:
+        calibration_report(rng.poisson(5.0, 40), rng.gamma(5.0, 1.0, 40))
+    assert "logits" not in str(refused.value)
+
+
+def test_an_intercept_that_clipping_makes_is_left_out():
+    label = np.arange(40) % 4 > 0
+    numbers = calibration_report(label, np.ones(40), labels=[False, True]).numbers
+    assert "calibration_intercept" not in numbers
+    few = np.where(np.arange(40) < 3, 1.0, 0.6)
+    numbers = calibration_report(label, few, random_state=0).numbers
+    assert abs(numbers["calibration_intercept"]) < 2
+
+
 def test_names_cannot_steer_a_terminal():
     rng = np.random.default_rng(0)
     names = np.array([b"a", b"\x1b[2J", b"c"])
