@@ -66,7 +66,8 @@ class FeatureRecalibrator(Recalibrator):
     Parameters
     ----------
     recalibrator : estimator, default=None
-        The plain map of predictions. None stands for an :class:`AutoRecalibrator`.
+        The plain map of predictions. None stands for an :class:`AutoRecalibrator` with
+        ``trees=False``.
 
     alpha : float in (0, 1], default=0.05
         Features are used if the p-value of the test is at most this. Where they tell nothing, the
@@ -245,7 +246,7 @@ class FeatureRecalibrator(Recalibrator):
         return self
 
     def _fit(self, data: Any, design: Any = None) -> None:
-        plain = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
+        plain = AutoRecalibrator(trees=False) if self.recalibrator is None else self.recalibrator
         examples = to_fit_data(data)
         self.recalibrator_ = examples.fit_clone(plain)
         self.p_value_, self.n_rounds_, self.scale_ = 1.0, 0, 0.0

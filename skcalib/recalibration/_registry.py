@@ -31,7 +31,8 @@ class Entry(NamedTuple):
     for_two_classes: bool = False
     for_more_classes: bool = False
     power: int = 0  # a step takes n K^power multiplications; 0 if they never are too many
-    samples_per_class: int = 0  # least number for a fit
+    samples_per_class: int = 0  # least number for a fit to more than two classes
+    without_trees: bool = False  # True if trees take its place
 
 
 # With more multiplications in a step, maps of matrices and of products are not tried by default: so
@@ -41,6 +42,9 @@ _MAX_MULTIPLICATIONS = 5 * 10**8
 # With fewer samples for each class, products in pairs lose more than they gain: log loss of up to
 # 0.016 with 30 samples of four classes, measured on the data sets that defaults are chosen on.
 _MIN_CLASS_SAMPLES_FOR_PAIRS = 10
+
+# With fewer samples for each of more than two classes, the steps of an isotonic map are noise.
+_MIN_CLASS_SAMPLES_FOR_KNOTS = 2
 
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
 _MIN_SAMPLES_TO_SHIFT = 50
@@ -58,7 +62,12 @@ RECALIBRATORS = {
     "beta": Entry(BetaRecalibrator()),
     "quadratic": Entry(QuadraticRecalibrator()),
     "spline": Entry(SplineRecalibrator(), for_two_classes=True),
-    "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True, for_more_classes=True),
+    "isotonic": Entry(
+        IsotonicRecalibrator(),
+        for_two_classes=True,
+        for_more_classes=True,
+        samples_per_class=_MIN_CLASS_SAMPLES_FOR_KNOTS,
+    ),
     "ensemble temperature": Entry(
         EnsembleTemperatureRecalibrator(), for_two_classes=True, for_more_classes=True
     ),
@@ -119,6 +128,7 @@ _MULTICLASS_SETTINGS = {
         for_more_classes=True,
         power=3,
         samples_per_class=_MIN_CLASS_SAMPLES_FOR_PAIRS,
+        without_trees=True,
     ),
 }
 
@@ -132,7 +142,9 @@ def default_candidates(is_binary: bool) -> dict[str, Entry]:
     }
 
 
-def select_candidates(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any], list[str]]:
+def select_candidates(
+    data: Any, n_train: int, scoring: str, *, with_trees: bool = False
+) -> tuple[dict[str, Any], list[str]]:
     """Return the default candidates for these data by name, and the names that are left out."""
     if data.is_forecast:
         return forecast_candidates(data.forecast, n_train, scoring), []
@@ -140,7 +152,8 @@ def select_candidates(data: Any, n_train: int, scoring: str) -> tuple[dict[str, 
     entries = {
         name: entry
         for name, entry in default_candidates(data.is_binary).items()
-        if n_train >= entry.samples_per_class * n_classes
+        if (data.is_binary or n_train >= entry.samples_per_class * n_classes)
+        and not (with_trees and entry.without_trees)
     }
     slow_names = [
         name

@@ -590,3 +590,25 @@ def test_what_does_not_keep_the_order_is_refused():
             auto.fit(proba, label)
     with pytest.raises(ValueError, match="keep_order must be False for forecasts"):
         AutoRecalibrator(keep_order=True).fit(([0.0, 1, 2], [1.0, 1, 1]), [0.0, 1, 2])
+
+
+def test_few_lucky_samples_of_many_classes_do_not_make_certain():
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 6
+    proba = np.full((30, 6), 1e-30)
+    proba[np.arange(30), y] = 1 - 5e-30  # all right, by luck
+    auto = AutoRecalibrator().fit(proba, y)
+    assert auto.uniform_share_ == pytest.approx(0.1 / 31, rel=1e-9)
+    assert auto.predict_proba(proba[rng.permutation(30)]).min() > 0.0005
+    assert sum(auto.weights_.values()) + auto.uniform_share_ == pytest.approx(1, abs=1e-12)
+    own = AutoRecalibrator([("temperature", TemperatureRecalibrator())]).fit(proba, y)
+    assert own.uniform_share_ == 0
+
+
+def test_steps_need_two_samples_of_each_of_more_than_two_classes():
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    data = check_predictions(label, proba)
+    assert "isotonic" in _registry.select_candidates(data, 6, "log_loss")[0]
+    assert "isotonic" not in _registry.select_candidates(data, 5, "log_loss")[0]
+    two = check_predictions(label > 0, proba[:, 0])
+    assert "isotonic" in _registry.select_candidates(two, 2, "log_loss")[0]

@@ -21,6 +21,7 @@ from .._scaling import (
     VectorScalingRecalibrator,
 )
 from .._spline import SplineRecalibrator, spline_pieces
+from .._trees import TreeRecalibrator
 from .._updating import ClosedTestingRecalibrator, InterceptRecalibrator
 from .sql import (
     MAX_PROBA,
@@ -58,6 +59,12 @@ def sql_expressions(
 
     They may use names of expressions that they add to the layers, if there are layers.
     """
+    if isinstance(recalibrator, TreeRecalibrator):
+        raise ValueError(
+            "recalibrator must have a map that a formula can express; found an AutoRecalibrator "
+            "with trees, whose formulas would be too long. Fit AutoRecalibrator(trees=False), or "
+            "call its predict_proba."
+        )
     if not supports_map(_write, recalibrator):
         raise ValueError(
             "recalibrator must have a map that a formula can express; found "
