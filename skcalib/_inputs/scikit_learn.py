@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils._param_validation import validate_params as _validate_params
+from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel as _Parallel
 from sklearn.utils.parallel import delayed as delayed

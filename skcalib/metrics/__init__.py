@@ -12,6 +12,7 @@ from ._quantile import quantile_calibration_error
 
 # isort: on
 from ._binned import level_set_calibration_error
+from ._capabilities import capabilities
 from ._clinical import (
     calibration_in_the_large,
     calibration_intercept,
@@ -72,6 +73,7 @@ __all__ = [
     "calibration_in_the_large",
     "calibration_intercept",
     "calibration_slope",
+    "capabilities",
     "conditional_kernel_calibration_error",
     "continuous_ranked_probability_loss",
     "cumulative_calibration_error",

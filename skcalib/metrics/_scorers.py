@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from .._inputs.scikit_learn import Scorer, find_shared_cache
+import sklearn.metrics
+
+from .._inputs.scikit_learn import Scorer, StrOptions, find_shared_cache, validate_params
 from .._inputs.warnings import warn
 from ..forecasts import get_forecast
 from ._registry import (
@@ -165,7 +167,8 @@ def get_scorer(scoring: str) -> Scorer:
     Parameters
     ----------
     scoring : str
-        One of the names of :func:`get_scorer_names`, such as "neg_smooth_calibration_error".
+        One of the names of :func:`get_scorer_names`, such as "neg_smooth_calibration_error", or of
+        :func:`sklearn.metrics.get_scorer_names`, such as "neg_log_loss".
 
     Returns
     -------
@@ -184,18 +187,22 @@ def get_scorer(scoring: str) -> Scorer:
     >>> get_scorer("neg_smooth_calibration_error")
     make_scorer(smooth_calibration_error, greater_is_better=False, response_method='predict_proba')
     """
+    if isinstance(scoring, str) and scoring in sklearn.metrics.get_scorer_names():
+        return sklearn.metrics.get_scorer(scoring)
     check_name(
-        "scoring",
-        scoring,
-        get_scorer_names(),
-        "scikit-learn's own scorers come from sklearn.metrics.get_scorer; any metric becomes one "
-        "with make_scorer.",
+        "scoring", scoring, get_scorer_names(), "Any metric becomes a scorer with make_scorer."
     )
     return make_scorer(scoring.removeprefix("neg_"))
 
 
-def get_scorer_names() -> list[str]:
+@validate_params({"kind": [StrOptions({"classes", "forecasts"}), None]})
+def get_scorer_names(*, kind: str | None = None) -> list[str]:
     """Names of the ready-made scorers.
+
+    Parameters
+    ----------
+    kind : {"classes", "forecasts"}, default=None
+        Only those of class probabilities, or of forecasts of a number. None means all.
 
     Returns
     -------
@@ -208,7 +215,9 @@ def get_scorer_names() -> list[str]:
     >>> "neg_smooth_calibration_error" in get_scorer_names()
     True
     """
-    return sorted(f"neg_{name}" for name in ALL_METRICS)
+    return sorted(
+        f"neg_{name}" for name, entry in ALL_METRICS.items() if kind is None or kind in entry.takes
+    )
 
 
 def check_response_method(response_method: Any) -> None:

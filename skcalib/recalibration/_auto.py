@@ -1,7 +1,7 @@
 """The choice among recalibrators by cross-validation."""
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -10,7 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, ForecastData
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
+from .._inputs.scikit_learn import (
+    N_JOBS,
+    BaseComposition,
+    IntegerInterval,
+    Parallel,
+    StrOptions,
+    delayed,
+)
 from ._base import Recalibrator, is_smooth
 from ._checks import check_can_keep_order, check_candidates
 from ._either import (
@@ -61,7 +68,7 @@ _ORDER_PRESERVING = [
 ]
 
 
-class AutoRecalibrator(ClassOrForecastRecalibrator):
+class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
     It tries several recalibrators, and none at all: each is fitted on parts of the calibration data
@@ -311,6 +318,37 @@ class AutoRecalibrator(ClassOrForecastRecalibrator):
         self.cv = cv
         self.n_jobs = n_jobs
         self.labels = labels
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Get the parameters of this object and of the candidates.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to return those of the candidates, too, as ``<name>__<parameter>``.
+
+        Returns
+        -------
+        params : dict
+            Parameters and their values.
+        """
+        return self._get_params("candidates", deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this object and of the candidates.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters and their values; those of a candidate as ``<name>__<parameter>``.
+
+        Returns
+        -------
+        self : object
+            This object.
+        """
+        self._set_params("candidates", **params)
+        return self
 
     def _fit(self, data: ClassData | ForecastData) -> None:
         scoring = check_scoring(self.scoring, data.is_forecast)

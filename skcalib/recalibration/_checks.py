@@ -17,6 +17,11 @@ from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
 InitMethod = TypeVar("InitMethod", bound=Callable)
 
+# Names that a candidate cannot have, as they are set by `set_params`.
+_AUTO_PARAMETERS = {
+    *("candidates", "scoring", "average", "keep_order", "trees", "cv", "n_jobs", "labels"),
+}
+
 # Class names that messages suggest, by the method that is needed; the first one by default.
 _SUGGESTED_NAMES = {
     "predict_proba": [
@@ -94,6 +99,11 @@ def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
             raise ValueError(
                 f"candidates must be objects with the methods fit and {method}; found "
                 f"{reprlib.repr(recalibrator)} under the name {name!r}. {example(name)}"
+            )
+        if name in _AUTO_PARAMETERS or "__" in name:
+            raise ValueError(
+                "candidates must have names without '__' that are no parameters of "
+                f"AutoRecalibrator; found {name!r}. Choose another name."
             )
         if name == "none" or name in by_name:
             raise ValueError(

@@ -369,3 +369,19 @@ def test_names_in_papers_are_suggested(name):
 def test_methods_that_predict_have_names(method):
     with pytest.raises(TypeError, match="response_method must be the name of a method"):
         make_scorer("smooth_calibration_error", response_method=method)
+
+
+def test_names_of_scorers_by_kind_of_predictions():
+    classes, forecasts = get_scorer_names(kind="classes"), get_scorer_names(kind="forecasts")
+    assert sorted({*classes, *forecasts}) == get_scorer_names()
+    X, y = load_breast_cancer(return_X_y=True)
+    model = GaussianNB().fit(X[::4], y[::4])
+    for name in classes:
+        assert np.isfinite(get_scorer(name)(model, X[::4], y[::4]))
+
+
+def test_scorers_of_scikit_learn_are_handed_on(data):
+    X, y = data
+    model = GaussianNB().fit(X, y)
+    theirs = get_sklearn_scorer("neg_log_loss")
+    assert get_scorer("neg_log_loss")(model, X, y) == theirs(model, X, y)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib._data import check_predictions
@@ -612,3 +612,20 @@ def test_steps_need_two_samples_of_each_of_more_than_two_classes():
     assert "isotonic" not in _registry.select_candidates(data, 5, "log_loss")[0]
     two = check_predictions(label > 0, proba[:, 0])
     assert "isotonic" in _registry.select_candidates(two, 2, "log_loss")[0]
+
+
+def test_parameters_of_candidates_can_be_searched():
+    auto = AutoRecalibrator([("s", SigmoidRecalibrator()), ("t", TemperatureRecalibrator())])
+    auto.set_params(s__prior_weight=3.0, t=IsotonicRecalibrator())
+    assert auto.get_params()["s__prior_weight"] == 3.0
+    assert [type(candidate) for _, candidate in auto.candidates] == [
+        SigmoidRecalibrator,
+        IsotonicRecalibrator,
+    ]
+    label, proba = random_problem(np.random.default_rng(0), 60)
+    search = GridSearchCV(auto, {"s__prior_weight": [1.0, 100.0]}, cv=2).fit(proba, label)
+    assert search.best_params_["s__prior_weight"] in (1.0, 100.0)
+    clash = AutoRecalibrator([("scoring", SigmoidRecalibrator())])
+    with pytest.raises(ValueError, match=r"names .*found 'scoring'"):
+        clash.fit(proba, label)
+    assert AutoRecalibrator().get_params()["candidates"] is None

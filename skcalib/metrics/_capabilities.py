@@ -1,0 +1,44 @@
+"""What each metric can do, as a table."""
+
+from typing import Any
+
+from ._registry import ALL_METRICS
+
+
+def capabilities() -> dict[str, list[Any]]:
+    """What each metric can do, as columns of a table.
+
+    Returns
+    -------
+    table : dict of str to list
+        Ready for :class:`pandas.DataFrame`, with a row for each metric: its "name", which tests and
+        intervals take; the name of its "scorer"; whether it takes probabilities of "classes" and
+        "forecasts" of a number; whether it is a "mean" over samples; whether a
+        :class:`skcalib.streaming.CalibrationState` gives it ("streaming"); whether it has the
+        argument "multi_class"; whether it needs to be told what it is conditioned on ("given");
+        and how its "cost" grows with the number of samples n.
+
+    See Also
+    --------
+    get_scorer_names : The names of the scorers alone.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import capabilities
+    >>> table = capabilities()
+    >>> row = table["name"].index("smooth_calibration_error")
+    >>> table["scorer"][row], table["forecasts"][row], table["cost"][row]
+    ('neg_smooth_calibration_error', False, 'n log n')
+    """
+    metrics = [ALL_METRICS[name] for name in sorted(ALL_METRICS)]
+    return {
+        "name": [metric.name for metric in metrics],
+        "scorer": [f"neg_{metric.name}" for metric in metrics],
+        "classes": ["classes" in metric.takes for metric in metrics],
+        "forecasts": ["forecasts" in metric.takes for metric in metrics],
+        "mean": [metric.is_mean for metric in metrics],
+        "streaming": [metric.supports_counts for metric in metrics],
+        "multi_class": ["multi_class" in metric.parameters for metric in metrics],
+        "given": [metric.requires_given for metric in metrics],
+        "cost": [metric.cost for metric in metrics],
+    }
