@@ -128,7 +128,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     Multiplying all weights by the same number changes nothing. So a sample of weight 2 is not the
     same as two samples for a recalibrator that depends on the number of samples, such as one with a
-    prior, or the default with its cross-validation. It is for an :class:`IsotonicRecalibrator`.
+    prior, or the default with its cross-validation. It is for an :class:`IsotonicRecalibrator`
+    with ``strict=False``.
 
     The scale r of decision scores is their root mean square over the samples that the classifier
     was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if

@@ -68,7 +68,7 @@ def test_one_round_by_loops(weighted, monkeypatch):
         random_state = np.random.RandomState(fold)
         rows = train[random_state.permutation(160)[:80]]
         tree = ExtraTreeRegressor(
-            max_leaf_nodes=16, min_samples_leaf=10, random_state=random_state
+            max_leaf_nodes=16, max_features="sqrt", min_samples_leaf=10, random_state=random_state
         ).fit(ranks[rows], np.eye(3)[y[rows]] - prior, weight[rows])
         leaf = tree.apply(ranks)
         for j in set(leaf):
