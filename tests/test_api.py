@@ -359,6 +359,6 @@ def test_capabilities_are_those_of_the_functions():
         if table["streaming"][row]:
             assert np.isfinite(state.evaluate(name).value)
         else:
-            with pytest.raises(ValueError, match="name|metric"):
+            with pytest.raises(ValueError, match=r"name|metric"):
                 state.evaluate(name)
     assert table["scorer"] == metrics.get_scorer_names()

@@ -188,7 +188,7 @@ def _run_report(options: argparse.Namespace) -> None:
         table, data_args = load_columns(options)
         for name in ("recalibrated", "name", "date"):
             data_args[name] = getattr(options, name)
-        report = calibration_report(**data_args, random_state=options.seed)
+        report: Any = calibration_report(**data_args, random_state=options.seed)
     _print_omissions(options.file, table, data_args)
     if table.n_dropped:
         report.audit["rows dropped"] = f"{table.n_dropped} (with missing values)"

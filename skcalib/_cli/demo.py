@@ -1,7 +1,7 @@
 """Ordinary classifiers on the data that come with scikit-learn, before and after recalibration."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -58,7 +58,7 @@ def _iter_problems() -> Iterator[tuple[str, Outcome]]:
                 for name, model in models.items()
             }
             title = f"{type(classifier).__name__} on {data_name}"
-            report = calibration_report(
+            report: Any = calibration_report(
                 y_test, proba, recalibrated=True, name=title, random_state=0
             )
             yield title, Outcome(y_test, proba, report)

@@ -1,6 +1,7 @@
 """Probabilities of classes, calibrated or wrong in known ways."""
 
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -103,7 +104,7 @@ def make_dirichlet_family(
     n_samples: int = 250,
     *,
     n_classes: int = 10,
-    model: str = "M1",
+    model: Literal["M1", "M2", "M3"] = "M1",
     return_true_proba: bool = False,
     random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:

@@ -1,7 +1,7 @@
 """Forecasts of numbers, calibrated or wrong in known ways."""
 
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -58,7 +58,17 @@ _FORECAST_OPTIONS: dict[str, tuple[str, ...]] = {
 def make_forecasts(
     n_samples: int = 1000,
     *,
-    problem: str = "gaussian",
+    problem: Literal[
+        "gaussian",
+        "ensemble",
+        "zero-inflated",
+        "counts",
+        "spatial",
+        "ideal",
+        "climatological",
+        "unfocused",
+        "sign-reversed",
+    ] = "gaussian",
     dispersion: float = 1.0,
     bias: float = 0.0,
     n_members: int = 10,

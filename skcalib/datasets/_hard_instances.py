@@ -2,6 +2,7 @@
 
 import math
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
     }
 )
 def make_hard_instance(
-    problem: str = "near",
+    problem: Literal["near", "far", "gaussian-blind-spot"] = "near",
     *,
     alpha: float = 0.1,
     separation: float = 0.0,

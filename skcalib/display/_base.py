@@ -15,6 +15,7 @@ from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
     Count,
+    Function,
     IntegerInterval,
     Interval,
     check_matplotlib_support,
@@ -54,7 +55,7 @@ _PAD, _LINE = 4.0, 1.2
 _GAP = 0.07
 
 
-def validate_options(**constraints: list) -> Callable:
+def validate_options(**constraints: list) -> Callable[[Function], Function]:
     """A decorator that judges options: those of one display, and those that several have."""
     return validate_params(_SHARED | constraints)
 

@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from textwrap import fill
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -164,7 +164,7 @@ class ComparisonDisplay(PredictionsDisplay):
         given: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         confidence_level: float = 0.95,
-        method: str = "auto",
+        method: Literal["auto", "resampling", "jackknife"] = "auto",
         n_resamples: int = 999,
         random_state: RandomState = None,
         n_jobs: int | None = None,

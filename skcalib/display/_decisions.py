@@ -1,7 +1,7 @@
 """Announced and realised losses of decisions."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.stats import norm
@@ -130,7 +130,7 @@ class DecisionDisplay(PredictionsDisplay):
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
         loss: Any = "zero-one",
-        kind: str = "actions",
+        kind: Literal["actions", "loss", "net-benefit"] = "actions",
         thresholds: ArrayLike | None = None,
         confidence_level: float = 0.95,
         name: str | None = None,

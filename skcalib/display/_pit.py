@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -166,7 +166,7 @@ class PITHistogramDisplay(_PitDisplay):
         *,
         sample_weight: ArrayLike | None = None,
         n_bins: int | None = None,
-        atoms: str = "average",
+        atoms: Literal["average", "randomize"] = "average",
         confidence_level: float | None = 0.9,
         n_resamples: int = 200,
         random_state: RandomState = None,
@@ -354,7 +354,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         y_forecast: Any,
         *,
         sample_weight: ArrayLike | None = None,
-        kind: str = "quantile",
+        kind: Literal["quantile", "interval"] = "quantile",
         levels: ArrayLike | None = None,
         confidence_level: float | None = 0.9,
         n_resamples: int = 200,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -139,7 +139,7 @@ class ReliabilityDisplay(CurvesDisplay):
         X: ArrayLike,
         y: ArrayLike,
         *,
-        response_method: str = "predict_proba",
+        response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
         **options: Any,
     ) -> Self:
         """Create and draw the diagram of a fitted classifier.
@@ -198,17 +198,17 @@ class ReliabilityDisplay(CurvesDisplay):
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
-        multi_class: str = "confidence",
+        multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
         by: Any = None,
-        method: str = "isotonic",
+        method: Literal["isotonic", "smooth", "binned"] = "isotonic",
         n_bins: int = 15,
-        strategy: str = "uniform",
+        strategy: Literal["uniform", "quantile"] = "uniform",
         bandwidth: float | None = None,
         band: str | None = "consistency",
         confidence_level: float = 0.9,
         n_resamples: int = 200,
         random_state: RandomState = None,
-        scale: str = "auto",
+        scale: Literal["auto", "linear", "logit"] = "auto",
         decomposition: bool = False,
         shade: bool = False,
         max_panels: int = 9,
@@ -319,7 +319,8 @@ class ReliabilityDisplay(CurvesDisplay):
             n_samples = np.shape(y_true)[0]
             problems.append(problems_of(data, multi_class, by, n_samples, sample_weight))
         _check_same_panels(problems)
-        make, curve_options = METHODS[method], {}
+        make = METHODS[method]
+        curve_options: dict[str, Any] = {}
         if method == "binned":
             curve_options = {"n_bins": n_bins, "strategy": strategy}
         elif method == "smooth":

@@ -1,7 +1,7 @@
 """One reliability diagram on its axes, with the strip of the predictions below."""
 
 from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logit
@@ -128,7 +128,7 @@ def _round_down(value: float) -> float:
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))
 
 
-def choose_scale(ax: Any, data: list[ClassData], n_panels: int) -> str:
+def choose_scale(ax: Any, data: list[ClassData], n_panels: int) -> Literal["linear", "logit"]:
     """The scale of models already on the axes; else "logit" if most predictions are very sure."""
     for axes in np.ravel(np.array(ax, dtype=object)):
         if axes is not None and curves_on(axes):
@@ -137,7 +137,7 @@ def choose_scale(ax: Any, data: list[ClassData], n_panels: int) -> str:
     return "logit" if n_panels == 1 and np.mean(sure) > 0.5 else "linear"
 
 
-def _scale_of(ax: Any) -> str:
+def _scale_of(ax: Any) -> Literal["linear", "logit"]:
     return "linear" if ax.get_xscale() == "linear" else "logit"
 
 

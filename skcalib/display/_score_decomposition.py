@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -131,8 +131,8 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
-        score: str = "auto",
-        kind: str = "bars",
+        score: Literal["auto", "brier", "log_loss", "crps"] = "auto",
+        kind: Literal["bars", "points"] = "bars",
         n_resamples: int = 10,
         random_state: RandomState = None,
         name: str | None = None,
@@ -190,8 +190,9 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         check_options(cls.from_predictions, kwargs, _METHODS[kind])
         if isinstance(y_proba, Mapping):
             check_models(y_proba, "y_proba", name=name)
-            data_args = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
-            options = {"score": score, "kind": kind, "n_resamples": n_resamples}
+            data_args: dict[str, Any] = {"sample_weight": sample_weight}
+            data_args |= {"pos_label": pos_label, "labels": labels}
+            options: dict[str, Any] = {"score": score, "kind": kind, "n_resamples": n_resamples}
             options |= {"random_state": random_state} | kwargs
             displays = {}
             for model, predicted in y_proba.items():

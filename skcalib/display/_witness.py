@@ -1,7 +1,7 @@
 """Where, and in which direction, the model errs."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -176,7 +176,7 @@ class WitnessDisplay(CurvesDisplay):
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
-        multi_class: str = "confidence",
+        multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
         by: Any = None,
         max_panels: int = 9,
         name: str | None = None,

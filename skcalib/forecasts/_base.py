@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, NoReturn, Self
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -404,7 +404,7 @@ class Forecast(ABC):
         """
         return self._evaluate(self._sf, threshold, "threshold")
 
-    def crps(self, y: ArrayLike, estimator: str = "ecdf") -> np.ndarray:
+    def crps(self, y: ArrayLike, estimator: Literal["ecdf", "fair"] = "ecdf") -> np.ndarray:
         """Continuous ranked probability score of each forecast.
 
         Parameters

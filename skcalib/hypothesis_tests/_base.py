@@ -26,6 +26,10 @@ from .._statistics.base import TIE_RTOL, Statistic
 class HypothesisTest(BaseEstimator):
     """An estimator of probabilities and labels, or of forecasts and outcomes."""
 
+    p_value_: float
+    classes_: np.ndarray
+    n_features_in_: int
+
     # Whether X holds logits.
     _expects_logits = False
 

@@ -1,7 +1,7 @@
 """The test of calibration, by resampling or by known laws of the kernel statistic."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -384,9 +384,9 @@ class CalibrationTest(HypothesisTest):
         method: str = "conditional",
         kernel: str | Callable | None = None,
         bandwidth: float | str | None = None,
-        estimator: str | None = None,
+        estimator: Literal["unbiased", "biased", "linear", "block"] | None = None,
         metric_params: dict | None = None,
-        alternative: str = "two-sided",
+        alternative: Literal["two-sided", "less", "greater"] = "two-sided",
         n_resamples: int = 999,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,

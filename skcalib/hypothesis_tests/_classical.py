@@ -1,7 +1,7 @@
 """The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit
@@ -633,7 +633,7 @@ class CoxTest(ClassicalTest):
     def __init__(
         self,
         *,
-        method: str = "conditional",
+        method: Literal["conditional", "asymptotic"] = "conditional",
         n_resamples: int = 999,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,
@@ -818,7 +818,7 @@ class HosmerLemeshowTest(ClassicalTest):
         self,
         n_bins: int = 10,
         *,
-        method: str = "conditional",
+        method: Literal["conditional", "asymptotic"] = "conditional",
         n_resamples: int = 999,
         ddof: int = 0,
         labels: ArrayLike | None = None,

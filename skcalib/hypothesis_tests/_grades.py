@@ -1,7 +1,7 @@
 """The test of the default rates of a rating, grade by grade."""
 
 import sys
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.stats import beta, binom
@@ -137,8 +137,8 @@ class RatingGradeTest(HypothesisTest):
     def __init__(
         self,
         *,
-        method: str = "binomial",
-        alternative: str = "greater",
+        method: Literal["binomial", "jeffreys"] = "binomial",
+        alternative: Literal["greater", "less", "two-sided"] = "greater",
         labels: ArrayLike | None = None,
     ) -> None:
         self.method = method

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -155,7 +155,7 @@ def find_miscalibrated_subgroups(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "classwise"] = "confidence",
     recalibrate: bool = True,
     crossings: bool = False,
     n_bins: int = 4,

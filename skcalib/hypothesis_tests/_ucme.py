@@ -1,7 +1,7 @@
 """The test at chosen locations."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.stats import chi2
@@ -157,7 +157,7 @@ class UCMETest(ClassicalTest):
         locations: tuple | None = None,
         kernel: str | Callable = "total-variation",
         bandwidth: float | str = "median",
-        method: str = "conditional",
+        method: Literal["conditional", "asymptotic"] = "conditional",
         n_resamples: int = 999,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,

@@ -6,6 +6,7 @@ other losses have none, or one with a meaning.
 
 import math
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -38,7 +39,7 @@ def kde_calibration_loss(
     sample_weight: Array | None = None,
     bandwidth: float | str = 0.1,
     order: float = 1.0,
-    input_type: str = "logits",
+    input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Canonical calibration error by kernel density estimates (ECE-KDE), for training.
 
@@ -147,8 +148,8 @@ def soft_binned_calibration_loss(
     sample_weight: Array | None = None,
     n_bins: int = 15,
     temperature: float = 0.01,
-    multi_class: str = "confidence",
-    input_type: str = "logits",
+    multi_class: Literal["confidence", "classwise"] = "confidence",
+    input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Calibration error with bins of soft membership, for training.
 

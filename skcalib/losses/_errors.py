@@ -5,7 +5,7 @@ They are biased: those of a calibrated model are positive, and larger in smaller
 
 import math
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 from array_api_compat import array_namespace
 
@@ -45,8 +45,8 @@ def smooth_calibration_loss(
     *,
     sample_weight: Array | None = None,
     bandwidth: float = 0.1,
-    multi_class: str = "confidence",
-    input_type: str = "logits",
+    multi_class: Literal["confidence", "classwise"] = "confidence",
+    input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Smooth expected calibration error of a batch at a fixed bandwidth, for training.
 
@@ -125,8 +125,8 @@ def maximum_mean_calibration_loss(
     sample_weight: Array | None = None,
     bandwidth: float = 0.4,
     balanced: bool = False,
-    multi_class: str = "confidence",
-    input_type: str = "logits",
+    multi_class: Literal["confidence", "classwise"] = "confidence",
+    input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Maximum mean calibration error (MMCE) of a batch, for training.
 
@@ -224,8 +224,8 @@ def conditional_kernel_calibration_loss(
     sample_weight: Array | None = None,
     bandwidth: float = 0.4,
     regularization: float | None = None,
-    estimator: str = "biased",
-    input_type: str = "logits",
+    estimator: Literal["biased", "unbiased"] = "biased",
+    input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Conditional kernel calibration error (CKCE) of a batch, for training.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from array_api_compat import array_namespace
 
@@ -71,7 +71,18 @@ def distribution_matching_loss(
     prediction: Any,
     target: Array,
     *,
-    calibration: str = "distribution",
+    calibration: Literal[
+        "distribution",
+        "quantile",
+        "threshold",
+        "marginal",
+        "decision",
+        "group",
+        "individual",
+        "local",
+        "canonical",
+        "top-label",
+    ] = "distribution",
     given: Array | None = None,
     sample_weight: Array | None = None,
     kernel: str | Callable = "rbf",
@@ -82,8 +93,8 @@ def distribution_matching_loss(
     loss: Array | Callable | None = None,
     class_kernel: Array | None = None,
     detach_given: bool = False,
-    estimator: str = "unbiased",
-    input_type: str = "logits",
+    estimator: Literal["unbiased", "biased"] = "unbiased",
+    input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Distribution matching error of a batch, as a function that can be differentiated.
 

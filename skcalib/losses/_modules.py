@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -165,7 +165,12 @@ class CalibrationPenalty(Penalty):
 
     @validate_params({"name": [StrOptions(set(_ERRORS))]})
     def __init__(
-        self, name: str, *, input_type: str = "logits", ignore_index: int = -100, **options: Any
+        self,
+        name: Literal["conditional", "kde", "mmce", "smooth", "soft-binned"],
+        *,
+        input_type: Literal["logits", "probabilities"] = "logits",
+        ignore_index: int = -100,
+        **options: Any,
     ) -> None:
         defaults = _options_of(_ERRORS[name])
         if not options.keys() <= defaults.keys():
@@ -378,7 +383,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
     """
 
     @validate_params({"reduction": [StrOptions({"mean", "none"})]})
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, reduction: Literal["mean", "none"] = "mean") -> None:
         super().__init__()
         self.reduction = reduction
 

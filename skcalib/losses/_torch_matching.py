@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -165,7 +165,18 @@ class DistributionMatchingLoss(Penalty):
 
     def __init__(
         self,
-        calibration: str = "distribution",
+        calibration: Literal[
+            "distribution",
+            "quantile",
+            "threshold",
+            "marginal",
+            "decision",
+            "group",
+            "individual",
+            "local",
+            "canonical",
+            "top-label",
+        ] = "distribution",
         *,
         kernel: str | Callable = "rbf",
         bandwidth: str | float = "median",
@@ -174,12 +185,12 @@ class DistributionMatchingLoss(Penalty):
         thresholds: ArrayLike | None = None,
         loss: ArrayLike | Callable | None = None,
         class_weight: ArrayLike | None = None,
-        input_type: str = "logits",
+        input_type: Literal["logits", "probabilities"] = "logits",
         ignore_index: int = -100,
         n_draws: int | None = None,
         gumbel_temperature: float = 1.0,
         detach_given: bool = False,
-        estimator: str = "unbiased",
+        estimator: Literal["unbiased", "biased"] = "unbiased",
     ) -> None:
         super().__init__(
             _MODULE_CONSTRAINTS,

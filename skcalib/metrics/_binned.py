@@ -1,7 +1,7 @@
 """The expected calibration error: in bins of the predictions, or at each distinct prediction."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -139,13 +139,13 @@ def expected_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     n_bins: int = 15,
-    strategy: str = "uniform",
+    strategy: Literal["uniform", "quantile", "median-variance"] = "uniform",
     min_bin_size: int = 10,
-    norm: str = "l1",
-    distance: str = "total-variation",
+    norm: Literal["l1", "l2", "max"] = "l1",
+    distance: Literal["total-variation", "cityblock", "sqeuclidean"] = "total-variation",
     debias: bool = False,
     add_bin_width: bool = False,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise", "canonical"] = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Expected calibration error (ECE): mean gap between outcomes and predictions in bins.
@@ -460,7 +460,7 @@ def level_set_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise", "canonical"] = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Expected calibration error (ECE) without bins: the mean gap at each distinct prediction.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -449,7 +450,7 @@ def integrated_calibration_index(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     quantile: float | None = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Integrated calibration index (ICI): mean distance from a smooth curve; also E50, E90, Emax.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -263,10 +263,10 @@ def conditional_kernel_calibration_error(
     regularization: float | str | None = None,
     debias: bool = False,
     standardize: bool = False,
-    method: str = "exact",
+    method: Literal["exact", "fourier", "nystroem"] = "exact",
     n_components: int = 100,
     random_state: RandomState = None,
-    multi_class: str = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Conditional kernel calibration error (CKCE), for comparing models.

@@ -1,5 +1,7 @@
 """Measures of the cumulated residuals."""
 
+from typing import Literal
+
 import numpy as np
 
 from .._data import ClassData, check_predictions
@@ -33,8 +35,8 @@ def cumulative_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    kind: str = "max",
-    multi_class: str = "confidence",
+    kind: Literal["max", "range"] = "max",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Cumulative calibration error (ECCE): how far residuals add up along the sorted predictions.

@@ -1,7 +1,7 @@
 """Calibration for decisions: whether losses are what the predictions announce."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def decision_calibration_error(
     labels: ArrayLike | None = None,
     loss: Any = "zero-one",
     given: str | ArrayLike | None = None,
-    actions: str = "all",
+    actions: Literal["all", "chosen"] = "all",
 ) -> float:
     r"""Decision calibration error (DCE): how far losses are from those that predictions announce.
 

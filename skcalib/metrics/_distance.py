@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -133,7 +133,7 @@ def lower_distance_to_calibration(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     tol: float = 1e-4,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
@@ -251,7 +251,7 @@ def distance_certificate(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     tol: float = 1e-4,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     n_jobs: int | None = None,
 ) -> DistanceCertificate | list[DistanceCertificate | None]:
     """Certificate of the lower distance to calibration: what proves both ends of its bracket.
@@ -334,10 +334,10 @@ def calibration_distance_bounds(
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
     tol: float = 1e-4,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
-) -> tuple:
+) -> tuple[Any, Any]:
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
     The bounds are those of the sample, which is measured, not of the population that it comes from;

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial, singledispatch
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def _average_losses(
 
 def _continuous_ranked_probability_loss(
     data: ForecastData,
-    estimator: str,
+    estimator: Literal["ecdf", "fair"],
     thresholds: tuple[float, float] | None,
     levels: ArrayLike | None,
     average: str | None,
@@ -102,7 +102,7 @@ def continuous_ranked_probability_loss(
     y_forecast: Any,
     *,
     sample_weight: ArrayLike | None = None,
-    estimator: str = "ecdf",
+    estimator: Literal["ecdf", "fair"] = "ecdf",
     thresholds: tuple[float, float] | None = None,
     levels: ArrayLike | None = None,
     average: str | None = "mean",
@@ -214,7 +214,9 @@ def check_threshold_pair(thresholds: Any) -> tuple[float, float]:
     return float(thresholds[0]), float(thresholds[1])
 
 
-def check_estimator(forecast: Forecast, value: np.ndarray, estimator: str) -> None:
+def check_estimator(
+    forecast: Forecast, value: np.ndarray, estimator: Literal["ecdf", "fair"]
+) -> None:
     """Refuse an estimator that the forecast does not have."""
     if estimator != "ecdf":
         forecast[:1].crps(value[:1], estimator=estimator)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -128,12 +128,12 @@ def interval_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    method: str = "exact",
+    method: Literal["exact", "surrogate", "random-grid"] = "exact",
     precision: float | None = None,
     width: float | None = None,
     n_draws: int | None = None,
     random_state: RandomState = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Interval calibration error (intCE): the least binned error plus bin width over all binnings.

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -116,13 +116,13 @@ def squared_kernel_calibration_error(
     labels: ArrayLike | None = None,
     kernel: str | Callable = "total-variation",
     bandwidth: float | str = "median",
-    estimator: str = "unbiased",
+    estimator: Literal["unbiased", "biased", "linear", "block"] = "unbiased",
     block_size: int | None = None,
     class_kernel: ArrayLike | None = None,
-    method: str = "exact",
+    method: Literal["exact", "fourier"] = "exact",
     n_components: int = N_COMPONENTS,
     random_state: RandomState = None,
-    multi_class: str = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Squared kernel calibration error (SKCE) of all class probabilities jointly.
@@ -344,7 +344,7 @@ def kernel_calibration_error(
     kernel: str | Callable = "total-variation",
     bandwidth: float | str = "median",
     class_kernel: ArrayLike | None = None,
-    multi_class: str = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Kernel calibration error (KCE) of all class probabilities jointly.
@@ -467,7 +467,7 @@ def joint_kernel_calibration_error(
     labels: ArrayLike | None = None,
     kernel: str | Callable = "linear-rbf",
     bandwidth: float | str = "median",
-    multi_class: str = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.

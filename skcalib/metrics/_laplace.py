@@ -1,7 +1,7 @@
 """The calibration error of the Laplace kernel on the line."""
 
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -125,11 +125,11 @@ def laplace_kernel_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     bandwidth: float = 1.0,
-    method: str = "exact",
+    method: Literal["exact", "subsample", "fourier", "binning"] = "exact",
     n_draws: int | None = None,
     squared: bool = False,
     random_state: RandomState = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Laplace kernel calibration error (kCE): the largest residual that its unit ball can see.

@@ -1,7 +1,7 @@
 """Distribution matching: forecasts and outcomes compared by a kernel."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -71,16 +71,27 @@ def distribution_matching_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    calibration: str = "distribution",
+    calibration: Literal[
+        "distribution",
+        "quantile",
+        "threshold",
+        "marginal",
+        "decision",
+        "group",
+        "individual",
+        "local",
+        "canonical",
+        "top-label",
+    ] = "distribution",
     given: ArrayLike | None = None,
     loss: Any = None,
     kernel: str | Callable = "rbf",
     bandwidth: float | str = "median",
     given_kernel: str | Callable = "rbf",
     given_bandwidth: float | str = "median",
-    estimator: str = "unbiased",
+    estimator: Literal["unbiased", "biased"] = "unbiased",
     standardize: bool = False,
-    method: str = "exact",
+    method: Literal["exact", "fourier"] = "exact",
     n_components: int = 200,
     random_state: RandomState = None,
 ) -> float:

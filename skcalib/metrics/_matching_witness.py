@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -76,7 +76,9 @@ def distribution_matching_witness(
     y_forecast: Any,
     *,
     sample_weight: ArrayLike | None = None,
-    calibration: str = "distribution",
+    calibration: Literal[
+        "distribution", "quantile", "marginal", "decision", "group", "individual", "local"
+    ] = "distribution",
     given: ArrayLike | None = None,
     loss: Any = None,
     kernel: str | Callable = "rbf",

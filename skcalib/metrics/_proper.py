@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -208,8 +208,8 @@ def score_decomposition(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    score: str = "brier",
-    multi_class: str = "confidence",
+    score: Literal["brier", "log_loss", "crps"] = "brier",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
     n_resamples: int = 0,
     random_state: RandomState = None,

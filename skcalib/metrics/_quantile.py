@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -112,8 +112,8 @@ def quantile_calibration_error(
     y_forecast: Any,
     *,
     sample_weight: ArrayLike | None = None,
-    norm: str = "l1",
-    kind: str = "quantile",
+    norm: Literal["l1", "l2", "max"] = "l1",
+    kind: Literal["quantile", "interval"] = "quantile",
     levels: ArrayLike | None = None,
     debias: bool = False,
     squared: bool = False,

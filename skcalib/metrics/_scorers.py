@@ -196,7 +196,7 @@ def get_scorer(scoring: str) -> Scorer:
 
 
 @validate_params({"kind": [StrOptions({"classes", "forecasts"}), None]})
-def get_scorer_names(*, kind: str | None = None) -> list[str]:
+def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> list[str]:
     """Names of the ready-made scorers.
 
     Parameters

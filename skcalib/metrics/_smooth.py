@@ -1,5 +1,7 @@
 """The smooth calibration error, and the function that attains it."""
 
+from typing import Literal
+
 import numpy as np
 
 from .._data import ClassData, check_predictions
@@ -38,7 +40,7 @@ def smooth_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
@@ -139,7 +141,7 @@ def smooth_calibration_witness(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
 ) -> tuple[np.ndarray, np.ndarray] | list[tuple[np.ndarray, np.ndarray] | None]:
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 

@@ -1,6 +1,7 @@
 """The expected calibration error after smoothing the residuals with a kernel."""
 
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def smooth_expected_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     bandwidth: float | None = None,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:

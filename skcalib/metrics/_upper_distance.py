@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 
@@ -155,7 +156,7 @@ def upper_distance_to_calibration(
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
     order: float = 1.0,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
@@ -311,7 +312,7 @@ def upper_distance_certificate(
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
     order: float = 1.0,
-    multi_class: str = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
     n_jobs: int | None = None,
 ) -> UpperDistanceCertificate | list[UpperDistanceCertificate | None]:
     r"""Certificate of the upper distance to calibration: its bracket, and calibrated predictions.

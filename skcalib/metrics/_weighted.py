@@ -3,7 +3,7 @@
 import os
 import warnings
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -134,7 +134,7 @@ def weighted_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     function_class: FunctionClass = SMOOTH,
-    multi_class: str = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Weighted calibration error: the largest residual that functions of a given class can see.

@@ -1,7 +1,7 @@
 """The choice among recalibrators by cross-validation."""
 
 import warnings
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -207,7 +207,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     The trees of more than two classes see the rank of each probability among 256 quantiles, and not
     the labels of one fold. In each round, an extremely randomised tree with 16 leaves, which tries
     the root of K classes at each cut, is grown to the residuals on 2000 samples or half of them,
-    and has a value for each class in each leaf: 0.3 times the Newton step :math:`G / (H + 2) \cdot (1 - 1/K)`, with the sums G of residuals and H of
+    and has a value for each class in each leaf: 0.3 times the Newton step
+    :math:`G / (H + 2) \cdot (1 - 1/K)`, with the sums G of residuals and H of
     p(1 − p) over all samples. All folds have the number of rounds of the least out-of-fold loss (at
     most 150; 300 with more than 10 000 samples). The map is the mean of the folds' scores, and
     needs no fit to all samples. Its share in the mixture with the average is that of most
@@ -302,7 +303,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         self,
         candidates: list | tuple | None = None,
         *,
-        scoring: str | None = None,
+        scoring: Literal["log_loss", "brier", "crps"] | None = None,
         average: bool = True,
         keep_order: bool = False,
         trees: bool = True,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -246,7 +246,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     def __init__(
         self,
-        strategy: str = "optimal",
+        strategy: Literal["optimal", "uniform", "quantile"] = "optimal",
         *,
         n_bins: int = 15,
         random_shift: bool = False,

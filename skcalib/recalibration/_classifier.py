@@ -1,7 +1,7 @@
 """A classifier whose probabilities are recalibrated."""
 
 import itertools
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -174,12 +174,12 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         estimator: Any,
         recalibrator: Any = None,
         *,
-        response_method: str = "predict_proba",
+        response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
         cv: Any = 5,
         ensemble: bool | str = "auto",
         by: Any = None,
         given: Any = None,
-        combine: str = "auto",
+        combine: Literal["auto", "log", "mean"] = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator

@@ -1,6 +1,6 @@
 """Recalibrators of probabilities of classes and of forecasts of a number alike."""
 
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import Tags
@@ -88,11 +88,12 @@ class ClassOrForecastRecalibrator(Recalibrator):
         self._is_forecast = True
         return forecast_data
 
-    predict_proba = available_if(check_fitted_on_classes)(Recalibrator.predict_proba)
-    predict = available_if(check_fitted_on_classes)(Recalibrator.predict)
-    get_feature_names_out = available_if(check_fitted_on_classes)(
-        Recalibrator.get_feature_names_out
-    )
+    if not TYPE_CHECKING:  # for type checkers they are those of a recalibrator
+        predict_proba = available_if(check_fitted_on_classes)(Recalibrator.predict_proba)
+        predict = available_if(check_fitted_on_classes)(Recalibrator.predict)
+        get_feature_names_out = available_if(check_fitted_on_classes)(
+            Recalibrator.get_feature_names_out
+        )
 
     def transform(self, X: Any) -> Any:
         """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.

@@ -1,7 +1,7 @@
 """Recalibration of the levels of forecasts: by their transforms, or quantile by quantile."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import chi2
@@ -122,7 +122,7 @@ class PITRecalibrator(ForecastRecalibrator):
 
     _parameter_constraints: dict = {"method": [StrOptions({"conformal", "beta"})]}
 
-    def __init__(self, method: str = "conformal") -> None:
+    def __init__(self, method: Literal["conformal", "beta"] = "conformal") -> None:
         self.method = method
 
     def _fit(self, data: ForecastData) -> None:
@@ -288,7 +288,9 @@ class QuantileRecalibrator(ForecastRecalibrator):
         "levels": ["array-like", None],
     }
 
-    def __init__(self, method: str = "levels", levels: ArrayLike | None = None) -> None:
+    def __init__(
+        self, method: Literal["levels", "intervals"] = "levels", levels: ArrayLike | None = None
+    ) -> None:
         self.method = method
         self.levels = levels
 

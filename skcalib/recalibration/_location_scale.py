@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -134,7 +134,11 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     }
 
     def __init__(
-        self, scoring: str = "crps", *, scale_only: bool = False, prior_weight: float = 4.0
+        self,
+        scoring: Literal["crps", "log_loss"] = "crps",
+        *,
+        scale_only: bool = False,
+        prior_weight: float = 4.0,
     ) -> None:
         self.scoring = scoring
         self.scale_only = scale_only

@@ -1,6 +1,6 @@
 """Logistic regression on features of the predicted probability."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
@@ -383,7 +383,7 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     def __init__(
         self,
-        parameters: str = "abm",
+        parameters: Literal["abm", "am", "ab"] = "abm",
         *,
         prior_weight: float = CLASS_PRIOR_WEIGHT,
         labels: ArrayLike | None = None,

@@ -1,6 +1,6 @@
 """A classifier as a transformer."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin, clone
@@ -95,7 +95,7 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
         self,
         estimator: Any,
         *,
-        response_method: str = "predict_proba",
+        response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
         cv: Any = 5,
         n_jobs: int | None = None,
     ) -> None:

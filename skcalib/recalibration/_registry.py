@@ -1,6 +1,6 @@
 """The lists of all recalibrators, of classes and of forecasts. A new one adds a line."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ._base import Recalibrator
@@ -147,7 +147,8 @@ def select_candidates(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the default candidates for these data by name, and the names that are left out."""
     if data.is_forecast:
-        return forecast_candidates(data.forecast, n_train, scoring), []
+        score: Any = scoring  # it was checked for forecasts
+        return forecast_candidates(data.forecast, n_train, score), []
     n, n_classes = len(data.label), len(data.classes)
     entries = {
         name: entry
@@ -165,7 +166,9 @@ def select_candidates(
     }, slow_names
 
 
-def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, Any]:
+def forecast_candidates(
+    forecast: Forecast, n: int, scoring: Literal["crps", "log_loss"]
+) -> dict[str, Any]:
     """Return the default candidates for forecasts by name, for a fit on n samples."""
     has_members = isinstance(forecast, EnsembleForecast | ResidualForecast | QuantileForecast)
     if not forecast.is_continuous and not has_members:  # counts stay whole numbers

@@ -2,6 +2,7 @@
 
 from functools import partial
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -359,7 +360,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         self,
         *,
         prior_weight: float = CLASS_PRIOR_WEIGHT,
-        input_type: str = "probabilities",
+        input_type: Literal["probabilities", "logits"] = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
@@ -516,7 +517,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         off_diagonal_penalty: float = 10.0,
         intercept_penalty: float = 10.0,
         prior_weight: float = TEMPERATURE_PRIOR_WEIGHT,
-        input_type: str = "probabilities",
+        input_type: Literal["probabilities", "logits"] = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         self.diagonal_penalty = diagonal_penalty
@@ -678,7 +679,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         off_diagonal_penalty: float = 100.0,
         intercept_penalty: float = 1.0,
         prior_weight: float = CLASS_PRIOR_WEIGHT,
-        input_type: str = "probabilities",
+        input_type: Literal["probabilities", "logits"] = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         self.off_diagonal_penalty = off_diagonal_penalty

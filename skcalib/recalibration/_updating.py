@@ -1,7 +1,7 @@
 """From an intercept to a flexible map: how far to update predictions, by a closed test."""
 
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -117,7 +117,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         self,
         *,
         prior_weight: float = 1.0,
-        input_type: str = "probabilities",
+        input_type: Literal["probabilities", "logits"] = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
@@ -295,7 +295,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         *,
         alpha: float = 0.05,
         prior_weight: float = 1.0,
-        input_type: str = "probabilities",
+        input_type: Literal["probabilities", "logits"] = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         self.alpha = alpha

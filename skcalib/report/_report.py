@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy
@@ -19,6 +19,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_by, printable
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
+    Function,
     Label,
     RandomState,
     num_samples,
@@ -195,8 +196,8 @@ class CalibrationReport(_BaseReport):
             The report.
         """
         predicted, data_args = response_of(estimator, X, takes_classes=True)
-        options = {"name": type(estimator).__name__} | options
-        return calibration_report(y, predicted, **data_args, **options)
+        arguments: dict[str, Any] = {"name": type(estimator).__name__, **data_args} | options
+        return cast(CalibrationReport, calibration_report(y, predicted, **arguments))
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers; "name", "date", "findings", "advice", "intervals" and the other attributes.
@@ -314,7 +315,7 @@ def _to_json_types(value: Any, *, finite: bool = False) -> Any:
     return None if finite and isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _refuse_estimators(function: Any) -> Any:
+def _refuse_estimators(function: Function) -> Function:
     @wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
         if args and hasattr(args[0], "fit"):
@@ -325,7 +326,7 @@ def _refuse_estimators(function: Any) -> Any:
             )
         return function(*args, **options)
 
-    return wrapper
+    return cast(Function, wrapper)
 
 
 @_refuse_estimators
@@ -353,7 +354,7 @@ def calibration_report(
     name: str | None = None,
     date: str | datetime.date | None = None,
     random_state: RandomState = None,
-) -> CalibrationReport | Any:
+) -> "CalibrationReport | ComparisonReport":
     """Report how well probabilities or forecasts are calibrated, and whether that could be chance.
 
     Parameters

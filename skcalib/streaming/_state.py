@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from numbers import Real
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -164,7 +164,7 @@ class CalibrationState:
         *,
         decimals: int = 4,
         n_components: int = 64,
-        kernel: str = "total-variation",
+        kernel: Literal["total-variation", "exponential", "laplacian", "rbf"] = "total-variation",
         bandwidth: float = 1.0,
         random_state: int = 0,
     ) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .._inputs.scikit_learn import Interval, validate_params
 from .._statistics.kernels import KERNELS
@@ -56,7 +56,7 @@ def finite_sample_radius(
     *,
     metric_params: dict | None = None,
     confidence_level: float = 0.95,
-    alternative: str = "two-sided",
+    alternative: Literal["two-sided", "less", "greater"] = "two-sided",
 ) -> FiniteSampleRadius:
     r"""Radius of a confidence interval that holds for every distribution and every n.
 

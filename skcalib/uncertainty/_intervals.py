@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -253,8 +253,8 @@ def confidence_interval(
     groups: ArrayLike | None = None,
     metric_params: dict | None = None,
     confidence_level: float = 0.95,
-    alternative: str = "two-sided",
-    method: str = "auto",
+    alternative: Literal["two-sided", "less", "greater"] = "two-sided",
+    method: Literal["auto", "resampling", "jackknife", "finite-sample"] = "auto",
     n_resamples: int = 999,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -542,8 +542,8 @@ def compare_models(
     groups: ArrayLike | None = None,
     metric_params: dict | None = None,
     confidence_level: float = 0.95,
-    alternative: str = "two-sided",
-    method: str = "auto",
+    alternative: Literal["two-sided", "less", "greater"] = "two-sided",
+    method: Literal["auto", "resampling", "jackknife"] = "auto",
     n_resamples: int = 999,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -709,7 +709,7 @@ def interval_of(
     measured: MeasuredModels,
     *,
     confidence_level: float = 0.95,
-    alternative: str = "two-sided",
+    alternative: Literal["two-sided", "less", "greater"] = "two-sided",
     method: str = "auto",
     **resampling: Any,
 ) -> ConfidenceInterval:

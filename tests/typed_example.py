@@ -1,0 +1,39 @@
+"""What a user's type checker sees: run by mypy, not by pytest."""
+
+from typing import assert_type
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import (
+    AutoRecalibrator,
+    CalibrationTest,
+    RecalibratedClassifier,
+    ReliabilityDisplay,
+    calibration_report,
+    compare_models,
+    smooth_calibration_error,
+)
+from skcalib.forecasts import GaussianForecast
+from skcalib.hypothesis_tests import CoxTest, RequiredSampleSize, required_sample_size
+from skcalib.metrics import expected_calibration_error
+from skcalib.report import CalibrationReport, ComparisonReport
+from skcalib.uncertainty import Comparison
+
+y, proba = np.array([0, 1]), np.array([0.2, 0.7])
+
+assert_type(CalibrationTest().fit(proba, y), CalibrationTest)
+assert_type(CalibrationTest().fit(proba, y).p_value_, float)
+assert_type(CalibrationTest().fit(proba, y).null_distribution_, np.ndarray)
+assert_type(CoxTest().fit(proba, y).p_value_, float)
+assert_type(AutoRecalibrator().fit(proba, y), AutoRecalibrator)
+assert_type(AutoRecalibrator().fit(proba, y).predict_proba(proba), np.ndarray)
+assert_type(RecalibratedClassifier(LogisticRegression()).fit(proba, y).combine_, str)
+assert_type(ReliabilityDisplay.from_predictions(y, proba), ReliabilityDisplay)
+assert_type(calibration_report(y, proba), CalibrationReport | ComparisonReport)
+assert_type(compare_models("smooth_calibration_error", y, proba, proba), Comparison)
+assert_type(compare_models("smooth_calibration_error", y, proba, proba).p_value, float)
+assert_type(smooth_calibration_error(y, proba), float | np.ndarray)
+assert_type(required_sample_size(proba, proba), RequiredSampleSize)
+assert_type(GaussianForecast(proba, proba).interval(0.9), tuple[np.ndarray, np.ndarray])
+expected_calibration_error(y, proba, strategy="unifrom")  # type: ignore[arg-type]
