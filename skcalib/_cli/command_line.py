@@ -45,7 +45,8 @@ _FILE_OPTIONS = {
     "output": "that table with columns of recalibrated probabilities, as CSV",
     "map": "also write the map of 1001 probabilities to this file, as CSV (for two classes)",
     "sql": "also write the map as SQL expressions to this file, which give NULL where the sum of "
-    "several probabilities misses 1 by more than 0.00001: divide rounded ones by their sum before",
+    "several probabilities misses 1 by more than 0.00001: divide rounded ones by their sum before; "
+    "the method auto then does without trees, which have no SQL",
 }
 
 # Options that name one column, or several, and their help.
@@ -215,6 +216,8 @@ def _run_recalibrate(options: argparse.Namespace) -> None:
         if options.map is not None and len(labels) > 2:
             raise ValueError("--map must be of two classes; found more. Pass --sql in its place.")
         recalibrator = clone(RECALIBRATORS_BY_METHOD[options.method]).set_params(labels=labels)
+        if options.sql is not None and options.method == "auto":
+            recalibrator.set_params(trees=False)
         new_table, files = fit_and_apply(recalibrator, data_args, options)
     _print_omissions(options.file, table, data_args)
     if new_table.n_dropped:
