@@ -194,4 +194,4 @@ def test_one_kind_of_prediction(options, table, capsys):
     with pytest.raises(SystemExit) as exit_status:
         run_command(["report", table("y,a,b\n1,2,3\n"), "--label", "y", *options.split()])
     assert exit_status.value.code == 2
-    assert "--members" in capsys.readouterr().err
+    assert "--me" in capsys.readouterr().err
