@@ -28,6 +28,7 @@ _ECE = "skcalib.metrics.expected_calibration_error"
 _DECOMPOSITION = "skcalib.metrics.score_decomposition"
 _CRPS = "skcalib.metrics.continuous_ranked_probability_loss"
 _RELIABILITY = "skcalib.display.ReliabilityDisplay"
+_CURVE = "skcalib.metrics.reliability_curve"
 _DECISIONS = 'skcalib.display.DecisionDisplay, with kind="net-benefit"'
 
 # In lower case, without underscores.
@@ -38,7 +39,7 @@ WRITE_INSTEAD = {
     "brierscoreloss": "sklearn.metrics.brier_score_loss",
     "calibratedclassifier": "skcalib.recalibration.RecalibratedClassifier",
     "calibratedclassifiercv": "skcalib.recalibration.RecalibratedClassifier",
-    "calibrationcurve": _RELIABILITY,
+    "calibrationcurve": _CURVE,
     "calibrationdisplay": _RELIABILITY,
     "calibrationtest": "skcalib.hypothesis_tests.CalibrationTest",
     "classwisecalibrationerror": f'{_ECE}, with multi_class="classwise"',
@@ -63,7 +64,7 @@ WRITE_INSTEAD = {
     "normalforecast": "skcalib.forecasts.GaussianForecast",
     "platt": _SIGMOID,
     "plattscaling": _SIGMOID,
-    "reliabilitycurve": _RELIABILITY,
+    "reliabilitycurve": _CURVE,
     "reliabilitydiagram": _RELIABILITY,
     "sigmoidcalibrator": _SIGMOID,
     "skce": "skcalib.metrics.squared_kernel_calibration_error",

@@ -186,6 +186,7 @@ def test_every_metric_is_registered():
         "local_calibration",
         "make_scorer",
         "observed_expected_ratio",
+        "reliability_curve",
         "score_decomposition",
         "sharpness",
         "smooth_calibration_witness",

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._data import ClassData
 from .._inputs.by import check_by
+from ..metrics._reliability_curve import Problem
 from ._base import (
     PredictionsDisplay,
     axes_of,
@@ -44,16 +45,6 @@ _HANDLE = 8
 _SHORT = 22
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Predictions of two classes, and what a figure calls them."""
-
-    predictions: ClassData
-    names: tuple[str, str]  # of what is predicted, and of the rest
-    x_label: str
-    title: str | None = None
-
-
 def problems_of(
     data: ClassData, multi_class: str, by: Any, n_samples: int, sample_weight: Any
 ) -> list[Problem]:
@@ -68,9 +59,9 @@ def problems_of(
                 "samples of one subgroup."
             )
         titled_rows = zip(subgroups.titles, subgroups.rows(), strict=True)
-        return [_whole(data.take(rows), title) for title, rows in titled_rows]
+        return [Problem.whole(data.take(rows), title) for title, rows in titled_rows]
     if data.is_binary or multi_class == "confidence":
-        return [_whole(data)]
+        return [Problem.whole(data)]
     is_top = multi_class == "top-label"
     of_classes = data.iter_top_label() if is_top else data.iter_one_vs_rest()
     problems = []
@@ -80,13 +71,6 @@ def problems_of(
             x_label = "confidence if predicted" if is_top else "predicted probability"
             problems.append(Problem(problem, names, x_label, f"{name}"))
     return problems
-
-
-def _whole(data: ClassData, title: str | None = None) -> Problem:
-    if data.is_binary:
-        other, event = map(str, data.classes.tolist())
-        return Problem(data, (event, other), f"predicted probability of {event}", title)
-    return Problem(data.confidence(), ("right", "wrong"), "confidence", title)
 
 
 def choose_panels(

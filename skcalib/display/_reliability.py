@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,12 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 from .._data import check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import check_logits
-from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
 from ..metrics._proper import decompose
+from ..metrics._reliability_curve import (
+    CURVE_CONSTRAINTS,
+    METHODS,
+    ReliabilityCurve,
+    make_curve,
+    select_curve_options,
+)
 from ._base import check_models, check_options, validate_options
 from ._panels import CurvesDisplay, Problem, choose_panels, problems_of
-from ._reliability_curve import METHODS, ReliabilityCurve, reliability_curve
 from ._reliability_panel import check_same_scale, choose_scale, draw_curve, draw_strip, set_axes
 
 
@@ -182,10 +187,7 @@ class ReliabilityDisplay(CurvesDisplay):
 
     @classmethod
     @validate_options(
-        method=[StrOptions({"isotonic", "smooth", "binned"})],
-        strategy=[StrOptions({"uniform", "quantile"})],
-        bandwidth=[Interval(Real, 1e-3, None, closed="left"), None],
-        band=[StrOptions({"consistency", "confidence"}), None],
+        **CURVE_CONSTRAINTS,
         scale=[StrOptions({"auto", "linear", "logit"})],
         decomposition=["boolean"],
         shade=["boolean"],
@@ -320,11 +322,7 @@ class ReliabilityDisplay(CurvesDisplay):
             problems.append(problems_of(data, multi_class, by, n_samples, sample_weight))
         _check_same_panels(problems)
         make = METHODS[method]
-        curve_options: dict[str, Any] = {}
-        if method == "binned":
-            curve_options = {"n_bins": n_bins, "strategy": strategy}
-        elif method == "smooth":
-            curve_options = {"bandwidth": bandwidth}
+        curve_options = select_curve_options(method, n_bins, strategy, bandwidth)
         errors = [
             [make.error_of(problem.predictions, **curve_options) for problem in each]
             for each in problems
@@ -344,7 +342,7 @@ class ReliabilityDisplay(CurvesDisplay):
                 components = (
                     decompose(each[k].predictions, "brier", 0, 0) if decomposition else None
                 )
-                curves.append(reliability_curve(each[k], curve, its_band, components))
+                curves.append(make_curve(each[k], curve, its_band, components))
             displays.append(cls(curves, name=model, scale=scale, left_out=left_out))
         first, *first.others = displays
         return first.plot(ax, shade=shade, **kwargs)

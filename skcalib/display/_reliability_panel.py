@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import expit, logit
 
 from .._data import ClassData
+from ..metrics._reliability_curve import ReliabilityCurve
 from ._base import LINES, MARKERS, draw_bars, inches_of, is_small, name_halves, strip_below
 from ._panels import CURVE, DIAGONAL, curves_on
-from ._reliability_curve import ReliabilityCurve
 
 _BANDS = {"consistency": "by chance", "confidence": "confidence"}
 

@@ -51,6 +51,7 @@ from ._matching import distribution_matching_error
 from ._matching_witness import MatchingWitness, distribution_matching_witness
 from ._proper import ScoreDecomposition, score_decomposition
 from ._quantile import Sharpness, sharpness
+from ._reliability_curve import reliability_curve
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth_expected import smooth_expected_calibration_error
 from ._upper_distance import (
@@ -99,6 +100,7 @@ __all__ = [
     "negative_log_likelihood",
     "observed_expected_ratio",
     "quantile_calibration_error",
+    "reliability_curve",
     "score_decomposition",
     "sharpness",
     "smooth_calibration_error",

@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib.display import ReliabilityDisplay
-from skcalib.display._reliability_curve import ReliabilityCurve
 from skcalib.metrics import (
     expected_calibration_error,
     score_decomposition,
     smooth_calibration_error,
     smooth_expected_calibration_error,
 )
+from skcalib.metrics._reliability_curve import ReliabilityCurve
 from skcalib.recalibration import IsotonicRecalibrator
 
 METHODS = ("isotonic", "smooth", "binned")

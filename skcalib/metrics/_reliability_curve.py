@@ -1,13 +1,25 @@
-"""The numbers of one reliability diagram: three kinds of curves, their bands and errors."""
+"""Reliability curves: three kinds, their bands and errors."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from numbers import Real
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.utils import check_random_state
 
-from .._data import ClassData
+from .._data import ClassData, check_predictions
+from .._inputs.arrays import ArrayLike
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    Count,
+    Interval,
+    Label,
+    RandomState,
+    StrOptions,
+    validate_params,
+)
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.reliability import (
     assign_bins,
@@ -19,8 +31,7 @@ from .._numerics.reliability import (
 )
 from .._numerics.smooth_expected import interpolate_smooth_mass
 from .._numerics.sorting import LabelWeights
-from ..metrics._registry import ALL_METRICS
-from ._panels import Problem
+from ._registry import ALL_METRICS
 
 # The bars of the strip that shows the predictions, unless the bins of the curve are used.
 _BARS = 20
@@ -41,6 +52,24 @@ _WIDEST_END, _NARROWEST_END = 1e-2, 1e-6
 _N_PLACES = 201
 
 
+@dataclass(frozen=True)
+class Problem:
+    """Predictions of two classes, and what a figure calls them."""
+
+    predictions: ClassData
+    names: tuple[str, str]  # of what is predicted, and of the rest
+    x_label: str
+    title: str | None = None
+
+    @classmethod
+    def whole(cls, data: ClassData, title: str | None = None) -> "Problem":
+        """Two classes as they are; of more, the confidence and whether the prediction is right."""
+        if data.is_binary:
+            other, event = map(str, data.classes.tolist())
+            return cls(data, (event, other), f"predicted probability of {event}", title)
+        return cls(data.confidence(), ("right", "wrong"), "confidence", title)
+
+
 class ReliabilityBand(NamedTuple):
     """Where a curve lies with the probability `level`, at each place."""
 
@@ -53,7 +82,7 @@ class ReliabilityBand(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """The numbers of one reliability diagram, to draw them with any library.
+    """The numbers of one reliability diagram: what :func:`reliability_curve` returns.
 
     Parameters
     ----------
@@ -105,11 +134,10 @@ class ReliabilityCurve:
 
     Examples
     --------
-    >>> from skcalib.display import ReliabilityDisplay
-    >>> display = ReliabilityDisplay.from_predictions(
+    >>> from skcalib.metrics import reliability_curve
+    >>> curve = reliability_curve(
     ...     [0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], method="binned", band=None
     ... )
-    >>> curve = display.curves[0]
     >>> curve.predicted
     array([0.1, 0.9])
     >>> curve.observed
@@ -133,6 +161,25 @@ class ReliabilityCurve:
     title: str | None = None
     x_label: str = "predicted probability"
     decomposition: Any = None
+
+    def to_frame(self) -> Any:
+        """The knots as a data frame.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            The columns "predicted" and "observed"; "share", "start" and "end" of bins; and "low"
+            and "high", the band at the knots.
+        """
+        import pandas as pd
+
+        columns = {"predicted": self.predicted, "observed": self.observed}
+        if self.share is not None and self.ends is not None:
+            columns |= {"share": self.share, "start": self.ends[0], "end": self.ends[1]}
+        if self.band is not None:
+            for name, values in (("low", self.band.lower), ("high", self.band.upper)):
+                columns[name] = np.interp(self.predicted, self.band.positions, values)
+        return pd.DataFrame(columns)
 
 
 class CurveMethod(ABC):
@@ -328,7 +375,7 @@ def end_of(proba: np.ndarray) -> float:
 METHODS: dict[str, type[CurveMethod]] = {"isotonic": Isotonic, "binned": Binned, "smooth": Smooth}
 
 
-def reliability_curve(
+def make_curve(
     problem: Problem, method: CurveMethod, band: ReliabilityBand | None, decomposition: Any
 ) -> ReliabilityCurve:
     """The numbers of the diagram: the curve, its band and the distribution of the predictions."""
@@ -355,3 +402,124 @@ def reliability_curve(
         x_label=problem.x_label,
         decomposition=decomposition,
     )
+
+
+CURVE_CONSTRAINTS: dict = {
+    "method": [StrOptions(set(METHODS))],
+    "n_bins": [Count(1)],
+    "strategy": [StrOptions({"uniform", "quantile"})],
+    "bandwidth": [Interval(Real, MIN_CURVE_BANDWIDTH, None, closed="left"), None],
+    "band": [StrOptions({"consistency", "confidence"}), None],
+    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+    "n_resamples": [Count(1)],
+    "random_state": ["random_state"],
+}
+
+
+def select_curve_options(
+    method: str, n_bins: int, strategy: str, bandwidth: float | None
+) -> dict[str, Any]:
+    """Return the options that a curve of this method has."""
+    options: dict[str, dict[str, Any]] = {
+        "isotonic": {},
+        "binned": {"n_bins": n_bins, "strategy": strategy},
+        "smooth": {"bandwidth": bandwidth},
+    }
+    return options[method]
+
+
+@validate_params(METRIC_CONSTRAINTS | CURVE_CONSTRAINTS)
+def reliability_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    method: Literal["isotonic", "smooth", "binned"] = "isotonic",
+    n_bins: int = 15,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    bandwidth: float | None = None,
+    band: Literal["consistency", "confidence"] | None = "consistency",
+    confidence_level: float = 0.9,
+    n_resamples: int = 200,
+    random_state: RandomState = None,
+) -> ReliabilityCurve:
+    """Reliability curve (calibration curve): how often happens what is predicted.
+
+    The numbers that :class:`skcalib.display.ReliabilityDisplay` draws, without matplotlib. Of more
+    than two classes it is the curve of the confidence in the predicted class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    method : {"isotonic", "smooth", "binned"}, default="isotonic"
+        The curve: least squares over increasing curves; kernel means, whose bandwidth is the
+        smooth expected calibration error; or means in bins.
+
+    n_bins : int, default=15
+        Number of bins of "binned".
+
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width or of equal mass.
+
+    bandwidth : float, default=None
+        Standard deviation of the kernel of "smooth", on the scale of the probabilities; at
+        least 0.001. By default the smooth expected calibration error.
+
+    band : {"consistency", "confidence"} or None, default="consistency"
+        Where the curve of a calibrated model is by chance, around the diagonal; or where the
+        frequencies may be, around the curve.
+
+    confidence_level : float, default=0.9
+        At each probability the curve, or the frequency, is in the band with this probability.
+
+    n_resamples : int, default=200
+        Number of label vectors drawn from the predictions for the consistency band.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the consistency band.
+
+    Returns
+    -------
+    curve : ReliabilityCurve
+        Its `predicted` and `observed` frequencies, the `band`, and more. Its method `to_frame`
+        makes a data frame.
+
+    See Also
+    --------
+    skcalib.display.ReliabilityDisplay : Draws it, also by class, by subgroup and by model.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import reliability_curve
+    >>> curve = reliability_curve([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.8], band=None)
+    >>> curve.predicted, curve.observed
+    (array([0.2, 0.4, 0.8]), array([0. , 0.5, 1. ]))
+    """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    problem = Problem.whole(data)
+    make, options = METHODS[method], select_curve_options(method, n_bins, strategy, bandwidth)
+    error = make.error_of(problem.predictions, **options)
+    curve = make(problem.predictions, error, "linear", **options)
+    generator = check_random_state(random_state)
+    limits = curve.band(band, confidence_level, n_resamples, generator)
+    return make_curve(problem, curve, limits, None)
