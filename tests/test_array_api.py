@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import scipy
 import sklearn
+from cases import RECALIBRATOR_CASES
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from skcalib._data import check_predictions
@@ -24,14 +26,11 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import (
     ClosedTestingRecalibrator,
-    DirichletRecalibrator,
     EnsembleTemperatureRecalibrator,
     InterceptRecalibrator,
     IsotonicRecalibrator,
-    MatrixScalingRecalibrator,
     RecalibratedClassifier,
     TemperatureRecalibrator,
-    VectorScalingRecalibrator,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -126,13 +125,15 @@ def same_precision(values, package):
     return values.astype(package.dtype)
 
 
-RECALIBRATORS = [
-    TemperatureRecalibrator,
-    VectorScalingRecalibrator,
-    MatrixScalingRecalibrator,
-    DirichletRecalibrator,
-    EnsembleTemperatureRecalibrator,
-]
+# Those of logits as well; updates of an old model have a test of their own.
+RECALIBRATORS = sorted(
+    {
+        type(recalibrator)
+        for recalibrator in RECALIBRATOR_CASES.values()
+        if recalibrator._maps_on_device and "input_type" in recalibrator.get_params()
+    },
+    key=lambda recalibrator: recalibrator.__name__,
+)
 
 
 @pytest.mark.parametrize(
@@ -576,3 +577,9 @@ def test_rows_are_taken(package):
     np.testing.assert_array_equal(some.proba, proba[[2, 0]])
     np.testing.assert_array_equal(some.label, [2, 0])
     np.testing.assert_allclose(some.weight, [0.5, 0.5])
+
+
+def test_tags_name_the_recalibrators_that_keep_tensors_on_their_device():
+    for recalibrator in RECALIBRATOR_CASES.values():
+        keeps = type(recalibrator) in RECALIBRATORS and recalibrator._fits_on_device
+        assert get_tags(recalibrator).array_api_support == keeps
