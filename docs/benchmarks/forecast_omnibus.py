@@ -1,6 +1,6 @@
 """How much power the default test of forecasts has, beside each of its components.
 
-pip install . && python docs/benchmarks/forecast_omnibus.py
+pip install . && python docs/benchmarks/forecast_omnibus.py [--quick] [third_moment]
 """
 
 import sys
@@ -9,6 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import stats
 
+from skcalib._statistics.omnibus_forecasts import BiasAndSpread
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -142,6 +143,54 @@ def print_table(columns, rows):
     print()
 
 
+SHARP = {  # standardised errors of normal forecasts whose mean is the ratio times x
+    "Γ(2)": lambda rng, x: (rng.gamma(2, size=len(x)) - 2) / np.sqrt(2),
+    "Γ(8)": lambda rng, x: (rng.gamma(8, size=len(x)) - 8) / np.sqrt(8),
+    "t3, variance right": lambda rng, x: rng.standard_t(3, size=len(x)) / np.sqrt(3),
+    "2 % of outcomes + 4 sd": lambda rng, x: (
+        rng.normal(size=len(x)) + 4 * (rng.random(len(x)) < 0.02)
+    ),
+    "sd × 1.15": lambda rng, x: 1.15 * rng.normal(size=len(x)),
+    "sd × 0.87": lambda rng, x: 0.87 * rng.normal(size=len(x)),
+    "sd by |x|": lambda rng, x: rng.normal(size=len(x)) * np.where(np.abs(x) > 0.6745, 1.4, 0.72),
+    "bias 0.22 sd": lambda rng, x: rng.normal(size=len(x)) + 0.22,
+    "bias 0.8 sd where x > 1": lambda rng, x: rng.normal(size=len(x)) + 0.8 * (x > 1),
+    "bimodal": lambda rng, x: (
+        0.8 * np.sign(rng.normal(size=len(x))) + 0.6 * rng.normal(size=len(x))
+    ),
+    "calibrated": lambda rng, x: rng.normal(size=len(x)),
+}
+
+
+def sharp_p_values(wrong, ratio, seed):
+    """P-values of the default test and of bias and spread, without and with the third moment."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=150)
+    y = ratio * x + SHARP[wrong](rng, x)
+    sum_scores, values = BiasAndSpread._sum_scores, []
+    for n_moments in (2, 3):
+        BiasAndSpread._sum_scores = lambda self, scores, m=n_moments: sum_scores(self, scores)[:m]
+        test = CalibrationTest(n_resamples=99, random_state=seed)
+        test.fit(GaussianForecast(ratio * x, np.ones(150)), y)
+        values += [test.p_value_, test.component_p_values_["bias_and_spread"]]
+    BiasAndSpread._sum_scores = sum_scores
+    return values
+
+
+def third_moment(quick=False):
+    """What the third moment finds, and what it costs."""
+    rows = []
+    for wrong in list(SHARP)[:: 5 if quick else 1]:
+        for ratio in (3, 30) if wrong == "Γ(2)" else (30,):
+            p = Parallel(n_jobs=1 if quick else 2)(
+                delayed(sharp_p_values)(wrong, ratio, seed)
+                for seed in range(100, 102 if quick else 200)
+            )
+            rows.append((wrong, ratio, *np.mean(np.array(p)[:, [0, 2, 1, 3]] <= 0.05, axis=0)))
+    print("## The third moment\n")
+    print_table(["errors", "ratio", "without", "default", "component without", "with"], rows)
+
+
 def main(quick=False):
     parallel = Parallel(n_jobs=1 if quick else 2)
     n, n_repetitions = (30, 1) if quick else (N_SAMPLES, N_REPETITIONS)
@@ -196,4 +245,6 @@ def main(quick=False):
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    if "third_moment" not in sys.argv:
+        main(quick="--quick" in sys.argv)
+    third_moment(quick="--quick" in sys.argv)

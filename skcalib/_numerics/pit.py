@@ -84,20 +84,22 @@ def _rise(level: float, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
 
 
 def normal_scores(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """z = Φ⁻¹(u) and (z² − 1)/√2, averaged over u in [lower, upper] (...), (2, ...).
+    """z = Φ⁻¹(u), (z² − 1)/√2 and (z³ − 3z)/√6, averaged over u in [lower, upper] (...), (3, ...).
 
-    If u is uniform, their means are 0, and without intervals their variances are 1. With the normal
-    density φ, the antiderivatives are −φ(z) and −zφ(z).
+    If u is uniform, their means are 0, and without intervals they are uncorrelated and have the
+    variance 1. With the normal density φ, the antiderivatives are −φ(z), −zφ(z) and −(z² − 1)φ(z).
     """
     z = ndtri(np.clip((lower + upper) / 2, _MIN_PIT, 1 - _MIN_PIT))
-    scores = np.stack([z, z**2 - 1])
+    scores = np.stack([z, z**2 - 1, z**3 - 3 * z])
     width = upper - lower
     wide = width > _MIN_SCORE_WIDTH
     if wide.any():
         ends = ndtri(np.clip([lower[wide], upper[wide]], _MIN_PIT, 1 - _MIN_PIT))
         density = normal_density(ends)
-        scores[:, wide] = -np.diff([density, ends * density], axis=1)[:, 0] / width[wide]
+        antiderivatives = [density, ends * density, (ends**2 - 1) * density]
+        scores[:, wide] = -np.diff(antiderivatives, axis=1)[:, 0] / width[wide]
     scores[1] /= np.sqrt(2)
+    scores[2] /= np.sqrt(6)
     return scores
 
 

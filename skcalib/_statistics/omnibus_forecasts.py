@@ -22,11 +22,11 @@ _SINGULAR_VALUE_RTOL = 1e-6
 
 
 class BiasAndSpread(Statistic):
-    """Finds forecasts that are too low or high, or too narrow or wide: the largest score of all.
+    """Finds forecasts that are too low or high, too narrow or wide, or skewed: the largest score.
 
     The normal scores z of PITs, and z² − 1, are summed over all samples, and with each property of
-    the forecasts, or column of features, as a factor. The sums are squared and divided by their
-    variances.
+    the forecasts, or column of features, as a factor; z³ − 3z over all samples. The sums are
+    squared and divided by their variances.
     """
 
     supports = frozenset({"any-order", "groups"})
@@ -40,8 +40,14 @@ class BiasAndSpread(Statistic):
         self.columns = columns / np.where(deviation > 0, deviation, np.inf)
 
     def standardized_sums(self, values: np.ndarray) -> np.ndarray:
-        """Standardised sums of z and z² − 1 for outcomes (R, n), (2, R, C)."""
-        return self._scores(values) @ self.columns
+        """Standardised sums of z, z² − 1 and z³ − 3z for outcomes (R, n), (3, R, C)."""
+        return self._sum_scores(self._scores(values))
+
+    def _sum_scores(self, scores: np.ndarray) -> np.ndarray:
+        """Sums of scores (3, R, n), (3, R, C); those of the third with properties count as 0."""
+        sums = scores @ self.columns
+        sums[2, :, 1:] = 0.0
+        return sums
 
     def _scores(self, values: np.ndarray) -> np.ndarray:
         return normal_scores(*pit_intervals(self.error.forecast, values))
@@ -52,7 +58,7 @@ class BiasAndSpread(Statistic):
         )
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
-        sums = (signs * self._scores(self.error.observed[None])) @ self.columns
+        sums = self._sum_scores(signs * self._scores(self.error.observed[None]))
         return np.max(sums**2, axis=(0, 2))
 
 

@@ -229,8 +229,10 @@ class CalibrationTest(HypothesisTest):
     - "bias_and_spread": the largest squared score. With the normal scores
       :math:`z_i = \Phi^{-1}(u_i)` of the PITs, averaged over intervals of PITs, scores are the sums
       of :math:`w_i z_i f_i` and :math:`w_i (z_i^2 - 1) f_i` divided by their standard deviations,
-      where f is 1 or one of the three properties. It finds forecasts that are too low or high, or
-      too narrow or wide: all of them, or some more than others.
+      where f is 1 or one of the three properties, and of :math:`w_i (z_i^3 - 3 z_i)`. It finds
+      forecasts that are too low or high, or too narrow or wide: all of them, or some more than
+      others; and outcomes that reach further on one side, which costs other errors up to 0.04
+      of their power.
 
     What is `given` takes the place of the properties, in all components: features, or labels of
     groups.

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from .._data import ForecastData
-from .._numerics.pit import pit_cdf, pit_laws
+from .._numerics.pit import normal_scores, pit_cdf, pit_laws
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from ..forecasts import DistributionForecast
 from ..hypothesis_tests import CalibrationTest
@@ -43,6 +44,10 @@ _CLEAR_DEVIATION = 2.0
 _VARIANCE_RTOL_OF_SCORES = 1e-12
 
 
+# The position of the third moment among normal scores.
+_SKEWNESS = 2
+
+
 class ForecastSections(Sections):
     """The sections of a report on `ForecastData`."""
 
@@ -66,8 +71,8 @@ class ForecastSections(Sections):
     def test(self) -> tuple[Numbers, list[str]]:
         """Return the numbers of the default test, and what is wrong.
 
-        Of more samples than it takes, the test of quantiles sees more. It takes samples for
-        independent, and is left out if they are in groups.
+        Of more samples than it takes, the test of quantiles sees more, and that of moments all.
+        These take samples for independent, and are left out if they are in groups.
         """
         data, n = self.data, self.data.n_samples
         order = self.rng.permutation(n) if n > _MAX_TESTED else np.arange(n)
@@ -85,6 +90,7 @@ class ForecastSections(Sections):
             of_quantiles = CalibrationTest("quantile_calibration_error", random_state=self.rng)
             numbers["quantile_p_value"] = of_quantiles._fit(subsample).p_value_
             numbers["quantile_n_tested"] = subsample.n_samples
+            numbers["moments_p_value"] = moments_p_value(data)
         return numbers, diagnose(data) or forecast_findings(test, tested)
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
@@ -198,6 +204,16 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
     return mean, square, noise, noise_of_square
 
 
+def moments_p_value(data: ForecastData) -> float:
+    """Return the p-value of bias, spread and skewness, by normal scores of PITs.
+
+    It is three times that of the largest standardised sum, which is normal for many samples.
+    """
+    scores = normal_scores(*data.forecast.pit_bounds(data.value))
+    square = (scores @ data.weight) ** 2 / data.inverse_effective_size
+    return max(min(1.0, len(square) * float(chi2.sf(square.max(), 1))), np.finfo(float).tiny)
+
+
 def diagnose(data: ForecastData) -> list[str]:
     """Return sentences on what is clearly wrong with the forecasts on average."""
     moments = standardized_errors(data)
@@ -230,12 +246,17 @@ def forecast_findings(test: CalibrationTest, data: ForecastData) -> list[str]:
         scores: Any = ForecastOmnibus(data).components["bias_and_spread"]
         sums = scores.standardized_sums(scores.error.observed[None])[
             :, 0
-        ]  # (2, C), of all samples first
+        ]  # (3, C), of all samples first
         kind, column = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
-        words = [("low", "high"), ("narrow", "wide")][kind]
-        first, second = words if sums[kind, column] > 0 else words[::-1]
-        addition = f" for some samples and too {second} for others" if column else ""
-        results.append(f"the forecasts are too {first}{addition}")
+        is_positive = sums[kind, column] > 0
+        if kind == _SKEWNESS:
+            side = "above" if is_positive else "below"
+            results.append(f"outcomes far {side} the forecasts are too frequent: they are skewed")
+        else:
+            words = [("low", "high"), ("narrow", "wide")][kind]
+            first, second = words if is_positive else words[::-1]
+            addition = f" for some samples and too {second} for others" if column else ""
+            results.append(f"the forecasts are too {first}{addition}")
     if significant == ["pit"]:
         results.append("the shape of the distributions is wrong, though not their spread and level")
     return results

@@ -431,7 +431,8 @@ def calibration_report(
         "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
         calibrated forecasts), "p_value", those of its components, "p_value_skce", "p_value_pit"
         and "p_value_bias_and_spread", "n_tested" (the number of samples in these), of more than
-        1000 samples "quantile_p_value" and "quantile_n_tested", with `by` "subgroup_p_value", and
+        1000 samples "quantile_p_value", "quantile_n_tested" and "moments_p_value" (of the bias,
+        spread and skewness of all), with `by` "subgroup_p_value", and
         for miscalibrated forecasts "gain" and "n_recalibrated". What forecasts cannot know is left
         out. Quantiles at given levels have the intervals between these.
 

@@ -276,13 +276,14 @@ class Sections(ABC):
             else:
                 limit = "Few samples cannot show more."
             return (
-                f"No evidence of miscalibration (p {format_p_value(p_value)}): a calibrated "
-                f"{self.model} "
+                f"No evidence of miscalibration (p {format_p_value(p_value)}"
+                f"{_describe_size(numbers)}): a calibrated {self.model} "
                 f"often deviates as much. {limit}{_describe_subgroups(rows) if rows else ''}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
-            verdict += f" (p {format_p_value(p_value, len(test_p_values(numbers)))})"
+            n_tests = len(test_p_values(numbers))
+            verdict += f" (p {format_p_value(p_value, n_tests)}{_describe_size(numbers)})"
         problem = "; ".join(findings) or self.unknown
         remedy = f"{self.remedy}{self._describe_gain(numbers, ends)}"
         if recalibrated:
@@ -307,6 +308,16 @@ class Sections(ABC):
         if ends["gain"][0] > 0:
             return f"{where} that lowers the {self.loss} by {numbers['gain']:.2g}."
         return f"{where} it is not clear that this lowers the {self.loss}."
+
+
+def _describe_size(numbers: Numbers) -> str:
+    """Return how many samples were tested, if not all."""
+    n = numbers["n_samples"]
+    n_tested = numbers.get("quantile_n_tested", numbers.get("n_tested", n))
+    if n_tested >= n:
+        return ""
+    moments = "; bias, spread and skewness by all" if "moments_p_value" in numbers else ""
+    return f", by {n_tested} of {n} samples{moments}"
 
 
 def _describe_subgroups(rows: TableRows) -> str:
@@ -345,14 +356,15 @@ def take_samples(data: Any, rows: np.ndarray) -> Any:
 
 
 def joint_p_value(numbers: Numbers) -> float:
-    """Return the p-value of the test; of two tests of forecasts, twice the smaller one."""
+    """Return the p-value of the test; of several tests of forecasts, the smallest times them."""
     p_values = test_p_values(numbers)
     return min(1.0, len(p_values) * min(p_values))
 
 
 def test_p_values(numbers: Numbers) -> list[float]:
     """Return the p-values of the tests of all samples."""
-    return [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
+    names = ("p_value", "quantile_p_value", "moments_p_value")
+    return [numbers[key] for key in names if key in numbers]
 
 
 def error_name(numbers: Numbers) -> str:

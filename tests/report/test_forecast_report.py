@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sklearn
 from matplotlib.figure import Figure
+from scipy import stats
 from scipy.stats import cauchy
 from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -37,6 +38,7 @@ from skcalib.report._forecasts import (
     ForecastSections,
     diagnose,
     measure_forecasts,
+    moments_p_value,
     standardized_errors,
 )
 from skcalib.report._sections import Sections
@@ -207,8 +209,39 @@ def test_verdict_is_by_twice_the_smaller_p_value():
     assert "(p = 1)" in verdict(0.8, 0.7)
 
 
+def test_moments_are_those_of_all_samples():
+    # 3 % too narrow: seen by the p-value of all of 12 000 samples, mostly not by that of 1000
+    rng = np.random.default_rng(4)
+    x, z = rng.normal(size=(2, 12_000))
+    z *= 1.03
+    data = check_forecasts(x + z, GaussianForecast(x, 1.0))
+    sums = np.array([z, (z**2 - 1) / np.sqrt(2), (z**3 - 3 * z) / np.sqrt(6)]).sum(axis=1)
+    expected = 3 * 2 * stats.norm.sf(np.max(np.abs(sums)) / np.sqrt(12_000))
+    assert moments_p_value(data) == pytest.approx(expected, rel=1e-6)
+    assert expected < 1e-3
+    numbers = {"p_value": 0.3, "quantile_p_value": 0.5, "n_samples": 12_000, "n_tested": 1000}
+    numbers |= {"quantile_calibration_error": 0.03, "quantile_n_tested": 10_000}
+    advice = forecast_advice(numbers | {"moments_p_value": expected}, {}, [])
+    assert advice.startswith("Miscalibrated (p ≤ ")
+    seen = ", by 10000 of 12000 samples; bias, spread and skewness by all)"
+    assert seen in advice
+    assert seen in forecast_advice(numbers | {"moments_p_value": 0.4}, {}, [])
+    del numbers["quantile_n_tested"], numbers["quantile_p_value"]
+    assert "(p = 0.3, by 1000 of 12000 samples)" in forecast_advice(numbers, {}, [])
+
+
+@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.parametrize(("sign", "side"), [(1, "above"), (-1, "below")])
+def test_skewed_errors_are_told(sign, side):
+    rng = np.random.default_rng(1)
+    x, error = rng.normal(size=200), rng.gamma(2, size=200) - 2
+    text = advice((x + sign * error / np.sqrt(2), GaussianForecast(x, 1.0)))
+    assert f"; outcomes far {side} the forecasts are too frequent: they are skewed." in text
+
+
 def test_verdict_tells_small_from_large_and_before_from_after():
     numbers = {"p_value": 0.5, "quantile_p_value": 0.001, "quantile_n_tested": 10_000}
+    numbers["n_samples"] = 10_000
     numbers["quantile_calibration_error"] = 0.008
     advice = forecast_advice(numbers, {}, ["outcomes are higher than forecast"])
     assert "That is little, and may not matter: 10000 samples can see a quantile" in advice
