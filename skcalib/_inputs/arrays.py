@@ -182,8 +182,9 @@ def are_probably_measurements(values: Any) -> bool:
 
 
 def are_counts(values: Any) -> bool:
-    """True for more than two distinct numbers."""
-    return len(np.unique(_as_doubles(values))) > 2
+    """True for more than two distinct numbers; digits in strings are names of classes."""
+    is_text = np.asarray(values).dtype.kind in "USO"
+    return not is_text and len(np.unique(_as_doubles(values))) > 2
 
 
 def are_probably_probabilities(values: Any) -> bool:

@@ -59,10 +59,10 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
     Attributes
     ----------
-    shift_ : float
+    intercept_ : float
         a, in the units of the outcome.
 
-    slope_ : float
+    coef_ : float
         b.
 
     added_std_ : float
@@ -165,13 +165,13 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
             problem = replace(problem, prior=prior, prior_factor=float(fitted[3]))
             fitted, is_inside = fit_location_scale(problem, scale_only=False)
         fitted = fitted * [unit, 1, unit, 1]
-        self.shift_, self.slope_, self.added_std_, self.factor_ = fitted.tolist()
+        self.intercept_, self.coef_, self.added_std_, self.factor_ = fitted.tolist()
         warn_unless_inside(self, is_inside, "the moved forecasts hit all outcomes exactly")
 
     def _map(self, forecast: Forecast) -> Forecast:
         mean, std = center_and_spread(forecast)
         ratio = ratio_of_spread(std, self.added_std_, self.factor_)
-        return affine(forecast, mean, self.shift_ + self.slope_ * mean, ratio)
+        return affine(forecast, mean, self.intercept_ + self.coef_ * mean, ratio)
 
 
 def _unit(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:

@@ -284,10 +284,10 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
 
     Attributes
     ----------
-    scale_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_classes,)
         v, the factors of the log-probabilities.
 
-    shift_ : ndarray of shape (n_classes,)
+    intercept_ : ndarray of shape (n_classes,)
         b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
@@ -376,13 +376,13 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         (scale, shift), change = softmax_regression(
             ScaledAndShifted, inputs, target, weight, identity
         )
-        self.scale_ = scale / spread
-        self.shift_ = shift - self.scale_ * centre
-        self.shift_ -= self.shift_.mean()
+        self.coef_ = scale / spread
+        self.intercept_ = shift - self.coef_ * centre
+        self.intercept_ -= self.intercept_.mean()
         return change
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.scale_, self.shift_
+        return self.coef_, self.intercept_
 
 
 class MatrixScalingRecalibrator(LogScaleRecalibrator):

@@ -176,10 +176,10 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     degrees_of_freedom_ : dict of str to int
         Their degrees of freedom.
 
-    scale_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_classes,)
         v, the factors of the log-probabilities in the update that is kept.
 
-    shift_ : ndarray of shape (n_classes,)
+    intercept_ : ndarray of shape (n_classes,)
         b, the shifts of the log-probabilities; their mean is 0. For two classes, the intercept of
         the log-odds is the second minus the first.
 
@@ -309,7 +309,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         self._test(updates, log_proba, target, data)
         rejected = [p <= self.alpha for p in self.p_values_.values()]
         self.chosen_ = list(updates)[[*rejected, False].index(False)]
-        self.scale_, self.shift_, _ = updates[self.chosen_]
+        self.coef_, self.intercept_, _ = updates[self.chosen_]
         if self.chosen_ == "none":
             self.smallest_probability_ = 0.0
         return max(change for _, _, change in updates.values())
@@ -342,7 +342,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         return super()._map(proba)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.scale_, self.shift_
+        return self.coef_, self.intercept_
 
 
 def _fit_update(

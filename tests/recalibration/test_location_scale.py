@@ -70,7 +70,7 @@ def test_no_parameters_nearby_score_better(forecast, scoring):
     fitted.fit(forecast, Y, sample_weight=weight)
     least = mean_loss(fitted, forecast, Y, weight)
     for step in (1e-3, 0.05):
-        for other in nearby(fitted, ("shift_", "slope_", "added_std_", "factor_"), step):
+        for other in nearby(fitted, ("intercept_", "coef_", "added_std_", "factor_"), step):
             assert mean_loss(other, forecast, Y, weight) >= least - 1e-9
 
 
@@ -146,7 +146,7 @@ def test_prior_samples_are_outcomes_drawn_from_the_forecasts(scoring):
         weight = np.append(np.ones(10), np.full(10 * more, 4 * n_parameters / (10 * more)))
         slow = LocationScaleRecalibrator(**options, prior_weight=0)
         slow.fit(GAUSSIAN[rows], np.append(Y[few], drawn), sample_weight=weight)
-        for name in ("shift_", "slope_", "added_std_", "factor_"):
+        for name in ("intercept_", "coef_", "added_std_", "factor_"):
             assert getattr(fitted, name) == pytest.approx(getattr(slow, name), abs=0.01)
         factor, options["scale_only"] = fitted.factor_, False
 
@@ -174,7 +174,7 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
         fitted.fit(GAUSSIAN, Y, weight)
         expected = np.sqrt((n * square + prior) / (n + prior))
         assert fitted.factor_ == pytest.approx(expected, rel=1e-8)
-    assert (fitted.shift_, fitted.slope_, fitted.added_std_) == (0, 1, 0)
+    assert (fitted.intercept_, fitted.coef_, fitted.added_std_) == (0, 1, 0)
     np.testing.assert_array_equal(fitted.transform(GAUSSIAN).mean(), MEAN)
 
 
@@ -234,7 +234,7 @@ def test_moved_counts_keep_their_probabilities():
 def test_formula_by_hand():
     fitted = LocationScaleRecalibrator().fit(GAUSSIAN, Y)
     moved = fitted.transform(GaussianForecast([2.0], [3.0]))
-    assert moved.mean()[0] == pytest.approx(fitted.shift_ + 2 * fitted.slope_, rel=1e-12)
+    assert moved.mean()[0] == pytest.approx(fitted.intercept_ + 2 * fitted.coef_, rel=1e-12)
     variance = fitted.added_std_**2 + 9 * fitted.factor_**2
     assert moved.std()[0] ** 2 == pytest.approx(variance, rel=1e-12)
 
@@ -245,7 +245,7 @@ def test_finds_the_truth():
     y = generator.normal(1 + 0.5 * mean, np.sqrt(0.8**2 + (2 * std) ** 2))
     for scoring in ("crps", "log_loss"):
         fitted = LocationScaleRecalibrator(scoring).fit((mean, std), y)
-        found = [fitted.shift_, fitted.slope_, fitted.added_std_, fitted.factor_]
+        found = [fitted.intercept_, fitted.coef_, fitted.added_std_, fitted.factor_]
         np.testing.assert_allclose(found, [1, 0.5, 0.8, 2], atol=0.08)
 
 
@@ -269,9 +269,9 @@ def test_moved_forecasts_are_those_of_a_moved_outcome(forecast):
         spread = spread / (stats.norm.ppf(0.9) - stats.norm.ppf(0.1))
     else:
         centre, spread = forecast.mean(), forecast.std()
-        np.testing.assert_allclose(moved.mean(), fitted.shift_ + fitted.slope_ * centre)
+        np.testing.assert_allclose(moved.mean(), fitted.intercept_ + fitted.coef_ * centre)
     factor = np.sqrt(fitted.added_std_**2 + fitted.factor_**2 * spread**2) / spread
-    shift = fitted.shift_ + fitted.slope_ * centre
+    shift = fitted.intercept_ + fitted.coef_ * centre
     # the residuals of all rows, and so their quantiles, hold rounding apart from them
     levels = [0.21, 0.5, 0.77]
     expected = shift[:, None] + factor[:, None] * (forecast.quantiles(levels) - centre[:, None])
@@ -316,7 +316,7 @@ def test_units_and_order_do_not_matter(forecast):
     if isinstance(forecast, GaussianForecast):
         unit.fit((100 + 7 * MEAN, 7 * STD), 100 + 7 * Y)
         assert unit.factor_ == pytest.approx(fitted.factor_, rel=1e-5)
-        assert unit.slope_ == pytest.approx(fitted.slope_, rel=1e-5)
+        assert unit.coef_ == pytest.approx(fitted.coef_, rel=1e-5)
         assert unit.added_std_ == pytest.approx(7 * fitted.added_std_, rel=1e-4)
 
 
@@ -326,7 +326,7 @@ def test_weights_are_repetitions():
     weighted = LocationScaleRecalibrator(prior_weight=0).fit(GAUSSIAN, Y, sample_weight=count)
     rows = np.repeat(np.arange(N), count)
     repeated = LocationScaleRecalibrator(prior_weight=0).fit(GAUSSIAN[rows], Y[rows])
-    assert weighted.slope_ == pytest.approx(repeated.slope_, rel=1e-6)
+    assert weighted.coef_ == pytest.approx(repeated.coef_, rel=1e-6)
     assert weighted.factor_ == pytest.approx(repeated.factor_, rel=1e-6)
 
 
@@ -336,7 +336,7 @@ def test_members_that_agree_stay_together():
     forecast = EnsembleForecast(members)
     fitted = LocationScaleRecalibrator().fit(forecast, Y)
     moved = fitted.transform(forecast)
-    np.testing.assert_allclose(moved.members[0], fitted.shift_ + 2 * fitted.slope_)
+    np.testing.assert_allclose(moved.members[0], fitted.intercept_ + 2 * fitted.coef_)
     assert moved.is_exchangeable
 
 
@@ -400,8 +400,8 @@ def test_tiny_and_huge_units_do_not_matter(scoring, unit):
         for one in (1.0, unit)
     )
     np.testing.assert_allclose(
-        [moved.shift_ / unit, moved.slope_, moved.added_std_ / unit, moved.factor_],
-        [plain.shift_, plain.slope_, plain.added_std_, plain.factor_],
+        [moved.intercept_ / unit, moved.coef_, moved.added_std_ / unit, moved.factor_],
+        [plain.intercept_, plain.coef_, plain.added_std_, plain.factor_],
         rtol=1e-5,
         atol=1e-7,
     )

@@ -89,7 +89,7 @@ def test_gradient_vanishes_at_scalings_of_logits(n_classes, scale):
     expected = labels_of_prior(log_proba, label, np.full(len(label), 1 / len(label)))
     target = (np.eye(n_classes)[label] + share * expected) / (1 + share)
     vector = VectorScalingRecalibrator(prior_weight=2, input_type="logits").fit(logits, label)
-    residual = softmax(log_proba * vector.scale_ + vector.shift_, axis=1) - target
+    residual = softmax(log_proba * vector.coef_ + vector.intercept_, axis=1) - target
     size = np.abs(residual).mean(axis=0)
     assert (np.abs(residual.mean(axis=0)) < 1e-7 * size).all()
     assert (np.abs((residual * log_proba).mean(axis=0)) < 1e-7 * size * scale).all()

@@ -314,7 +314,7 @@ def test_weights_reach_the_regressor_and_the_recalibrator():
         fitted = BayesianRidge().fit(X[train], y[train], sample_weight=weight[train])
         mean[test], std[test] = fitted.predict(X[test], return_std=True)
     expected = LocationScaleRecalibrator().fit((mean, std), y, sample_weight=weight)
-    assert model.recalibrator_.slope_ == pytest.approx(expected.slope_, rel=1e-9)
+    assert model.recalibrator_.coef_ == pytest.approx(expected.coef_, rel=1e-9)
     residual = RecalibratedRegressor(Ridge(), NONE).fit(X, y, sample_weight=weight)
     forecast = residual.predict_forecast(X[:1])
     np.testing.assert_allclose(np.sort(forecast.weights), np.sort(weight / weight.sum()))

@@ -81,7 +81,7 @@ def objective(recalibrator, parameters, proba, weight, target):
 
 def parameters_of(recalibrator):
     if isinstance(recalibrator, VectorScalingRecalibrator):
-        return recalibrator.scale_, recalibrator.shift_
+        return recalibrator.coef_, recalibrator.intercept_
     return recalibrator.coef_, recalibrator.intercept_
 
 
@@ -146,9 +146,9 @@ def test_vector_scaling_recovers_the_truth():
     truth = scipy.special.softmax(scale * np.log(proba) + shift, axis=1)
     label = (truth.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
     recalibrator = VectorScalingRecalibrator().fit(proba, label)
-    np.testing.assert_allclose(recalibrator.scale_, scale, atol=0.1)
-    np.testing.assert_allclose(recalibrator.shift_, shift, atol=0.15)
-    assert recalibrator.shift_.mean() == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(recalibrator.coef_, scale, atol=0.1)
+    np.testing.assert_allclose(recalibrator.intercept_, shift, atol=0.15)
+    assert recalibrator.intercept_.mean() == pytest.approx(0, abs=1e-12)
 
 
 def test_strong_penalties_leave_a_temperature():
@@ -196,8 +196,8 @@ def test_what_constant_predictions_do_not_determine_stays():
     proba = np.tile([0.5, 0.3, 0.2], (10, 1))
     label = np.array([0] * 5 + [1] * 3 + [2] * 2)
     recalibrator = VectorScalingRecalibrator(prior_weight=0).fit(proba, label)
-    np.testing.assert_allclose(recalibrator.scale_, 1, atol=1e-12)
-    np.testing.assert_allclose(recalibrator.shift_, 0, atol=1e-12)
+    np.testing.assert_allclose(recalibrator.coef_, 1, atol=1e-12)
+    np.testing.assert_allclose(recalibrator.intercept_, 0, atol=1e-12)
     # other frequencies: only these are learned
     recalibrator.fit(proba, 2 - label)
     np.testing.assert_allclose(recalibrator.predict_proba(proba[:1]), [[0.2, 0.3, 0.5]], atol=1e-9)
@@ -362,7 +362,7 @@ def test_weights_over_many_decades_in_a_pattern():
         return -weight @ scores[np.arange(n), label], gradient
 
     best = minimize(objective, np.repeat([1.0, 0.0], 3), jac=True, method="BFGS")
-    ours = objective(np.concatenate([fitted.scale_, fitted.shift_]))[0]
+    ours = objective(np.concatenate([fitted.coef_, fitted.intercept_]))[0]
     assert ours <= best.fun + 1e-9
 
 

@@ -143,7 +143,7 @@ def test_each_update_is_of_its_form_and_the_best(n_classes):
         found[recalibrator.chosen_] = recalibrator
     assert {"none", "flexible"} < set(found)
     for name, recalibrator in found.items():
-        scale, shift = recalibrator.scale_, recalibrator.shift_
+        scale, shift = recalibrator.coef_, recalibrator.intercept_
         assert shift.sum() == pytest.approx(0, abs=1e-12)
         if name != "flexible":
             assert np.ptp(scale) == 0
@@ -183,7 +183,7 @@ def test_parameters_without_effect_do_not_count(case):
     assert recalibrator.degrees_of_freedom_ == freedoms
     assert recalibrator.p_values_["intercept and slope"] == 1
     assert recalibrator.chosen_ == "flexible"  # a level of 1 rejects everything
-    assert np.abs(recalibrator.scale_).max() < 30
+    assert np.abs(recalibrator.coef_).max() < 30
 
 
 def rows_of_rank(case, rng):
