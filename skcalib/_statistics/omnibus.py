@@ -19,8 +19,9 @@ from .residuals import (
 )
 from .squared_error import SquaredKernelError
 
-# Multiplications of the exact kernel error that take about ten seconds.
-_MULTIPLICATIONS = 2e11
+# Multiplications of the exact kernel error that take about as long as random features of some
+# thousand samples, and with all draws about a second.
+_MULTIPLICATIONS = 2e10
 
 # Cells into which many predictions are pooled for the kernel error.
 _MAX_CELLS = 4096

@@ -190,7 +190,7 @@ class CalibrationTest(HypothesisTest):
     - "skce": the squared kernel error, which finds any error if there are enough samples, and
       smooth ones and shifts well; of two classes, more than 4096 samples are pooled in as many
       cells of similar predictions, and of more classes random Fourier features (32 frequencies)
-      take the place of the kernel where all pairs would take more than about ten seconds;
+      take the place of the kernel where all pairs would take more than about a second;
     - "log_loss": the log loss minus its expectation :math:`\sum_i w_i H(p_i)`, which finds
       predictions that are too sure or not sure enough;
     - "level_and_spread": for each class, the score statistics of intercept and slope of a logistic

@@ -10,6 +10,7 @@ from skcalib._inputs.drawing import draw_labels
 from skcalib._statistics.fourier_error import FourierKernelError
 from skcalib._statistics.gram import random_frequencies
 from skcalib._statistics.kernels import KERNELS
+from skcalib._statistics.omnibus import omnibus
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import squared_kernel_calibration_error
 
@@ -172,6 +173,13 @@ def test_bad_options(options, message):
         squared_kernel_calibration_error(label, proba, method="fourier", **options)
     with pytest.raises(ValueError, match=message):
         _fourier_test(**options).fit(proba, label)
+
+
+@pytest.mark.parametrize(("n_samples", "method"), [(1300, "exact"), (1500, "fourier")])
+def test_omnibus_chooses_by_the_cost_of_all_draws(n_samples, method):
+    proba = np.full((n_samples, 10), 0.1)
+    data = check_predictions(np.arange(n_samples) % 10, proba)
+    assert omnibus(data, bandwidth=1.0).kernel_method == method
 
 
 def _fourier_test(n_components=200, **options):
