@@ -24,6 +24,7 @@ from .._inputs.probabilities import (
     check_not_swapped,
     check_probabilities,
     is_forecast,
+    tells_more_than_one,
     warn_of_hard_labels,
 )
 from .._inputs.scikit_learn import check_feature_names
@@ -55,7 +56,8 @@ def check_predictions(
 
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
     holds logits. With `on_device`, arrays of other packages stay where they live, if they may. The
-    `estimator`, if any, is what takes them; both columns of two classes are kept for it.
+    `estimator`, if any, is what takes them; both columns of two classes are kept for it, if they
+    tell more than one.
     """
     if is_forecast(y_true):
         check_not_swapped(y_true, names)
@@ -86,7 +88,8 @@ def check_predictions(
     positive = 1 if pos_label is None else _positive_index(classes, pos_label)
     complement = None
     if proba.ndim == 2 and proba.shape[1] == 2:
-        complement = None if as_logits or estimator is None else proba[:, 1 - positive]
+        if not (as_logits or estimator is None) and tells_more_than_one(proba, positive):
+            complement = proba[:, 1 - positive]
         proba = proba[:, positive]
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
@@ -127,6 +130,7 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Class
             "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
             DataConversionWarning,
         )
+    estimator._reads_both_columns = data.complement is not None
     check_feature_names(estimator, X, reset=True)
     estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
     return data

@@ -43,7 +43,8 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
             "class."
         )
     check_column_order(X, estimator.classes_, name="X")
-    return proba
+    is_last_enough = kind == "probabilities" and not estimator._reads_both_columns
+    return proba[:, 1] if is_last_enough and proba.shape[1:] == (2,) else proba
 
 
 def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array, as_type
-from .._numerics.logits import iter_row_blocks
+from .._numerics.logits import EPSILON, iter_row_blocks
 from .arrays import (
     MIN_DISTINCT_NUMBERS,
     are_counts,
@@ -266,6 +266,13 @@ def _check_row_sums(
             f"{_remedy_for_features(estimator)}"
         )
     return divide_by_sums(proba, total)
+
+
+def tells_more_than_one(proba: Array, last: int) -> bool:
+    """True if two columns (n, 2) hold more than the last one alone: more than it and 1 − p."""
+    column, complement = proba[:, last], proba[:, 1 - last]
+    is_small = (column > 0) & (column < EPSILON)  # 1 − p is 1
+    return bool(((complement != 1 - column) | is_small).any())
 
 
 def divide_by_sums(proba: np.ndarray, total: np.ndarray) -> np.ndarray:

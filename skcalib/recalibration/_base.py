@@ -68,6 +68,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # True if the map never changes the order of the classes within a row.
     _is_order_preserving = False
 
+    # True if it was fitted to two columns of two classes that tell more than the last one.
+    _reads_both_columns = False
+
     # The recalibrator that is fitted first to the same samples, as `base_`.
     _base_recalibrator: Any = None
 
