@@ -158,3 +158,11 @@ def test_sql_reads_both_columns_or_the_last_one(recalibrator):
         found = database.execute(f"SELECT {', '.join(expressions)} FROM scores").fetchall()
         expected = recalibrator.predict_proba(query)
         np.testing.assert_allclose(np.array(found), expected, rtol=0, atol=1e-9)
+
+
+def test_sql_reads_one_column_where_two_tell_no_more():
+    p = np.linspace(0.05, 0.95, 40)
+    fitted = SigmoidRecalibrator().fit(np.column_stack([1 - p, p]), np.arange(40) % 3 > 0)
+    assert "proba_False" not in "".join(export_sql(fitted))
+    _, proba, y = sure_predictions(100)
+    assert "proba_0" in export_sql(SigmoidRecalibrator().fit(proba, y))[1]

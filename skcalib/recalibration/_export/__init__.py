@@ -27,7 +27,8 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     columns : list of str, default=None
         The names of the columns that hold the predicted probabilities, in the order of the classes;
         for two classes also the one of the last class alone, which does not tell how close to 1 it
-        is if that is less than rounding. They are put in double quotes. By
+        is if that is less than rounding. Both are read if the columns at `fit` told more than the
+        last one. They are put in double quotes. By
         default they are those of the data frame that the recalibrator was fitted on, or else
         ``"proba_"`` followed by the class. None begins with ``"skcalib_"``.
 
@@ -79,7 +80,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     [(1, 0.5), (2, 1.0), (3, None)]
     """
     recalibrator = unwrap_classifier(recalibrator)
-    check_writable(recalibrator)
+    classes = check_writable(recalibrator)
     column_names = check_columns(recalibrator, columns)
     if any(name.lower().startswith(PREFIX) for name in column_names):
         raise ValueError(
@@ -87,6 +88,8 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
             f"{format_values(np.array(column_names))}. Rename them."
         )
     names = [quote_name(name) for name in column_names]
+    if len(classes) == 2 and not recalibrator._reads_both_columns:
+        names = names[-1:]
     if len(names) == 1:
         formula = sql_expressions(recalibrator, names)[0]
         positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formula} END"
@@ -202,7 +205,7 @@ def check_columns(recalibrator: Any, columns: Any) -> list[str]:
     classes = recalibrator.classes_
     if columns is None:
         names = getattr(recalibrator, "feature_names_in_", recalibrator.get_feature_names_out())
-        return names.tolist()[-recalibrator.n_features_in_ :]
+        return names.tolist()
     expected = (
         f"{len(classes)} different names, in the order of the classes {format_values(classes)}"
     )
