@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._data import ClassData
@@ -26,6 +27,8 @@ def map_classes(
     def pair(share: float, problem: ClassData | None) -> tuple[float, Any]:
         return share, None if problem is None else function(problem)
 
+    if effective_n_jobs(n_jobs) == 1:  # joblib takes as long as the error of a few samples
+        return [pair(*share_and_problem) for share_and_problem in problems]
     return Parallel(n_jobs=n_jobs, require="sharedmem")(
         delayed(pair)(*share_and_problem) for share_and_problem in problems
     )

@@ -8,6 +8,7 @@ import pytest
 
 from skcalib._data import check_predictions
 from skcalib.metrics import (
+    _reductions,
     calibration_distance_bounds,
     distance_certificate,
     lower_distance_to_calibration,
@@ -91,3 +92,12 @@ def test_certificates_are_found_in_jobs():
     certificates = distance_certificate(label, proba, multi_class="classwise")
     of_jobs = distance_certificate(label, proba, multi_class="classwise", n_jobs=2)
     assert [one.lower for one in of_jobs] == [one.lower for one in certificates]
+
+
+def test_one_job_starts_no_joblib(monkeypatch):
+    label, proba = problem(3, 60)
+    options = {"multi_class": "classwise", "average": None}
+    expected = smooth_calibration_error(label, proba, n_jobs=2, **options)
+    monkeypatch.setattr(_reductions, "Parallel", None)
+    actual = smooth_calibration_error(label, proba, **options)
+    np.testing.assert_array_equal(actual, expected)
