@@ -90,8 +90,8 @@ class ClassData(EvaluationData):
 
     @property
     def columns(self) -> Array:
-        """The probabilities as they were given: (n,) of the last of two classes, or `matrix`."""
-        return self.proba if self.is_binary and self.complement is None else self.matrix
+        """The probabilities as they were given: (n,) of the last of two classes, or (n, K)."""
+        return self.proba if self.complement is None else self.matrix
 
     def swap_classes(self) -> "ClassData":
         """Return the same data of two classes, in the other order."""
