@@ -1,6 +1,7 @@
 """Arrays of other packages, under scikit-learn's `array_api_dispatch`, against those of NumPy."""
 
 import re
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import scipy
 import sklearn
 from cases import RECALIBRATOR_CASES
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
@@ -29,6 +32,7 @@ from skcalib.recalibration import (
     EnsembleTemperatureRecalibrator,
     InterceptRecalibrator,
     IsotonicRecalibrator,
+    PredictProba,
     RecalibratedClassifier,
     TemperatureRecalibrator,
 )
@@ -583,3 +587,32 @@ def test_tags_name_the_recalibrators_that_keep_tensors_on_their_device():
     for recalibrator in RECALIBRATOR_CASES.values():
         keeps = type(recalibrator) in RECALIBRATORS and recalibrator._fits_on_device
         assert get_tags(recalibrator).array_api_support == keeps
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"ensemble": False}, {"response_method": "decision_function"}], ids=str
+)
+def test_classifiers_of_tensors_are_recalibrated(package, options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3)).astype(package.dtype)
+    y = (X[:, 0] + rng.normal(size=90) > 0).astype(int) + (X[:, 1] > 1)
+    make = partial(
+        RecalibratedClassifier,
+        LinearDiscriminantAnalysis(),
+        TemperatureRecalibrator(),
+        cv=3,
+        **options,
+    )
+    actual = make().fit(package(X), package(y))
+    expected = make().fit(X, y)
+    tolerance = 1e-9 if package.dtype == "float64" else 1e-3
+    np.testing.assert_allclose(
+        actual.predict_proba(package(X)), expected.predict_proba(X), atol=tolerance
+    )
+    np.testing.assert_array_equal(actual.classes_, expected.classes_)
+    if not options:
+        fitted = LinearDiscriminantAnalysis().fit(package(X), package(y))
+        frozen = RecalibratedClassifier(FrozenEstimator(fitted), TemperatureRecalibrator())
+        assert frozen.fit(package(X), package(y)).predict(package(X)).shape == (90,)
+        proba = PredictProba(LinearDiscriminantAnalysis()).fit_transform(package(X), package(y))
+        assert proba.shape == (90, 3)

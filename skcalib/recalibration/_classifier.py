@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, select_columns
+from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import accuracy, clone_for, is_smooth
 from ._checks import (
@@ -239,7 +240,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         if frozen:
             check_is_fitted(self.estimator)
             check_labels_of_frozen(self.classes_, self.estimator)
-            self.classes_ = self.estimator.classes_
+            self.classes_ = to_numpy(self.estimator.classes_)
         check_has_two_classes(self.classes_)
         if weight is not None and not frozen:
             check_has_two_classes(np.unique(y[weight > 0]), " in samples of positive weight")
@@ -292,7 +293,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         if self.combine != "auto":
             return self.combine
         n_classes = len(self.classes_)
-        have_all = all(len(classifier.classes_) == n_classes for classifier in self.estimators_)
+        have_all = all(classifier.classes_.shape[0] == n_classes for classifier in self.estimators_)
         return "log" if have_all and is_smooth(self.recalibrator_) else "mean"
 
     @property
@@ -422,10 +423,11 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
 def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
     """Refuse labels that a fitted classifier does not know."""
-    unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
+    classes = to_numpy(estimator.classes_)
+    unknown = sorted(set(observed.tolist()) - set(classes.tolist()), key=str)
     if unknown:
         raise ValueError(
-            f"y must hold classes of the frozen estimator, {format_values(estimator.classes_)}; "
+            f"y must hold classes of the frozen estimator, {format_values(classes)}; "
             f"found {format_values(np.array(unknown))}. Name the classes as when it was fitted."
         )
 

@@ -8,9 +8,9 @@ from scipy.special import expit, softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._inputs.arrays import as_array, format_values
+from .._inputs.arrays import as_array, format_values, is_device_array
 from .._inputs.probabilities import check_probabilities
-from .._numerics.array_api import to_numpy
+from .._numerics.array_api import asarray_like, to_numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +44,17 @@ def fit_classifier(
     classes: np.ndarray | None = None,
 ) -> FittedClassifier:
     """Fit a classifier; by default its own classes are the columns of its response."""
+    if is_device_array(X) and y.dtype.kind in "biuf":
+        y = asarray_like(X, y)  # labels live where the features do
     estimator.fit(X, y, **params)
     check_response(estimator, response_method, fitted=True)
     scale = None
     if response_method == "decision_function":
         scores = check_scores(estimator.decision_function(X), estimator)
         scale = score_scale(scores, params.get("sample_weight"))
-    return FittedClassifier(estimator, scale, estimator.classes_ if classes is None else classes)
+    if classes is None:
+        classes = to_numpy(estimator.classes_)
+    return FittedClassifier(estimator, scale, classes)
 
 
 def align_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
@@ -61,7 +65,7 @@ def align_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> n
 
 
 def _align_columns(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
-    estimator_classes = estimator.classes_
+    estimator_classes = to_numpy(estimator.classes_)
     if np.array_equal(estimator_classes, classes):
         return proba
     column = {label: k for k, label in enumerate(classes.tolist())}
@@ -117,7 +121,7 @@ def scores_to_proba(scores: np.ndarray, scale: float) -> np.ndarray:
 def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
     """Check decision scores of a fitted classifier: (n,) for the last of two classes, or (n, K)."""
     name = f"The output of {type(estimator).__name__}.decision_function"
-    scores, n_classes = as_array(scores, name), len(estimator.classes_)
+    scores, n_classes = as_array(scores, name), estimator.classes_.shape[0]
     if scores.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold numbers; found type {scores.dtype}.")
     is_pairwise = n_classes > 2 and _has_pairwise_scores(estimator)
