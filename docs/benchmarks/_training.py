@@ -99,10 +99,11 @@ def prediction_of(output, is_number):
 
 
 class Diagonal(torch.nn.Module):
-    """What is left of the authors' penalty of numbers at bandwidths of features of 0.1 and less.
+    """A reward of mass near the outcome: −2/n of the mean of k(y, Y') over the batch.
 
-    Their mean over pairs of a forecast and an outcome holds the pairs of a sample with itself, and
-    the kernel on the features is 0 for all others: −2/n of the mean of k(y, Y') over the batch.
+    The penalty of numbers is this if its pairs of a forecast and an outcome hold those of a sample
+    with itself, and the kernel on the features is 0 for all others. The authors' first release has
+    these pairs, the second has such narrow kernels; none has both.
     """
 
     def __init__(self, bandwidth):  # k is exp(−d²/bandwidth)

@@ -69,7 +69,7 @@ CLASS_PENALTIES = {
 }
 NUMBER_PENALTIES = {
     "MMD given x": (numbers_given_features, [(w, "median") for w in (0.2, 2.0, 20.0)]),
-    "MMD as coded": (diagonal, [(1.0, 1.0), (30.0, 1.0), (1000.0, 1.0)]),
+    "mass near the outcome": (diagonal, [(1.0, 1.0), (30.0, 1.0), (1000.0, 1.0)]),
     "MMD tanh given x": (decision, [(0.2, 1.0), (2.0, 1.0), (20.0, 1.0)]),
     "MMD given Q": (numbers_given_forecast, [(w, "median") for w in (0.2, 2.0, 20.0)]),
     "MMD local": (local, [(0.2, 0.5), (2.0, 0.5), (20.0, 0.5)]),

@@ -145,7 +145,7 @@ def maximum_mean_calibration_loss(
         The ν of the kernel :math:`e^{-|c - c'| / \nu}`.
 
     balanced : bool, default=False
-        Whether hits and misses have the same weight in sum, as in the authors' program
+        Whether hits and misses have the same weight in sum, as in the formula of the paper
         (:math:`\mathrm{MMCE}_w`). To compare with it; see Notes.
 
     multi_class : {"confidence", "classwise"}, default="confidence"

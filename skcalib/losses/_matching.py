@@ -118,6 +118,9 @@ def distribution_matching_loss(
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
         The form of calibration, as for the metric. For classes, "distribution" is "canonical".
+        For numbers it conditions on mean and log standard deviation, so it does not see which of
+        two mixtures of equal mean and deviation was forecast: pass what tells them apart as
+        `given`.
 
     given : array of shape (n_samples,) or (n_samples, n_features), default=None
         What is conditioned on: groups for "group", features for "individual". With "distribution"

@@ -259,11 +259,11 @@ def upper_distance_to_calibration(
     order 1 never more than :func:`interval_calibration_error` (with ``precision=3e-4`` if there are
     more than 4096 distinct predictions). The search cuts the values into
     runs, in the order of the predictions and in that of their targets under the transport that
-    gives the lower distance. For up to 256 values it then moves single ones between cells. On 300
-    laws of 8 to 12 values, where the minimum is known, it found it in nine of ten, and was 0.3 %
-    above it on average, 15 % at most. Ties between partitions are broken alike in any order of the
-    samples; still, beyond 12 values the number may change within the bracket if predictions or
-    weights change by rounding.
+    gives the lower distance. For up to 256 values it then moves single ones between cells. On laws
+    of 13 values, compared with an exact programme over sets, it found the minimum in 40 to 58 %,
+    and was about 1 % above it on average, 12 % at most. Ties between partitions are broken alike in
+    any order of the samples; still, beyond 12 values the number may change within the bracket if
+    predictions or weights change by rounding.
 
     The cost is that of the lower distance, of the interval error of that precision, and some tenths
     of a second: about 0.05 s for 1000 distinct values, 0.6 s for 100 000, 3 s for a million.
