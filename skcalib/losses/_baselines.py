@@ -57,7 +57,8 @@ def kde_calibration_loss(
     bandwidth : float or "likelihood", default=0.1
         The h of the kernels, which are Dirichlet distributions with parameters p/h + 1.
         "likelihood" takes the h in [1e-5, 1] under which each prediction of the batch is most
-        likely given the others, as the authors do. It counts as constant.
+        likely given the others, as the paper says; the authors' program has another criterion. It
+        counts as constant.
 
     order : float, default=1.0
         The power q of the residuals; at least 1.
