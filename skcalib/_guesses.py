@@ -78,27 +78,30 @@ WRITE_INSTEAD = {
 
 
 def raise_no_attribute(module: str, name: str) -> NoReturn:
-    """Refuse a name, and say what to write: as an ImportError, whose text `from` shows, too."""
-    if not name.startswith("_"):
-        remedy = find_name(module, name)
-        if remedy is not None:
-            raise ImportError(f"{module} has no {name!r}. Use {remedy}.")
-    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    """Refuse a name, and say what to write.
+
+    Names of other packages raise an ImportError, whose text `from ... import` shows, too. Names of
+    ours raise an AttributeError, as tools ask every module whether it has them.
+    """
+    foreign = WRITE_INSTEAD.get(_key(name))
+    if foreign is not None:
+        raise ImportError(f"{module} has no {name!r}. Use {foreign}.")
+    public = None if name.startswith("_") else find_own_name(name)
+    remedy = "" if public is None else f". Use {public}"
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{remedy}")
 
 
-def find_name(module: str, name: str) -> str | None:
-    """What to write for a name of another module or package; None if nothing is known."""
-    key = name.lower().replace("_", "")
-    if key in WRITE_INSTEAD:
-        return WRITE_INSTEAD[key]
+def find_own_name(name: str) -> str | None:
+    """The public name of ours that is this one or resembles it; None if there is none."""
     homes = {
         public: home
         for home in MODULES
         for public in importlib.import_module(f"skcalib.{home}").__all__
     }
-    by_key = {public.lower().replace("_", ""): public for public in homes}
-    similar = get_close_matches(key, by_key, n=1, cutoff=0.85)
-    if not similar:
-        return None
-    public = by_key[similar[0]]
-    return f"skcalib.{homes[public]}.{public}"
+    by_key = {_key(public): public for public in homes}
+    similar = get_close_matches(_key(name), by_key, n=1, cutoff=0.85)
+    return f"skcalib.{homes[by_key[similar[0]]]}.{by_key[similar[0]]}" if similar else None
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("_", "")

@@ -97,10 +97,8 @@ def test_what_guesses_are_answered_with_exists(name):
     ("guess", "answer"),
     [
         ("skcalib.TemperatureScaling", r"Use skcalib\.recalibration\.TemperatureRecalibrator\."),
-        ("skcalib.IsotonicRecalibrator", r"Use skcalib\.recalibration\.IsotonicRecalibrator\."),
         ("skcalib.metrics.ece", r"Use skcalib\.metrics\.expected_calibration_error\."),
         ("skcalib.metrics.log_loss", r"Use sklearn\.metrics\.log_loss\."),
-        ("skcalib.metrics.smooth_calibration_eror", r"Use skcalib\.metrics\.smooth_calibration_e"),
         ("skcalib.display.DecisionCurveDisplay", r'DecisionDisplay, with kind="net-benefit"\.'),
     ],
 )
@@ -108,6 +106,14 @@ def test_names_of_other_packages_are_answered_with_ours(guess, answer):
     module, _, name = guess.rpartition(".")
     with pytest.raises(ImportError, match=answer):
         exec(f"from {module} import {name}")
+
+
+def test_names_of_ours_are_found_elsewhere_and_refused_as_tools_expect():
+    assert not hasattr(skcalib, "IsotonicRecalibrator")
+    with pytest.raises(AttributeError, match=r"Use skcalib\.recalibration\.IsotonicRecalibrator$"):
+        skcalib.IsotonicRecalibrator  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Use skcalib\.metrics\.smooth_calibration_error$"):
+        skcalib.metrics.smooth_calibration_eror  # noqa: B018
 
 
 def test_names_that_resemble_nothing_are_no_attributes():
