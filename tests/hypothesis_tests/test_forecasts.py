@@ -827,7 +827,7 @@ def test_marginal_calibration_needs_the_asymptotic_method():
     params = {"calibration": "marginal"}
     rates = {}
     for method in ("conditional", "asymptotic"):
-        test = CalibrationTest(method=method, metric_params=params, n_resamples=99)
+        test = CalibrationTest("skce", method=method, metric_params=params, n_resamples=99)
         p_values = [
             test.set_params(random_state=s)
             .fit(*sign_reversed(np.random.default_rng(s), 200))
