@@ -72,7 +72,8 @@ def intervals(scene, n, seed):
         n_resamples=N_RESAMPLES,
         random_state=seed,
     )
-    return [one[:3] for one in astuple(result)]
+    *measures, _ = astuple(result)  # the last one is the number of effective events
+    return [interval[:3] for interval in measures]
 
 
 # numbers and sizes of groups with the correlation of normal scores within them, the mean of the
