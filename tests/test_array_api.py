@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import brier_score_loss, log_loss
-from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from skcalib._data import check_predictions
@@ -580,12 +579,6 @@ def test_rows_are_taken(package):
     np.testing.assert_array_equal(some.proba, proba[[2, 0]])
     np.testing.assert_array_equal(some.label, [2, 0])
     np.testing.assert_allclose(some.weight, [0.5, 0.5])
-
-
-def test_tags_name_the_recalibrators_that_keep_tensors_on_their_device():
-    for recalibrator in RECALIBRATOR_CASES.values():
-        keeps = type(recalibrator) in RECALIBRATORS and recalibrator._fits_on_device
-        assert get_tags(recalibrator).array_api_support == keeps
 
 
 @pytest.mark.parametrize(

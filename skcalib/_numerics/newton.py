@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 from .array_api import Array, array_namespace, dot, doubles
 
@@ -71,7 +71,11 @@ def nonnegative_step(shares: np.ndarray, gradient: np.ndarray, curvature: np.nda
     size, axes = np.linalg.eigh(curvature)
     root = np.sqrt(np.maximum(size, _EIGENVALUE_RTOL * size[-1]))
     goal = root * (axes.T @ shares) - (axes.T @ gradient) / root
-    return nnls(root[:, None] * axes.T, goal)[0] - shares
+    try:
+        target = nnls(root[:, None] * axes.T, goal)[0]
+    except RuntimeError:  # SciPy 1.13 may take no end of steps
+        target = lsq_linear(root[:, None] * axes.T, goal, bounds=(0, np.inf)).x
+    return target - shares
 
 
 def conjugate_gradients(
