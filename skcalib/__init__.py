@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from . import recalibration as recalibration
     from . import report as report
     from . import streaming as streaming
+    from . import torch as torch
     from . import uncertainty as uncertainty
     from .display import ReliabilityDisplay
     from .hypothesis_tests import CalibrationTest
@@ -72,12 +73,14 @@ __all__ = [
 _SUBMODULES = [*MODULES, "torch"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        return importlib.import_module(f"skcalib.{name}")
-    if name in _USED_DAILY:
-        return getattr(importlib.import_module(f"skcalib.{_USED_DAILY[name]}"), name)
-    raise_no_attribute(__name__, name)
+if not TYPE_CHECKING:  # type checkers know all names
+
+    def __getattr__(name: str) -> Any:
+        if name in _SUBMODULES:
+            return importlib.import_module(f"skcalib.{name}")
+        if name in _USED_DAILY:
+            return getattr(importlib.import_module(f"skcalib.{_USED_DAILY[name]}"), name)
+        raise_no_attribute(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ from typing import assert_type
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+import skcalib
 from skcalib import (
     AutoRecalibrator,
     CalibrationTest,
@@ -37,3 +38,5 @@ assert_type(smooth_calibration_error(y, proba), float | np.ndarray)
 assert_type(required_sample_size(proba, proba), RequiredSampleSize)
 assert_type(GaussianForecast(proba, proba).interval(0.9), tuple[np.ndarray, np.ndarray])
 expected_calibration_error(y, proba, strategy="unifrom")  # type: ignore[arg-type]
+skcalib.smooth_calibration_eror(y, proba)  # type: ignore[attr-defined]
+skcalib.metrics.smooth_calibration_eror(y, proba)  # type: ignore[attr-defined]

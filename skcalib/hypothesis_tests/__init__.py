@@ -1,6 +1,7 @@
 """Hypothesis tests of calibration, as estimators: ``CalibrationTest().fit(proba, y).p_value_``."""
 
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
 from ._calibration import CalibrationTest
@@ -39,5 +40,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise_no_attribute(__name__, name)
+if not TYPE_CHECKING:  # type checkers know all names
+    __getattr__ = partial(raise_no_attribute, __name__)

@@ -1,6 +1,7 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
 
@@ -113,5 +114,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise_no_attribute(__name__, name)
+if not TYPE_CHECKING:  # type checkers know all names
+    __getattr__ = partial(raise_no_attribute, __name__)

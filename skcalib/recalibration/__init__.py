@@ -1,6 +1,7 @@
 """Recalibrators as scikit-learn transformers, and what joins them to a classifier or regressor."""
 
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
 from ._auto import AutoRecalibrator
@@ -65,5 +66,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise_no_attribute(__name__, name)
+if not TYPE_CHECKING:  # type checkers know all names
+    __getattr__ = partial(raise_no_attribute, __name__)

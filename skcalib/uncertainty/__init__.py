@@ -1,6 +1,7 @@
 """Intervals around calibration errors, and the comparison of two models."""
 
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
 from ._clinical import ClinicalCalibration, clinical_calibration
@@ -26,5 +27,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    raise_no_attribute(__name__, name)
+if not TYPE_CHECKING:  # type checkers know all names
+    __getattr__ = partial(raise_no_attribute, __name__)
