@@ -368,7 +368,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             defaults, left_out = select_candidates(data, n_train, scoring, with_trees=with_trees)
             self.left_out_ = left_out + self.left_out_
             named_candidates = list(defaults.items())
-        checked_candidates = check_candidates(named_candidates, self._response_method)
+        checked_candidates = check_candidates(
+            named_candidates, self._response_method, self.get_params(deep=False)
+        )
         candidates = {"none": IdentityRecalibrator(), **checked_candidates}
         names = list(candidates)
         mixes = averages and len(self.classes_) == 2

@@ -1,7 +1,7 @@
 """Checks of the parameters of meta-estimators: estimators, folds, subgroups."""
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
@@ -16,11 +16,6 @@ from ._base import is_order_preserving
 from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
 InitMethod = TypeVar("InitMethod", bound=Callable)
-
-# Names that a candidate cannot have, as they are set by `set_params`.
-_AUTO_PARAMETERS = {
-    *("candidates", "scoring", "average", "keep_order", "trees", "cv", "n_jobs", "labels"),
-}
 
 # Class names that messages suggest, by the method that is needed; the first one by default.
 _SUGGESTED_NAMES = {
@@ -74,8 +69,13 @@ def check_recalibrator(owner: Any, method: str) -> None:
         check_is_object(owner, "recalibrator", ["fit", method], example)
 
 
-def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
-    """Check pairs of a name and a recalibrator with `fit` and the method; return a dictionary."""
+def check_candidates(
+    candidates: Any, method: str, reserved: Collection[str] = ()
+) -> dict[str, Any]:
+    """Check pairs of a name and a recalibrator with `fit` and the method; return a dictionary.
+
+    The names are none of those reserved, which `set_params` sets.
+    """
 
     def example(meant: Any) -> str:
         name = meant if isinstance(meant, str) else "my choice"
@@ -100,7 +100,7 @@ def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
                 f"candidates must be objects with the methods fit and {method}; found "
                 f"{reprlib.repr(recalibrator)} under the name {name!r}. {example(name)}"
             )
-        if name in _AUTO_PARAMETERS or "__" in name:
+        if name in reserved or "__" in name:
             raise ValueError(
                 "candidates must have names without '__' that are no parameters of "
                 f"AutoRecalibrator; found {name!r}. Choose another name."
@@ -165,8 +165,9 @@ def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[InitMethod
     return decorate
 
 
-def check_supports_by(recalibrator: Any, by: Any, method: str, given: Any = None) -> None:
-    """Refuse subgroups where `fit` has no `by`, None where it needs `by`, and any further need."""
+def check_supports_arguments(recalibrator: Any, arguments: dict[str, Any], method: str) -> None:
+    """Refuse `by` and `given` that `fit` does not take, and the lack of what it needs."""
+    by, given = arguments.get("by"), arguments.get("given")
     parameters = signature(recalibrator.fit).parameters
     parameter, name = parameters.get("by"), type(recalibrator).__name__
     for other in parameters.values():

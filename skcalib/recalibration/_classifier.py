@@ -15,7 +15,6 @@ from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import accuracy, clone_for, is_smooth
 from ._checks import (
-    check_supports_by,
     reject_method_argument,
     suggest_recalibrator,
     take_row_arguments,
@@ -233,9 +232,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         """
         X, y, self.classes_ = self._check_data(X, y)
         arguments = self._row_arguments(X, by)
-        recalibrator, weight, routed = self._prepare(
-            y, sample_weight, arguments.get("by"), params, arguments.get("given")
-        )
+        recalibrator, weight, routed = self._prepare(y, sample_weight, arguments, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
@@ -283,7 +280,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
                     "subgroups for this method. Leave these out."
                 )
             by = select_columns(X, self.by, "by")
-        arguments = {} if by is None else {"by": by}
+        arguments = super()._row_arguments(X, by)
         if self.given is not None:
             is_whole = isinstance(self.given, str) and self.given == "X"
             arguments["given"] = X if is_whole else select_columns(X, self.given, "given")
@@ -364,11 +361,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
-        check_is_fitted(self)
-        arguments = self._row_arguments(X, by)
-        check_supports_by(
-            self.recalibrator_, arguments.get("by"), self._by_example, arguments.get("given")
-        )
+        arguments = self._predict_arguments(X, by)
         probas = [fitted.response(X) for fitted in self._fitted]
         proba = self._combine(probas, **arguments)
         return proba if self._temperature is None else self._temperature.predict_proba(proba)

@@ -29,7 +29,12 @@ from .._inputs.scikit_learn import (
 from .._inputs.warnings import warn
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._checks import check_cv_is_no_string, check_is_object, check_recalibrator, check_supports_by
+from ._checks import (
+    check_cv_is_no_string,
+    check_is_object,
+    check_recalibrator,
+    check_supports_arguments,
+)
 from ._responses import check_response, fit_classifier
 
 
@@ -91,23 +96,28 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             )
         return takes_weights
 
-    def _prepare(self, y: Any, sample_weight: Any, by: Any, params: dict, given: Any = None) -> Any:
+    def _prepare(self, y: Any, sample_weight: Any, arguments: dict[str, Any], params: dict) -> Any:
         """Return the unfitted recalibrator, checked weights and the routed parameters of `fit`."""
         recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_supports_by(recalibrator, by, "fit(X, y, by=...)", given)
-        if by is not None:
-            check_by(by, len(y), sample_weight)
+        check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
+        if "by" in arguments:
+            check_by(arguments["by"], len(y), sample_weight)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(y))
             if self._supports_weights():
                 params["sample_weight"] = sample_weight
         return recalibrator, sample_weight, self._route("fit", params)
 
-    def _subgroups(self, by: Any) -> dict[str, Any]:
-        """Return the argument `by` of the fitted recalibrator as keywords, if there is one."""
-        check_is_fitted(self)
-        check_supports_by(self.recalibrator_, by, self._by_example)
+    def _row_arguments(self, X: Any, by: Any) -> dict[str, Any]:
+        """Return what the recalibrator is told of each row, as keywords: subgroups, if any."""
         return {} if by is None else {"by": by}
+
+    def _predict_arguments(self, X: Any, by: Any) -> dict[str, Any]:
+        """Return what the fitted recalibrator is told of each row, checked."""
+        check_is_fitted(self)
+        arguments = self._row_arguments(X, by)
+        check_supports_arguments(self.recalibrator_, arguments, self._by_example)
+        return arguments
 
     def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         check_enough_samples(self.cv, len(y))

@@ -219,7 +219,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         regressor = self._regressor()
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, check_outcomes(y, len(y), "y"))
-        recalibrator, sample_weight, routed = self._prepare(y, sample_weight, by, params)
+        recalibrator, sample_weight, routed = self._prepare(
+            y, sample_weight, self._row_arguments(X, by), params
+        )
         fitted, predicted = self._fit_out_of_fold(
             FittedRegressor.make, regressor, X, y, routed, response="forecasts", alternative=""
         )
@@ -270,8 +272,8 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         forecast : Forecast
             A distribution of the outcome for each sample.
         """
-        subgroups = self._subgroups(by)
-        return self.recalibrator_.transform(self._fitted.forecast(X), **subgroups)
+        arguments = self._predict_arguments(X, by)
+        return self.recalibrator_.transform(self._fitted.forecast(X), **arguments)
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
