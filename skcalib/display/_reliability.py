@@ -333,16 +333,19 @@ class ReliabilityDisplay(CurvesDisplay):
         )
         if scale == "auto":
             scale = choose_scale(ax, [each[0].predictions for each in problems], len(panels))
+        band_options: dict[str, Any] = {"kind": band, "level": confidence_level}
+        band_options["n_resamples"] = n_resamples
         displays = []
         for model, each, its_errors in zip(models, problems, errors, strict=True):
             generator, curves = check_random_state(random_state), []
             for k in panels:
                 curve = make(each[k].predictions, its_errors[k], scale, **curve_options)
-                its_band = curve.band(band, confidence_level, n_resamples, generator)
                 components = (
                     decompose(each[k].predictions, "brier", 0, 0) if decomposition else None
                 )
-                curves.append(make_curve(each[k], curve, its_band, components))
+                curves.append(
+                    make_curve(each[k], curve, components, **band_options, random_state=generator)
+                )
             displays.append(cls(curves, name=model, scale=scale, left_out=left_out))
         first, *first.others = displays
         return first.plot(ax, shade=shade, **kwargs)

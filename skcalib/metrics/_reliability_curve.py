@@ -376,7 +376,7 @@ METHODS: dict[str, type[CurveMethod]] = {"isotonic": Isotonic, "binned": Binned,
 
 
 def make_curve(
-    problem: Problem, method: CurveMethod, band: ReliabilityBand | None, decomposition: Any
+    problem: Problem, method: CurveMethod, decomposition: Any = None, **band_options: Any
 ) -> ReliabilityCurve:
     """The numbers of the diagram: the curve, its band and the distribution of the predictions."""
     predicted, observed = method.curve(method.label)
@@ -390,7 +390,7 @@ def make_curve(
         observed,
         share=method.share,
         ends=method.ends,
-        band=band,
+        band=method.band(**band_options),
         edges=edges,
         events=events,
         others=nonevents,
@@ -519,7 +519,11 @@ def reliability_curve(
     problem = Problem.whole(data)
     make, options = METHODS[method], select_curve_options(method, n_bins, strategy, bandwidth)
     error = make.error_of(problem.predictions, **options)
-    curve = make(problem.predictions, error, "linear", **options)
-    generator = check_random_state(random_state)
-    limits = curve.band(band, confidence_level, n_resamples, generator)
-    return make_curve(problem, curve, limits, None)
+    return make_curve(
+        problem,
+        make(problem.predictions, error, "linear", **options),
+        kind=band,
+        level=confidence_level,
+        n_resamples=n_resamples,
+        random_state=check_random_state(random_state),
+    )
