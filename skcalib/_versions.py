@@ -1,4 +1,4 @@
-"""What a bug report must say of the machine."""
+"""The versions that a bug report needs."""
 
 import platform
 import sys

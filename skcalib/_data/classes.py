@@ -24,8 +24,15 @@ _ROW_SUM_ATOL = 1e-12
 
 # The fields with one entry for each row.
 _PER_ROW = {
-    *("proba", "complement", "label", "weight", "given"),
-    *("log_proba", "groups", "square", "count"),
+    "proba",
+    "complement",
+    "label",
+    "weight",
+    "given",
+    "log_proba",
+    "groups",
+    "square",
+    "count",
 }
 
 # Numbers in the columns that are copied at once (8 MB).
@@ -241,8 +248,7 @@ class ClassData(EvaluationData):
         """
         if not self.is_on_host:  # sums on a device are not the same to the last bit anyway
             return self
-        values = self.proba if self.complement is None else self.matrix
-        values = values if self.log_proba is None else self.log_proba
+        values = self.columns if self.log_proba is None else self.log_proba
         first = np.lexsort((self.weight, self.label))
         rows = np.ascontiguousarray(values[first])
         if rows.ndim == 2:  # compared as bytes, which any order may do

@@ -139,10 +139,8 @@ def make_condition_kernel(
     if form == "decision":
         return group_kernel(_actions(data, forecast, options.losses))
     if form == "threshold":
-        probability, diagonal = (
-            threshold_probabilities(forecast, data.weight),
-            np.ones(len(data.weight)),
-        )
+        probability = threshold_probabilities(forecast, data.weight)
+        diagonal = np.ones(len(data.weight))
         return ConditionKernel(probability, _mean_agreement, diagonal, is_of_thresholds=True)
     kernel, bandwidth = options.given_kernel, options.given_bandwidth
     if data.given is not None:

@@ -1,4 +1,4 @@
-"""What each metric can do, as a table."""
+"""A table of the abilities of all metrics."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from ._registry import ALL_METRICS
 
 
 def capabilities() -> dict[str, list[Any]]:
-    """What each metric can do, as columns of a table.
+    """Tabulate what each metric can do.
 
     Returns
     -------

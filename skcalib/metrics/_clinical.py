@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +20,13 @@ from ._reductions import reduce_classes
 from ._registry import register_metric
 
 _MAX_CLINICAL_STEPS = 200
+
+# A measure that is wrong on either side of its best value is no score.
+_SIGNED_MEASURE: dict[str, Any] = {
+    "lower_is_better": False,
+    "may_be_negative": True,
+    "is_selectable": False,
+}
 
 
 def compute_calibration_in_the_large(data: ClassData) -> float:
@@ -99,13 +106,7 @@ def check_two_classes(data: ClassData) -> None:
         )
 
 
-@register_metric(
-    compute_calibration_in_the_large,
-    cost="n",
-    lower_is_better=False,
-    may_be_negative=True,
-    is_selectable=False,
-)
+@register_metric(compute_calibration_in_the_large, cost="n", **_SIGNED_MEASURE)
 def calibration_in_the_large(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -173,13 +174,7 @@ def calibration_in_the_large(
     return compute_calibration_in_the_large(data)
 
 
-@register_metric(
-    compute_observed_expected_ratio,
-    cost="n",
-    lower_is_better=False,
-    may_be_negative=True,
-    is_selectable=False,
-)
+@register_metric(compute_observed_expected_ratio, cost="n", **_SIGNED_MEASURE)
 def observed_expected_ratio(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -247,13 +242,7 @@ def observed_expected_ratio(
     return compute_observed_expected_ratio(data)
 
 
-@register_metric(
-    compute_calibration_intercept,
-    cost="n",
-    lower_is_better=False,
-    may_be_negative=True,
-    is_selectable=False,
-)
+@register_metric(compute_calibration_intercept, cost="n", **_SIGNED_MEASURE)
 def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -327,13 +316,7 @@ def calibration_intercept(
     return compute_calibration_intercept(data)
 
 
-@register_metric(
-    compute_calibration_slope,
-    cost="n",
-    lower_is_better=False,
-    may_be_negative=True,
-    is_selectable=False,
-)
+@register_metric(compute_calibration_slope, cost="n", **_SIGNED_MEASURE)
 def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,

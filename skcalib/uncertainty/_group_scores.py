@@ -81,9 +81,9 @@ class GroupScores:
             deviation = np.sqrt(self.variance(proba, self.weight))
             return float(observed - self.weight @ proba - sign * margin * deviation)
 
-        shifts = np.array([
-            brentq(excess, -_MAX_SHIFT, _MAX_SHIFT, args=(sign,)) for sign in (1, -1)
-        ])  # fmt: skip
+        shifts = np.array(
+            [brentq(excess, -_MAX_SHIFT, _MAX_SHIFT, args=(sign,)) for sign in (1, -1)]
+        )
         shifted = np.array([self.weight @ expit(self.logits + shift) for shift in shifts])
         slope = self.line[1] + margin * self._slope_deviation() * np.array([-1.0, 1.0])
         return np.stack([shifted - expected, np.log(shifted / expected), shifts, slope])
@@ -91,9 +91,9 @@ class GroupScores:
     def widen(self, ends: np.ndarray, confidence_level: float) -> np.ndarray:
         """The hull of these ends (4, 2) and the intervals."""
         scores = self.intervals(confidence_level)
-        return np.column_stack([
-            np.minimum(ends[:, 0], scores[:, 0]), np.maximum(ends[:, 1], scores[:, 1])
-        ])  # fmt: skip
+        return np.column_stack(
+            [np.minimum(ends[:, 0], scores[:, 0]), np.maximum(ends[:, 1], scores[:, 1])]
+        )
 
     def _slope_deviation(self) -> float:
         """The standard error of the slope; infinite if there is none."""
