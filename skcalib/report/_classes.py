@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from ._two_classes import (
     clinical_difference_intervals,
     clinical_intervals,
     find_reversed_ranking,
+    is_rounded,
+    mean_area_under_roc_curve,
     two_class_numbers,
 )
 
@@ -50,6 +52,19 @@ _MOST_RECALIBRATED, _FEWEST_OF_A_CLASS = 120_000, 10
 # 0.002 is much for a disease that one in a thousand has.
 _SMALL_ERROR_SHARE = 0.1
 
+# Nor if, in a range of predictions, the observed and the predicted share differ by more than this
+# part of them.
+_SMALL_GAP_SHARE = 0.2
+
+# A gap of this many standard deviations is more than chance; so is a spread of a class.
+_CLEAR_GAP = 2.5
+
+# With fewer events, or fewer samples without one, the level is told before the spread.
+_EVENTS_FOR_SPREAD = 10
+
+# The prevalence of events that are rare: the report tells the error as a part of it.
+_RARE = 0.05
+
 # The message on mistaken columns names at most this many.
 _MAX_NAMED_COLUMNS = 3
 
@@ -62,10 +77,8 @@ _MAX_DIGITS = 6
 class ClassSections(Sections):
     """The sections of a report on `ClassData`."""
 
-    model = "model"
     error = "smooth calibration error"
     loss = "log loss"
-    separator = ":"
     unknown = "several small differences add up"
     remedy = (
         "Recalibrate on data that the classifier was not fitted on, for instance with "
@@ -78,6 +91,11 @@ class ClassSections(Sections):
         """Return the predictions, or for more than two classes those of the predicted class."""
         data = self.data
         return data if data.is_binary else replace(data.confidence(), groups=data.groups)
+
+    @cached_property
+    def _confident(self) -> ClassData:
+        """Return whether the predicted class is right, and its probability."""
+        return replace(self.data, proba=self.data.matrix).confidence()
 
     @cached_property
     def _proba_of_label(self) -> np.ndarray:
@@ -95,14 +113,15 @@ class ClassSections(Sections):
     def measure(self) -> tuple[Numbers, TableRows]:
         data = self.data
         label, weight = data.label, data.weight
-        confident = replace(data, proba=data.matrix).confidence()
         numbers = {
             "n_samples": len(label),
             "n_classes": len(data.classes),
             **(two_class_numbers(data) if data.is_binary else {}),
-            "accuracy": float(weight @ confident.label),
-            "mean_confidence": float(weight @ confident.proba),
+            "accuracy": float(weight @ self._confident.label),
+            "mean_confidence": float(weight @ self._confident.proba),
         }
+        if not data.is_binary:
+            numbers["area_under_roc_curve"] = mean_area_under_roc_curve(data)
         numbers |= {name: float(weight @ losses) for name, losses in self.scores().items()}
         # of measures of classes, those of all classes
         values = {
@@ -117,9 +136,10 @@ class ClassSections(Sections):
         return numbers, [] if errors is None else self._class_rows(errors)
 
     def scores(self) -> dict[str, np.ndarray]:
-        """Return the losses (n,) of the scores; that of a label of probability 0 is finite."""
+        """Return hits and losses (n,); the loss of a label of probability 0 is finite."""
         of_label = np.maximum(self._proba_of_label, np.finfo(np.float64).eps)
         return {
+            "accuracy": self._confident.label,
             "brier_score_loss": PROPER_LOSSES["brier"](self.data.proba, self.data.label),
             "log_loss": -np.log(of_label),
         }
@@ -143,9 +163,9 @@ class ClassSections(Sections):
         return super().intervals(numbers) | clinical_intervals(self.data, self.rng, numbers)
 
     def differences(self, other: Sections) -> Intervals:
-        return super().differences(other) | clinical_difference_intervals(
-            self.data, other.data, self.rng
-        )
+        intervals = super().differences(other)
+        intervals["area_under_roc_curve"] = np.nan, np.nan  # of two classes only
+        return intervals | clinical_difference_intervals(self.data, other.data, self.rng)
 
     def _class_rows(self, errors: np.ndarray) -> TableRows:
         """Return the calibration of each class against all others, the worst ones first."""
@@ -185,8 +205,8 @@ class ClassSections(Sections):
         if count:
             results.insert(
                 0,
-                "a label that had probability 0 occurred, which a calibrated model rules out (in "
-                f"{count} of {n} samples), or it was rounded to 0",
+                f"{count} of {n} labels had probability 0 (perhaps rounded), which a "
+                "calibrated model excludes",
             )
         return numbers, results
 
@@ -209,9 +229,29 @@ class ClassSections(Sections):
     def is_small(self, numbers: Numbers, classes: TableRows) -> bool:
         errors = [(float(self._binary.weight @ self._binary.label), numbers[error_name(numbers)])]
         errors += [(row["observed_share"], row["smooth_calibration_error"]) for row in classes]
+        worst = _find_worst_range(self._binary)
+        rarer = min(worst.expected, 1 - worst.expected)
+        if worst.distance > _CLEAR_GAP and worst.gap > _SMALL_GAP_SHARE * rarer:
+            return False
         return all(
             error < min(SMALL_ERROR, _SMALL_ERROR_SHARE * min(share, 1 - share))
             for share, error in errors
+        )
+
+    def compare_to_prevalence(self, error: float) -> str:
+        share = float(self.data.weight @ self.data.label)
+        rarer = min(share, 1 - share)
+        is_rare = self.data.is_binary and 0 < rarer < _RARE
+        return f", {error / rarer:.0%} of the prevalence" if is_rare else ""
+
+    def describe_level(self, ends: Intervals) -> str:
+        low, high = ends.get("observed_expected_ratio", (1.0, 1.0))
+        if low <= 1 <= high:
+            return ""
+        frequency = "more" if low > 1 else "less"
+        return (
+            f" But the 95 % interval of the O:E ratio, {low:.2f} to {high:.2f}, excludes 1: events "
+            f"may be {frequency} frequent than predicted."
         )
 
     def is_refuted(self) -> bool:
@@ -249,7 +289,7 @@ def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
         significant = [
             name for name in significant if name != "log_loss"
         ]  # said of labels of probability 0
-    elif "log_loss" in significant and _is_level_dominant(scores, sums):
+    elif "log_loss" in significant and _is_level_dominant(data, scores, sums):
         significant = [
             "level_and_spread",
             *(name for name in significant if name in ("skce", "local")),
@@ -259,7 +299,7 @@ def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
         "level_and_spread": lambda: _describe_worst_class(data, sums, sums**2 / scores.scale),
         "local": lambda: _describe_worst_range(data),
     }
-    results = [words[name]() for name in significant if name in words]
+    results = [text for name in significant if name in words and (text := words[name]())]
     if significant == ["skce"]:
         results.append(
             "outcomes differ from predictions in a way that depends on the whole prediction, not "
@@ -268,25 +308,31 @@ def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
     return results
 
 
-def _is_level_dominant(scores: ClasswiseScoreTest, sums: np.ndarray) -> bool:
+def _is_level_dominant(data: ClassData, scores: ClasswiseScoreTest, sums: np.ndarray) -> bool:
     """True if classes that are predicted too often or too seldom explain the excess of log loss.
 
     With the log-odds z of each class, the sum of their excesses is that of (p − y) z. It is divided
-    into the parts of the mean of z and of the deviations from it.
+    into the parts of the mean of z and of the deviations from it. Few events say more on the level.
     """
+    squares = sums**2 / scores.scale
+    if data.is_binary and np.bincount(data.label, minlength=2).min() < _EVENTS_FOR_SPREAD:
+        return bool(squares[0].max() > squares[1].max())
     return bool(abs(sums[0] @ scores.centre) > abs(sums[1].sum()))
 
 
 def _describe_confidence(excess: float) -> str:
-    kind, direction = ("too sure", "higher") if excess > 0 else ("not sure enough", "lower")
+    kind, direction = ("overconfident", "higher") if excess > 0 else ("underconfident", "lower")
     return (
-        f"the predictions are {kind}: the log loss is {abs(excess):.2g} {direction} than they "
-        "expect"
+        f"the predictions are {kind}: their log loss is {abs(excess):.2g} {direction} than they "
+        "imply"
     )
 
 
-def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> str:
-    """Describe the worst class: its frequency if the intercept is off, else its spread."""
+def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> str | None:
+    """Describe the worst class: its frequency if the intercept is off, else its spread.
+
+    None for a spread of predictions that were rounded to 0 or 1, whose log-odds are unknown.
+    """
     worst = int(np.argmax(squares.sum(axis=0)))
     k = 1 if data.is_binary else worst
     name = printable(str(data.classes[k]))
@@ -294,35 +340,56 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
         observed = float(data.weight @ (data.label == k))
         expected = float(data.weight @ data.matrix[:, k])
         observed_text, said = format_distinct(observed, expected, 3)
+        level = "high" if expected > observed else "low"
         return (
-            f"class {name} is observed {observed_text} of the time, where the mean prediction is "
-            f"{said}"
+            f"probabilities of class {name} are too {level} on average: {said} predicted, "
+            f"{observed_text} observed"
         )
-    kind = "too far" if sums[1, worst] < 0 else "not far enough"
-    return f"probabilities of class {name} are spread {kind}"
+    if is_rounded(data.proba):
+        return None
+    kind = "too extreme" if sums[1, worst] < 0 else "not extreme enough"
+    agree = (np.sign(sums[1]) == np.sign(sums[1, worst])) & (squares[1] > _CLEAR_GAP**2)
+    if not data.is_binary and agree.all():
+        return f"probabilities of all classes are {kind} (most of all of class {name})"
+    return f"probabilities of class {name} are {kind}"
 
 
-def _describe_worst_range(data: ClassData) -> str:
-    """Describe the range of confidence whose gap is the most standard deviations."""
-    binary = data if data.is_binary else data.confidence()
-    quantity = "probabilities" if data.is_binary else "confidences"
+class _Range(NamedTuple):
+    """Predictions of similar size, and how often the event occurred."""
+
+    low: float
+    high: float
+    expected: float
+    observed: float
+    distance: float  # of both, in standard deviations
+
+    @property
+    def gap(self) -> float:
+        return abs(self.observed - self.expected)
+
+
+def _find_worst_range(binary: ClassData) -> _Range:
+    """Return the range of predictions whose gap is the most standard deviations."""
     proba, hit = binary.proba, binary.label
-    cells = BinnedResiduals(proba, data.weight, data.squares, hit, _N_RANGES)
+    cells = BinnedResiduals(proba, binary.weight, binary.squares, hit, _N_RANGES)
     gaps = cells.bin_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)
     distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)
     worst = int(np.argmax(distance))
     rows = slice(cells.start[worst], [*cells.start, len(proba)][worst + 1])
-    low, high = cells.proba[rows].min(), cells.proba[rows].max()
     expected = cells.expected[worst] / cells.mass[worst]
     observed = expected + gaps[worst] / cells.mass[worst]
-    ends = [f"{end:.2g}" for end in (low, high)]
-    where = f"of about {ends[0]}" if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
-    said, observed_text = format_distinct(expected, observed, 2)
-    return (
-        f"gaps are largest for {quantity} {where}, where {said} is predicted and {observed_text} "
-        "observed"
-    )
+    ends = cells.proba[rows].min(), cells.proba[rows].max()
+    return _Range(*ends, expected, observed, distance[worst])
+
+
+def _describe_worst_range(data: ClassData) -> str:
+    worst = _find_worst_range(data if data.is_binary else data.confidence())
+    quantity = "probabilities" if data.is_binary else "confidences"
+    low, high = f"{worst.low:.2g}", f"{worst.high:.2g}"
+    where = f"of about {low}" if low == high else f"from {low} to {high}"
+    said, observed = format_distinct(worst.expected, worst.observed, 2)
+    return f"the largest gap is at {quantity} {where}: {said} predicted, {observed} observed"
 
 
 def format_distinct(first: float, other: float, digits: int) -> list[str]:

@@ -40,24 +40,24 @@ _MAX_SCORE = 1e70
 # Deviations of less than this many standard errors are not reported.
 _CLEAR_DEVIATION = 2.0
 
+# An excess kurtosis above this is that of heavy tails: the standard deviation says little then.
+_HEAVY_KURTOSIS, _CLEAR_KURTOSIS, _CLEAR_SKEWNESS = 2.0, 3.0, 1.5
+
 # A variance of less than this times the mean square is 0 but for rounding.
 _VARIANCE_RTOL_OF_SCORES = 1e-12
 
-
-# The position of the third moment among normal scores.
-_SKEWNESS = 2
+# The positions of the first and the third moment among normal scores.
+_FIRST_MOMENT, _SKEWNESS = 0, 2
 
 
 class ForecastSections(Sections):
     """The sections of a report on `ForecastData`."""
 
-    model = "forecast"
     error = "quantile calibration error"
     loss = "CRPS"
-    separator = ";"
     unknown = (
-        "though spread and level agree with the outcomes on average, so the shape of the "
-        "distributions is wrong, or they are wrong for a part of the samples"
+        "level and spread agree with the outcomes on average, but the shape of the distributions "
+        "is wrong, or they are wrong for part of the samples"
     )
     remedy = (
         "Recalibrate on data that the regressor was not fitted on, for instance with "
@@ -91,7 +91,8 @@ class ForecastSections(Sections):
             numbers["quantile_p_value"] = of_quantiles._fit(subsample).p_value_
             numbers["quantile_n_tested"] = subsample.n_samples
             numbers["moments_p_value"] = moments_p_value(data)
-        return numbers, diagnose(data) or forecast_findings(test, tested)
+        averages = diagnose(data)
+        return numbers, averages + forecast_findings(test, tested, is_explained=bool(averages))
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         if self.data.groups is None:
@@ -224,22 +225,45 @@ def diagnose(data: ForecastData) -> list[str]:
     variance = square - mean**2
     if variance <= _VARIANCE_RTOL_OF_SCORES * square:  # no factor would do
         results.append("standard deviations are too large: the errors do not vary at all")
+    elif _has_heavy_tails(data):
+        results.append("the errors have heavier tails than the forecasts")
     elif abs(variance - 1) > _CLEAR_DEVIATION * noise_of_square:
         factor = np.sqrt(variance)
-        size = "small" if factor > 1 else "large"
+        width, size = ("narrow", "small") if factor > 1 else ("wide", "large")
         factor = max(factor, 1 / factor)
-        results.append(f"standard deviations are too {size} by a factor {factor:.2f}")
-    if abs(mean) > _CLEAR_DEVIATION * noise:
-        direction = "higher" if mean > 0 else "lower"
         results.append(
-            f"outcomes are {direction} than forecast, by {abs(mean):.2g} standard deviations on "
-            "average"
+            f"prediction intervals are too {width}: standard deviations are too {size} by a factor "
+            f"{factor:.2f}"
+        )
+    if abs(mean) > _CLEAR_DEVIATION * noise:
+        direction = "low" if mean > 0 else "high"
+        results.append(
+            f"forecasts are too {direction}, by {abs(mean):.2g} standard deviations on average"
         )
     return results
 
 
-def forecast_findings(test: CalibrationTest, data: ForecastData) -> list[str]:
-    """Return a sentence for each significant component, for use where the averages say nothing."""
+def _has_heavy_tails(data: ForecastData) -> bool:
+    """True if normal scores of the PITs of continuous forecasts have a large excess kurtosis.
+
+    Those of skewed errors do not count.
+    """
+    if not data.forecast.is_continuous:
+        return False
+    score, weight = normal_scores(*data.forecast.pit_bounds(data.value))[0], data.weight
+    score = score - weight @ score
+    square, cubes = float(weight @ score**2), weight * score**3
+    if abs(cubes.sum()) > _CLEAR_SKEWNESS * np.sqrt(cubes @ cubes):
+        return False
+    noise = np.sqrt(24 * inverse_effective_size(data))
+    kurtosis = max(_HEAVY_KURTOSIS, _CLEAR_KURTOSIS * noise)
+    return float(weight @ score**4) > (3 + kurtosis) * square**2
+
+
+def forecast_findings(
+    test: CalibrationTest, data: ForecastData, *, is_explained: bool
+) -> list[str]:
+    """Return a sentence for each significant component that averages do not explain already."""
     significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     results = []
     if "bias_and_spread" in significant:
@@ -249,15 +273,17 @@ def forecast_findings(test: CalibrationTest, data: ForecastData) -> list[str]:
         ]  # (3, C), of all samples first
         kind, column = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
         is_positive = sums[kind, column] > 0
-        if kind == _SKEWNESS:
+        if kind != _FIRST_MOMENT and _has_heavy_tails(data):
+            pass  # few errors decide on these
+        elif kind == _SKEWNESS:
             side = "above" if is_positive else "below"
             results.append(f"outcomes far {side} the forecasts are too frequent: they are skewed")
-        else:
+        elif column or not is_explained:
             words = [("low", "high"), ("narrow", "wide")][kind]
             first, second = words if is_positive else words[::-1]
             addition = f" for some samples and too {second} for others" if column else ""
             results.append(f"the forecasts are too {first}{addition}")
-    if significant == ["pit"]:
+    if significant == ["pit"] and not is_explained:
         results.append("the shape of the distributions is wrong, though not their spread and level")
     return results
 
@@ -274,6 +300,6 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
         return []
     kind = "narrow" if gap[worst] < 0 else "wide"
     return [
-        f"intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
+        f"prediction intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
         f"{100 * (levels + gap)[worst]:.3g} % of the outcomes"
     ]

@@ -45,15 +45,19 @@ def render_comparison(
     figures: dict[str, str],
     changes: list[TextTable],
     tables: dict[str, str],
+    audits: dict[str, dict[str, Any]],
 ) -> str:
-    """Return verdicts, figures and what changed; then the tables of each model."""
+    """Return verdicts, figures and differences from the first model; then the tables of each."""
     sections = [_render_head(heading, date)]
     sections += [f"<h2>{escape(str(name))}</h2>\n{html}" for name, html in verdicts.items()]
     sections.append(_render_figures(figures))
-    sections += [f"<h2>What changed</h2>\n{_render_table(table)}" for table in changes]
+    sections += [
+        f"<h2>{escape(table.head[2])} beside {escape(table.head[1])}</h2>\n{_render_table(table)}"
+        for table in changes
+    ]
     for name, html in tables.items():
         sections.append(f"<section><h1>{escape(str(name))}</h1>\n{html}</section>")
-    return "\n".join(sections)
+    return "\n".join([*sections, render_audit(audits)])
 
 
 def _render_head(heading: str, date: str | None) -> str:
@@ -75,18 +79,27 @@ def render_tables(
     intervals: dict[str, tuple[float, float]],
     classes: list[dict[str, Any]],
     subgroups: list[dict[str, Any]],
-    audit: dict[str, Any],
 ) -> str:
-    """Return the tables of measures, classes, subgroups and the audit trail."""
+    """Return the tables of measures, classes and subgroups."""
     sections = [f"<h2>Measures</h2>\n{_render_table(_measure_table(numbers, intervals))}"]
     if classes:
         sections.append(f"<h2>Classes</h2>\n{_render_table(class_table(classes))}")
     if subgroups:
         sections.append(f"<h2>Subgroups</h2>\n{_render_table(subgroup_table(subgroups))}")
-    rows = [[name, str(value)] for name, value in audit.items()]
-    table = _render_table(TextTable(["what", "value"], rows), "text")
-    sections.append(f"<h2>How this report came about</h2>\n<div class='audit'>{table}</div>")
     return "\n".join(sections)
+
+
+def render_audit(audits: dict[str, dict[str, Any]]) -> str:
+    """Return one audit trail; what differs between models is said of each."""
+    rows = []
+    for title in next(iter(audits.values())):
+        values = {name: str(audit.get(title, "")) for name, audit in audits.items()}
+        if len(set(values.values())) == 1:
+            rows.append([title, *set(values.values())])
+        else:
+            rows += [[f"{title} ({name})", value] for name, value in values.items()]
+    table = _render_table(TextTable(["what", "value"], rows), "text")
+    return f"<h2>How this report was made</h2>\n<div class='audit'>{table}</div>"
 
 
 def render_verdict(advice: str, findings: list[str]) -> str:

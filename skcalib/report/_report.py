@@ -30,6 +30,7 @@ from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
 from ._html import (
+    render_audit,
     render_body,
     render_comparison,
     render_fragment,
@@ -227,10 +228,11 @@ class CalibrationReport(_BaseReport):
 
     @property
     def _tables(self) -> str:
-        return render_tables(self.numbers, self.intervals, self.classes, self.subgroups, self.audit)
+        return render_tables(self.numbers, self.intervals, self.classes, self.subgroups)
 
     def _body(self) -> str:
-        return render_body(self.heading, self.date, self._verdict, self.figures, self._tables)
+        tables = f"{self._tables}\n{render_audit({'': self.audit})}"
+        return render_body(self.heading, self.date, self._verdict, self.figures, tables)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,6 +303,7 @@ class ComparisonReport(_BaseReport):
             self.figures,
             changes,
             {name: report._tables for name, report in self.reports.items()},
+            {name: report.audit for name, report in self.reports.items()},
         )
 
 
@@ -496,7 +499,7 @@ def calibration_report(
     >>> y = rng.normal(mean, 1.0)
     >>> forecast = mean, np.full(200, 0.4)
     >>> calibration_report(y, forecast, random_state=0).advice
-    'Miscalibrated (p ≤ 0.001); standard deviations are too small by a factor 2...'
+    'Miscalibrated (p ≤ 0.001): prediction intervals are too narrow: standard deviations are ...'
     """
     several = isinstance(y_proba, Mapping)
     if several:
@@ -570,7 +573,9 @@ def _make_report(
         rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
     intervals = sections.intervals(numbers)
     mistake = sections.find_mistake()
-    if joint_p_value(numbers) < LEVEL and mistake is None:
+    is_significant = joint_p_value(numbers) < LEVEL
+    findings = findings or [sections.unknown] if is_significant or sections.is_refuted() else []
+    if is_significant and mistake is None:
         notify_progress("recalibrating")
         gain = sections.gain()
         if gain is not None:

@@ -68,10 +68,8 @@ class Sections(ABC):
     """The sections of a report on some data; the subclasses are for classes and for forecasts."""
 
     # how the verdict speaks of such predictions
-    model: ClassVar[str]
     error: ClassVar[str]
     loss: ClassVar[str]
-    separator: ClassVar[str]
     unknown: ClassVar[str]
     remedy: ClassVar[str]
 
@@ -92,7 +90,7 @@ class Sections(ABC):
 
     @abstractmethod
     def scores(self) -> dict[str, np.ndarray]:
-        """Return the losses (n,) whose means are scores."""
+        """Return the values (n,) whose means are scores: losses, and hits."""
 
     @abstractmethod
     def measures(self) -> Iterator[ReportMeasure]:
@@ -122,6 +120,14 @@ class Sections(ABC):
         """Return a message on arguments that must be mistaken, if any are."""
         return None
 
+    def compare_to_prevalence(self, error: float) -> str:
+        """Return an error as a part of the prevalence of a rare event."""
+        return ""
+
+    def describe_level(self, ends: Intervals) -> str:
+        """Return a sentence if an interval excludes a correct level."""
+        return ""
+
     def is_refuted(self) -> bool:
         """True if the data rule out calibration without a test."""
         return False
@@ -137,8 +143,9 @@ class Sections(ABC):
         units = Units(self.data)
         for name in filter(numbers.__contains__, self.scores()):
             notify_progress(f"finding the interval of the {measure_title(name)}")
-            low, high = self._resample_score(name, units).limits([1.0]).interval(0.95)
-            intervals[name] = max(low, 0.0), max(high, 0.0)
+            ends = self._resample_score(name, units).limits([1.0]).interval(0.95)
+            low, high = np.clip(ends, 0.0, 1.0 if name == "accuracy" else np.inf).tolist()
+            intervals[name] = low, high
         for measure in self.measures():
             if measure.n_values <= MAX_RESAMPLED_VALUES:
                 notify_progress(f"finding the interval of the {measure_title(measure.name)}")
@@ -267,7 +274,11 @@ class Sections(ABC):
         error = error_name(numbers)
         if p_value >= LEVEL and not self.is_refuted():
             if error in ends:
-                limit = f"The {self.error} may be up to {ends[error][1]:.2g}, by its interval."
+                high = ends[error][1]
+                limit = (
+                    f"The {self.error} may be up to {high:.2g}{self.compare_to_prevalence(high)} "
+                    "(95 % interval)."
+                )
             elif numbers["n_samples"] > _MAX_ERROR_SAMPLES:
                 limit = (
                     f"The {self.error} of all {numbers['n_samples']} samples is "
@@ -277,37 +288,37 @@ class Sections(ABC):
                 limit = "Few samples cannot show more."
             return (
                 f"No evidence of miscalibration (p {format_p_value(p_value)}"
-                f"{_describe_size(numbers)}): a calibrated {self.model} "
-                f"often deviates as much. {limit}{_describe_subgroups(rows) if rows else ''}"
+                f"{_describe_size(numbers)}). {limit}{self.describe_level(ends)}"
+                f"{_describe_subgroups(rows) if rows else ''}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
             n_tests = len(test_p_values(numbers))
             verdict += f" (p {format_p_value(p_value, n_tests)}{_describe_size(numbers)})"
-        problem = "; ".join(findings) or self.unknown
-        remedy = f"{self.remedy}{self._describe_gain(numbers, ends)}"
-        if recalibrated:
-            remedy = "More data to recalibrate on would leave less."
+        problem = "; ".join(findings)
+        remedy = "" if recalibrated else self.remedy
+        change = "a further recalibration" if recalibrated else "this"
+        remedy += self._describe_gain(numbers, ends, change)
         gains = ends.get("gain", (0.0,))[0] > 0
         if not self.is_refuted() and not gains and self.is_small(numbers, classes):
             n_tested = numbers.get("quantile_n_tested", numbers["n_tested"])
             problem += (
-                f". That is little, and may not matter: {n_tested} samples can see a {self.error} "
-                f"of {numbers[error]:.2g}"
+                f". This is small and may not matter: with {n_tested} samples, a {self.error} of "
+                f"{numbers[error]:.2g} can be detected"
             )
             remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
-        return f"{verdict}{self.separator} {problem}. {remedy}".rstrip()
+        return f"{verdict}: {problem}. {remedy.strip()}".rstrip()
 
-    def _describe_gain(self, numbers: Numbers, ends: Intervals) -> str:
-        """Return a sentence on the gain, if it is known."""
+    def _describe_gain(self, numbers: Numbers, ends: Intervals, change: str) -> str:
+        """Return a sentence on the gain of a change, if it is known."""
         if "gain" not in numbers:
             return ""
         where = " In cross-validation"
         if numbers["n_recalibrated"] < numbers["n_samples"]:
             where += f" on {numbers['n_recalibrated']} of the samples"
         if ends["gain"][0] > 0:
-            return f"{where} that lowers the {self.loss} by {numbers['gain']:.2g}."
-        return f"{where} it is not clear that this lowers the {self.loss}."
+            return f"{where} {change} lowers the {self.loss} by {numbers['gain']:.2g}."
+        return f"{where} it is not clear that {change} lowers the {self.loss}."
 
 
 def _describe_size(numbers: Numbers) -> str:
@@ -322,9 +333,13 @@ def _describe_size(numbers: Numbers) -> str:
 
 def _describe_subgroups(rows: TableRows) -> str:
     """Return a sentence on miscalibrated subgroups where the test of all samples found nothing."""
-    wrong = [row["subgroup"] for row in rows if row["p_value"] < LEVEL]
-    if not wrong:
+    significant = [row for row in rows if row["p_value"] < LEVEL]
+    if not significant:
         return ""
+    wrong = [row["subgroup"] for row in significant]
+    note = ""
+    if any(row["low"] <= 0 for row in significant):
+        note = " Where their interval begins at 0, the p-value decides."
     further = (
         f" and {len(wrong) - _MAX_NAMED_SUBGROUPS} more"
         if len(wrong) > _MAX_NAMED_SUBGROUPS
@@ -332,9 +347,9 @@ def _describe_subgroups(rows: TableRows) -> str:
     )
     return (
         f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
-        f"{'; '.join(wrong[:_MAX_NAMED_SUBGROUPS])}{further}. SubgroupRecalibrator recalibrates "
-        "each of them. (Of calibrated models, up to 10 % have a p-value below 0.05 in one of these "
-        "two tests.)"
+        f"{'; '.join(wrong[:_MAX_NAMED_SUBGROUPS])}{further}.{note} SubgroupRecalibrator "
+        "recalibrates each of them. (Of calibrated models, up to 10 % have a p-value below 0.05 in "
+        "one of these two tests.)"
     )
 
 

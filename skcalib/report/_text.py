@@ -46,7 +46,7 @@ _MEASURE_TITLES = {
     "moments_p_value": "p-value of bias, spread and skewness",
     "subgroup_p_value": "p-value of the test of all subgroups",
     "share_between_members": "share to expect between all members",
-    "gain": "loss that recalibration would gain",
+    "gain": "decrease of the loss by recalibration",
 }
 
 # The numbers, by how their keys begin, of what may be a part of the samples, and its size.
@@ -102,9 +102,8 @@ def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, flo
     for key, value in numbers.items():
         title = measure_title(key)
         if key == "gain":
-            title = (
-                f"{'log loss' if 'n_classes' in numbers else 'CRPS'} that recalibration would gain"
-            )
+            loss = "log loss" if "n_classes" in numbers else "CRPS"
+            title = f"decrease of the {loss} by recalibration"
         if title is not None:
             ends = " to ".join(
                 _format_number(key, end, numbers).strip() for end in intervals.get(key, ())
@@ -248,7 +247,7 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:
             str(row["n_samples"]),
             f"{row['estimate']:.4f}",
             f"{row['low']:.4f} to {row['high']:.4f}" if row["low"] == row["low"] else "too few",
-            format_p_value(row["p_value"]).removeprefix("= "),
+            _format_number("p_value", row["p_value"], {}, "").strip(),
         ]
         for row in subgroups[:_MAX_SUBGROUPS]
     ]

@@ -34,6 +34,9 @@ CLINICAL_COST_FACTOR = 4
 # A larger intercept follows from the clipping of predictions of 0 and 1, whose log odds are 36.
 _MAX_INTERCEPT = 18.0
 
+# Where some predictions are 0 or 1 and no other is nearer to these, they were rounded.
+_MIN_ROUNDED = 1e-6
+
 # A narrower interval is one of a number that does not vary.
 _INTERVAL_ATOL = 1e-9
 
@@ -50,10 +53,11 @@ def two_class_numbers(data: ClassData) -> Numbers:
         "mean_prediction": float(data.weight @ data.proba),
     }
     values = dict(zip(_CLINICAL_NAMES, clinical_measures(data), strict=True))
-    if _MAX_INTERCEPT < abs(values["calibration_intercept"]) < np.inf:
-        values["calibration_intercept"] = (
-            np.nan
-        )  # of certain predictions, by where they are clipped
+    # where log-odds are clipped decides on these, for certain predictions
+    if is_rounded(data.proba):
+        values["calibration_slope"] = np.nan
+    if is_rounded(data.proba) or _MAX_INTERCEPT < abs(values["calibration_intercept"]) < np.inf:
+        values["calibration_intercept"] = np.nan
     return numbers | {name: value for name, value in values.items() if not np.isnan(value)}
 
 
@@ -124,6 +128,19 @@ def area_under_roc_curve(data: ClassData) -> float:
     below = np.cumsum(negative) - negative / 2
     with np.errstate(invalid="ignore"):
         return float(positive @ below / (negative.sum() * positive.sum()))
+
+
+def mean_area_under_roc_curve(data: ClassData) -> float:
+    """Return the mean over the classes, each against all others, that occur."""
+    areas = [area_under_roc_curve(problem) for share, problem in data.iter_one_vs_rest() if share]
+    return float(np.mean(areas))
+
+
+def is_rounded(proba: np.ndarray) -> bool:
+    """True if predictions of 0 or 1 were rounded, so that their log-odds are unknown."""
+    distance = np.minimum(proba, 1 - proba)
+    nearest = distance.min(initial=1.0, where=distance > 0)
+    return bool((distance == 0).any() and nearest >= _MIN_ROUNDED)
 
 
 def find_reversed_ranking(data: ClassData) -> str | None:

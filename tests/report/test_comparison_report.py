@@ -85,7 +85,7 @@ def test_json_and_page_of_several_models(two):
     assert "The curves of before, &lt;b&gt;after, and" in html
     assert html.count("<h2>Measures</h2>") == 2
     assert f"{found.changes[0]['difference']:+.4f}</td>" in html
-    assert found._repr_html_().count("<table>") == 5
+    assert found._repr_html_().count("<table>") == 4
 
 
 # two reports on three classes: 0.5 s

@@ -144,11 +144,11 @@ def test_text_shows_the_numbers():
         ),
         (
             make_forecasts(2000, bias=-0.5, random_state=0),
-            ["outcomes are higher than forecast, by 0.5"],
+            ["forecasts are too low, by 0.5"],
         ),
         (
             make_forecasts(2000, bias=1, dispersion=0.5, random_state=0),
-            ["too small by a factor 2.0", "lower than forecast, by 2 standard deviations"],
+            ["too small by a factor 2.0", "forecasts are too high, by 2 standard deviations"],
         ),
         (
             make_forecasts(2000, problem="ensemble", n_members=5, dispersion=0.5, random_state=0),
@@ -189,7 +189,9 @@ def advice(problem):
 
 def test_verdict():
     narrow = advice(make_forecasts(30, dispersion=0.3, random_state=0))
-    assert narrow.startswith("Miscalibrated (p ≤ 0.001); standard deviations are too small by a")
+    assert narrow.startswith(
+        "Miscalibrated (p ≤ 0.001): prediction intervals are too narrow: standard"
+    )
     assert "RecalibratedRegressor" in narrow
 
 
@@ -202,10 +204,10 @@ def test_verdict_on_calibrated_forecasts():
 def test_verdict_is_by_twice_the_smaller_p_value():
     def verdict(p_value, of_quantiles):
         numbers = {"p_value": p_value, "quantile_p_value": of_quantiles, "n_samples": 9}
-        return forecast_advice(numbers | {"quantile_calibration_error": 0.1}, {}, [])
+        return forecast_advice(numbers | {"quantile_calibration_error": 0.1}, {}, ["x is y"])
 
     assert "No evidence of miscalibration (p = 0.06)" in verdict(0.03, 0.5)
-    assert "Miscalibrated (p = 0.04); though spread and level agree" in verdict(0.5, 0.02)
+    assert "Miscalibrated (p = 0.04): x is y. " in verdict(0.5, 0.02)
     assert "(p = 1)" in verdict(0.8, 0.7)
 
 
@@ -236,27 +238,56 @@ def test_skewed_errors_are_told(sign, side):
     rng = np.random.default_rng(1)
     x, error = rng.normal(size=200), rng.gamma(2, size=200) - 2
     text = advice((x + sign * error / np.sqrt(2), GaussianForecast(x, 1.0)))
-    assert f"; outcomes far {side} the forecasts are too frequent: they are skewed." in text
+    assert f": outcomes far {side} the forecasts are too frequent: they are skewed." in text
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_heavy_tails_get_no_factor():
+    x = np.random.default_rng(0).normal(size=400)
+    for seed in range(3):
+        error = stats.t(3).rvs(400, random_state=seed) / np.sqrt(3)
+        report = calibration_report(x + error, GaussianForecast(x, 1.0), random_state=0)
+        assert report.findings == ["the errors have heavier tails than the forecasts"]
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_findings_are_empty_without_evidence_and_never_empty_with_it():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=300)
+    for y, is_wrong in (
+        (x + rng.normal(size=300), False),
+        (x + rng.choice([-1.0, 1.0], 300), True),
+    ):
+        report = calibration_report(y, GaussianForecast(x, 1.0), random_state=0)
+        assert bool(report.findings) == is_wrong == report.advice.startswith("Miscalibrated")
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_a_bias_of_some_samples_is_told_beside_the_mean():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(4, 2, 600)
+    y = mean + rng.normal(size=600) + 0.8 * (mean > 5)
+    found = calibration_report(y, GaussianForecast(mean, 1.0), random_state=0).findings
+    assert "the forecasts are too high for some samples and too low for others" in found
 
 
 def test_verdict_tells_small_from_large_and_before_from_after():
     numbers = {"p_value": 0.5, "quantile_p_value": 0.001, "quantile_n_tested": 10_000}
     numbers["n_samples"] = 10_000
     numbers["quantile_calibration_error"] = 0.008
-    advice = forecast_advice(numbers, {}, ["outcomes are higher than forecast"])
-    assert "That is little, and may not matter: 10000 samples can see a quantile" in advice
+    advice = forecast_advice(numbers, {}, ["forecasts are too low"])
+    assert "This is small and may not matter: with 10000 samples, a quantile" in advice
     assert "If it matters, recalibrate on data" in advice
     advice = forecast_advice(numbers, {}, [], recalibrated=True)
     assert advice.startswith("Still miscalibrated (p ≤ 0.002)")
     assert "RecalibratedRegressor" not in advice
     for other in ({"p_value": 0.01}, {"quantile_calibration_error": 0.02}):
-        assert "little" not in forecast_advice(numbers | other, {}, [])
+        assert "small" not in forecast_advice(numbers | other, {}, [])
     advice = forecast_advice(numbers | other, {}, [], recalibrated=True)
-    assert "More data" in advice
     assert "RecalibratedRegressor" not in advice
     ends = {"quantile_calibration_error": (0.0, 0.0344)}
     advice = forecast_advice(numbers | {"quantile_p_value": 0.5}, ends, [])
-    assert "may be up to 0.034, by its interval" in advice
+    assert "may be up to 0.034 (95 % interval)" in advice
     advice = forecast_advice(numbers | {"quantile_p_value": 0.5, "n_samples": 10**6}, {}, [])
     assert "The quantile calibration error of all 1000000 samples is 0.008." in advice
 
@@ -433,9 +464,9 @@ def test_groups_widen_intervals_and_choose_the_test(few_resamples):
 def test_a_deviation_of_few_groups_is_not_clear():
     y = np.repeat([0.5, 0.9, -0.2, 0.4], 50)
     data = check_forecasts(y, GaussianForecast(np.zeros(200), 1.0))
-    assert "outcomes are higher than forecast" in diagnose(data)[-1]  # 0.4 of 0.07
+    assert "forecasts are too low" in diagnose(data)[-1]  # 0.4 of 0.07
     grouped = with_groups(data, y, np.repeat(np.arange(4), 50), None)
-    assert not any("higher" in one for one in diagnose(grouped))  # of 0.5
+    assert not any("too low" in one for one in diagnose(grouped))  # of 0.5
     levels = [0.1, 0.9]
     for together, n_found in ((data, 1), (grouped, 0)):
         grid = QuantileForecast(np.full((200, 2), [-0.3, 0.45]), levels)
@@ -466,7 +497,7 @@ def test_gain_is_told_or_left_out(monkeypatch):
     report = calibration_report(y, forecast, random_state=0)
     assert "lowers the CRPS by 0.12." in report.advice
     shown = " ".join(str(report).split())
-    assert "CRPS that recalibration would gain 0.1200 0.07000 to 0.1700" in shown
+    assert "decrease of the CRPS by recalibration 0.1200 0.07000 to 0.1700" in shown
     monkeypatch.setattr(ForecastSections, "gain", lambda _: (0.12, -0.1, 0.3))
     report = calibration_report(y, forecast, random_state=0)
     assert "it is not clear that this lowers the CRPS." in report.advice

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from oracles import brier_score
 from problems import random_problem, two_columns
+from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
@@ -231,8 +232,8 @@ def test_text_shows_the_numbers(three):
     ("power", "phrase"),
     [
         (1, "No evidence of miscalibration"),
-        (3, "predictions are not sure enough: the log loss is"),
-        (1 / 3, "predictions are too sure: the log loss is"),
+        (3, "predictions are underconfident: their log loss is"),
+        (1 / 3, "predictions are overconfident: their log loss is"),
         (-3, "rank the labels backwards"),
     ],
 )
@@ -249,8 +250,8 @@ def test_advice_where_errors_cancel():
     proba = np.repeat([0.6, 0.9], 400)
     label = np.tile([1, 1, 1, 0], 200)
     report = words(calibration_report(label, proba, random_state=0))
-    assert "probabilities of class 1 are spread too far" in report
-    assert "probabilities of about 0.9, where 0.9 is predicted and 0.75 observed" in report
+    assert "probabilities of class 1 are too extreme" in report
+    assert "probabilities of about 0.9: 0.9 predicted, 0.75 observed" in report
 
 
 def test_a_class_that_is_off_is_named():
@@ -261,12 +262,12 @@ def test_a_class_that_is_off_is_named():
     label = np.array(list("abcd"))[(rng.random((600, 1)) > np.cumsum(truth, axis=1)).sum(axis=1)]
     observed, predicted = np.mean(label == "c"), proba[:, 2].mean()
     _, found = ClassSections(check_predictions(label, proba), np.random.RandomState(0)).test()
-    expected = f"class c is observed {observed:.3g} of the time, where the mean prediction is"
-    assert f"{expected} {predicted:.3g}" in found
+    expected = "probabilities of class c are too low on average:"
+    assert f"{expected} {predicted:.3g} predicted, {observed:.3g} observed" in found
 
 
 def test_a_small_difference_is_called_small():
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     for proba, error, is_small in (
         (rng.uniform(0.2, 0.8, 1000), 0.006, True),
         (rng.uniform(0.2, 0.8, 1000), 0.011, False),
@@ -277,14 +278,14 @@ def test_a_small_difference_is_called_small():
         text = advice(predictions, numbers | {"gain": 0.1}, {"gain": (-0.1, 0.3)}, ["x is y"])
         assert text.startswith("Miscalibrated (p ≤ 0.001): x is y. ")
         expected = (
-            f"That is little, and may not matter: 1000000 samples can see a smooth calibration "
-            f"error of {error}. If it matters, recalibrate on data"
+            "This is small and may not matter: with 1000000 samples, a smooth calibration error "
+            f"of {error} can be detected. If it matters, recalibrate on data"
         )
         assert (expected in text) == is_small
         gains = advice(predictions, numbers | {"gain": GAIN[0]}, {"gain": GAIN[1:]}, ["x is y"])
-        assert "little" not in gains
+        assert "small" not in gains
         assert gains.endswith(
-            "cross-validation on 2 of the samples that lowers the log loss by 0.12."
+            "cross-validation on 2 of the samples this lowers the log loss by 0.12."
         )
         after = advice(predictions, numbers, {}, ["x is y"], recalibrated=True)
         assert after.startswith("Still miscalibrated")
@@ -307,15 +308,15 @@ def test_an_error_of_one_class_is_not_little():
 
 
 @pytest.mark.parametrize(("predicted", "shape"), [(0.3, "constant"), (0.02, "varying")])
-def test_a_wrong_level_is_not_called_too_sure(predicted, shape):
+def test_a_wrong_level_is_not_called_overconfident(predicted, shape):
     rng = np.random.default_rng(0)
     proba = np.full(4000, predicted)
     if shape == "varying":
         proba = rng.beta(2, 2 / predicted - 2, 4000)
     label = rng.random(4000) < (proba + 0.05 if shape == "constant" else 3 * proba)
     _, found = ClassSections(problem_of(proba, label), np.random.RandomState(0)).test()
-    assert found[0].startswith("class 1 is observed")
-    assert "sure" not in "".join(found)
+    assert found[0].startswith("probabilities of class 1 are too low on average")
+    assert "confident" not in "".join(found)
 
 
 # a difference of 0.009 needs 40 000 samples to be seen: 0.4 s
@@ -328,16 +329,15 @@ def test_numbers_that_differ_look_different():
     proba = np.full(40_000, 0.5)
     label = (rng.random(40_000) < 0.509).astype(int)
     _, findings = ClassSections(problem_of(proba, label), np.random.RandomState(0)).test()
-    found = [re.findall(r"where ([\d.]+) is predicted and ([\d.]+)", one) for one in findings]
-    (pair,) = [pairs[0] for pairs in found if pairs]
-    assert pair[0] != pair[1]
+    pairs = [re.findall(r": ([\d.]+) predicted, ([\d.]+)", one) for one in findings]
+    assert all(pair[0][0] != pair[0][1] for pair in pairs)
+    assert len(pairs) == 2
 
 
 def test_a_gain_that_is_not_clear_is_not_promised():
     predictions = problem_of([0.3, 0.6], [0, 1])
     numbers = {"p_value": 0.01, "smooth_calibration_error": 0.3, "n_tested": 2, "gain": 0.01}
-    text = advice(predictions, numbers, {"gain": (-0.01, 0.03)}, [])
-    assert "several small differences add up" in text
+    text = advice(predictions, numbers, {"gain": (-0.01, 0.03)}, ["x is y"])
     assert "(p = 0.01)" in text
     assert text.endswith("it is not clear that this lowers the log loss.")
 
@@ -396,7 +396,7 @@ def test_what_cannot_be_ruled_out_is_said():
     label, proba = random_problem(np.random.default_rng(0), 60, calibrated=True)
     report = calibration_report(label, proba, random_state=0)
     high = report.intervals["smooth_calibration_error"][1]
-    assert f"may be up to {high:.2g}, by its interval" in report.advice
+    assert f"may be up to {high:.2g} (95 % interval)" in report.advice
     few = calibration_report([0, 1, 1], [0.2, 0.6, 0.8], random_state=0)
     assert "Few samples cannot show more" in few.advice
 
@@ -406,8 +406,8 @@ def test_impossible_labels_are_certain_evidence():
     label, proba = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [0.0, *[0.5] * 9]
     report = words(calibration_report(label, proba, random_state=0))
     expected = (
-        "Miscalibrated (p ≤ 0.001): a label that had probability 0 occurred, which a calibrated "
-        "model rules out (in 1 of 10 samples)"
+        "Miscalibrated (p ≤ 0.001): 1 of 10 labels had probability 0 (perhaps rounded), which a "
+        "calibrated model excludes"
     )
     assert expected in report
 
@@ -420,7 +420,7 @@ def test_impossible_labels_among_the_fewest_samples(label, proba):
     labels = range(3 if np.ndim(proba) == 2 else 2)
     report = calibration_report(label, proba, labels=labels, random_state=0)
     assert report.numbers["p_value"] == 0.001
-    assert "rules out (in 1 of" in report.advice
+    assert f"1 of {len(label)} labels had probability 0 (" in report.advice
 
 
 def test_impossible_labels_do_not_leave_it_to_a_test_of_groups():
@@ -428,10 +428,8 @@ def test_impossible_labels_do_not_leave_it_to_a_test_of_groups():
     label[0], proba[0] = 1, 0.0
     report = calibration_report(label, proba, groups=np.arange(60), random_state=0)
     assert report.numbers["p_value"] > 0.05
-    expected = (
-        "a label that had probability 0 occurred, which a calibrated model rules out (in 1 of"
-    )
-    assert report.advice.startswith(f"Miscalibrated: {expected} 60 samples)")
+    expected = "1 of 60 labels had probability 0 (perhaps rounded)"
+    assert report.advice.startswith(f"Miscalibrated: {expected}")
     assert report.findings[0].startswith(expected)
     assert "No evidence" not in report.advice
 
@@ -443,7 +441,7 @@ def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
     label[500], proba[500] = 1, 0.0
     report = calibration_report(label, proba, random_state=0)
     assert (report.numbers["n_tested"], report.numbers["p_value"]) == (20, 0.001)
-    assert "a label that had probability 0 occurred" in report.advice
+    assert "1 of 1000 labels had probability 0" in report.advice
 
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
@@ -502,9 +500,76 @@ def test_an_intercept_that_clipping_makes_is_left_out():
     label = np.arange(40) % 4 > 0
     numbers = calibration_report(label, np.ones(40), labels=[False, True]).numbers
     assert "calibration_intercept" not in numbers
-    few = np.where(np.arange(40) < 3, 1.0, 0.6)
-    numbers = calibration_report(label, few, random_state=0).numbers
-    assert abs(numbers["calibration_intercept"]) < 2
+    certain = np.where(np.arange(40) < 3, 1.0, 0.6)  # rounded, as no other is near 1
+    numbers = calibration_report(label, certain, random_state=0).numbers
+    assert not {"calibration_intercept", "calibration_slope"} & set(numbers)
+    certain[3:6] = 1 - 1e-9
+    numbers = calibration_report(label, certain, random_state=0).numbers
+    assert {"calibration_intercept", "calibration_slope"} <= set(numbers)
+
+
+def test_tenths_are_not_called_too_extreme():
+    rng = np.random.default_rng(0)
+    proba = rng.beta(1.2, 2, 400)
+    label = rng.random(400) < proba
+    report = calibration_report(label, np.round(proba, 1), random_state=0)
+    assert len(report.findings) == 1
+    assert "(perhaps rounded)" in report.findings[0]
+
+
+def test_the_level_comes_first_where_no_event_occurred():
+    proba = np.random.default_rng(0).random(400)
+    _, found = ClassSections(problem_of(proba, np.zeros(400, int)), np.random.RandomState(0)).test()
+    assert found[0].startswith("probabilities of class 1 are too high on average: ")
+
+
+def test_a_spread_that_all_classes_share_is_said_of_all():
+    rng = np.random.default_rng(0)
+    logits = 1.5 * rng.normal(size=(1500, 5))
+    proba = softmax(logits, axis=1)
+    label = (rng.random((1500, 1)) > proba.cumsum(axis=1)).sum(axis=1)
+    sharp = check_predictions(label, softmax(1.6 * logits, axis=1), labels=range(5))
+    _, found = ClassSections(sharp, np.random.RandomState(0)).test()
+    assert any(text.startswith("probabilities of all classes are too extreme (") for text in found)
+
+
+def test_a_large_gap_in_a_range_of_rare_events_is_not_small():
+    rng = np.random.default_rng(1)
+    score = rng.normal(-4, 1, 20_000)
+    label = rng.random(20_000) < expit(0.8 * score - 0.65)
+    sections = ClassSections(problem_of(expit(score), label), np.random.RandomState(0))
+    numbers = {"smooth_calibration_error": 0.002}
+    assert not sections.is_small(numbers, [])
+
+
+def test_an_error_of_a_very_rare_event_is_told_beside_the_prevalence():
+    rng = np.random.default_rng(0)
+    proba = rng.uniform(0.005, 0.015, 1000)
+    report = calibration_report(rng.random(1000) < proba, proba, random_state=0)
+    high = report.intervals["smooth_calibration_error"][1]
+    expected = f"{high:.2g}, {high / report.numbers['prevalence']:.0%} of the prevalence (95 %"
+    assert expected in report.advice
+
+
+def test_an_interval_of_the_ratio_without_1_is_told_where_the_test_finds_nothing():
+    predictions = problem_of([0.3, 0.6], [0, 1])
+    numbers = {"p_value": 0.08, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
+    for ends, phrase in (
+        ((0.66, 0.99), "0.66 to 0.99, excludes 1: events may be less frequent"),
+        ((1.01, 1.3), "excludes 1: events may be more frequent"),
+    ):
+        assert phrase in advice(predictions, numbers, {"observed_expected_ratio": ends}, [])
+    assert "excludes" not in advice(predictions, numbers, {"observed_expected_ratio": (0.9, 1)}, [])
+
+
+def test_accuracy_and_rank_are_those_of_scikit_learn():
+    label, proba = random_problem(np.random.default_rng(0), 200, 3)
+    report = calibration_report(label, proba, random_state=0)
+    expected = roc_auc_score(label, proba, multi_class="ovr")
+    assert report.numbers["area_under_roc_curve"] == pytest.approx(expected, abs=1e-12)
+    low, high = report.intervals["accuracy"]
+    assert report.numbers["accuracy"] == pytest.approx((proba.argmax(axis=1) == label).mean())
+    assert low < report.numbers["accuracy"] < high <= 1
 
 
 def test_names_cannot_steer_a_terminal():
@@ -653,11 +718,12 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
     assert report.advice.startswith("No evidence of miscalibration")
     found = "But the test of subgroups finds miscalibration in 2 of 2: 0; 1. SubgroupRecalibrator"
     assert found in report.advice
-    many = [{"subgroup": str(k), "p_value": 0.01} for k in range(7)]
+    many = [{"subgroup": str(k), "p_value": 0.01, "low": 0.1 * (k > 0)} for k in range(7)]
     predictions = problem_of([0.3, 0.6], [0, 1])
     numbers = {"p_value": 0.5, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
     text = advice(predictions, numbers, {}, [], many)
-    assert "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. SubgroupRecalibrator" in text
+    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. Where their interval begins at 0, the p-value"
+    assert expected in text
     assert "subgroups" not in advice(predictions, numbers | {"p_value": 0.01}, {}, [], many)
 
 
@@ -680,7 +746,7 @@ def test_gain_is_that_on_unseen_samples(monkeypatch):
     low, high = report.intervals["gain"]
     assert low < possible < high
     assert report.numbers["gain"] == pytest.approx(possible, abs=0.02)
-    assert f"that lowers the log loss by {report.numbers['gain']:.2g}." in report.advice
+    assert f"this lowers the log loss by {report.numbers['gain']:.2g}." in report.advice
 
 
 def test_audit_trail_tells_data_apart():
