@@ -13,7 +13,7 @@ GUIDES = Path(__file__).parents[2] / "docs" / "guide"
     [
         ("training_for_calibration", ("torch", "skorch")),
         ("training_for_calibration", ("jax",)),
-        ("many_classes", ("torch", "skorch")),
+        ("logits", ("torch", "skorch")),
     ],
     ids=str,
 )
