@@ -29,7 +29,7 @@ _DECOMPOSITION = "skcalib.metrics.score_decomposition"
 _CRPS = "skcalib.metrics.continuous_ranked_probability_loss"
 _RELIABILITY = "skcalib.display.ReliabilityDisplay"
 _CURVE = "skcalib.metrics.reliability_curve"
-_DECISIONS = 'skcalib.display.DecisionDisplay, with kind="net-benefit"'
+_DECISIONS = "skcalib.metrics.decision_curve"
 
 # In lower case, without underscores.
 WRITE_INSTEAD = {
@@ -47,7 +47,7 @@ WRITE_INSTEAD = {
     "crps": _CRPS,
     "continuousrankedprobabilityscore": _CRPS,
     "decisioncurve": _DECISIONS,
-    "decisioncurvedisplay": _DECISIONS,
+    "decisioncurvedisplay": 'skcalib.display.DecisionDisplay, with kind="net-benefit"',
     "dirichletcalibration": "skcalib.recalibration.DirichletRecalibrator",
     "ece": _ECE,
     "histogrambinning": _BINNING,
@@ -64,6 +64,8 @@ WRITE_INSTEAD = {
     "normalforecast": "skcalib.forecasts.GaussianForecast",
     "platt": _SIGMOID,
     "plattscaling": _SIGMOID,
+    "pithistogram": "skcalib.metrics.pit_histogram",
+    "rankhistogram": "skcalib.metrics.pit_histogram",
     "reliabilitycurve": _CURVE,
     "reliabilitydiagram": _RELIABILITY,
     "sigmoidcalibrator": _SIGMOID,

@@ -6,12 +6,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.stats import norm
 
-from .._data import ForecastData
-from .._inputs.arrays import ArrayLike, convert_numbers
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, StrOptions
 from .._statistics.decisions import DecisionGaps
-from ..forecasts._decisions import DecisionLoss
-from ..metrics._decisions import check_decision_data, decision_table, standard_error
+from ..metrics._decision_curve import make_decision_curve
+from ..metrics._decisions import check_decision_data, decision_table
 from ._base import (
     PredictionsDisplay,
     axes_of,
@@ -24,8 +23,6 @@ from ._base import (
 )
 
 _DIAGONAL = "as announced"
-
-_THRESHOLDS = np.linspace(0.01, 0.99, 99)
 
 # Room for the name of an action: a letter's width, and the height of a line, in points.
 _LETTER, _LINE = 5, 12
@@ -62,8 +59,11 @@ class DecisionDisplay(PredictionsDisplay):
     share : ndarray of shape (n_places,), default=None
         Shares of the samples with each action.
 
-    base_rate : float, default=None
-        Share of the second class, for the lines of decisions that are always the same.
+    treat_all : ndarray of shape (n_places,), default=None
+        Mean losses, or net benefits, of acting always.
+
+    treat_none : ndarray of shape (n_places,), default=None
+        Mean losses, or net benefits, of acting never.
 
     name : str, default=None
         Name of the model, for the legend.
@@ -82,6 +82,7 @@ class DecisionDisplay(PredictionsDisplay):
     See Also
     --------
     skcalib.metrics.decision_calibration : The numbers of the actions.
+    skcalib.metrics.decision_curve : The numbers along a cost ratio.
 
     Notes
     -----
@@ -114,7 +115,8 @@ class DecisionDisplay(PredictionsDisplay):
     margin: np.ndarray | None = None
     kind: str = "actions"
     share: np.ndarray | None = None
-    base_rate: float | None = None
+    treat_all: np.ndarray | None = None
+    treat_none: np.ndarray | None = None
     name: str | None = None
 
     @classmethod
@@ -199,14 +201,13 @@ class DecisionDisplay(PredictionsDisplay):
         if kind == "actions":
             table = decision_table(DecisionGaps(data, loss=decision, given="action"))
             positions, announced, realised = table.actions, table.announced, table.realised
-            deviation, attributes["share"] = table.standard_error, table.share
+            attributes["share"] = table.share
+            margin = float(norm.isf((1 - confidence_level) / 2)) * table.standard_error
         else:
-            proba, label = _two_classes(data, decision)
-            positions = _THRESHOLDS if thresholds is None else check_thresholds(thresholds)
-            curves = [_compare_at_ratio(proba, label, data.weight, t, kind) for t in positions]
-            announced, realised, deviation = np.transpose(curves)
-            attributes["base_rate"] = float(data.weight @ label)
-        margin = float(norm.isf((1 - confidence_level) / 2)) * deviation
+            curve = make_decision_curve(data, decision, kind, thresholds, confidence_level)
+            positions, announced, realised = curve.threshold, curve.announced, curve.realised
+            margin = curve.margin
+            attributes |= {"treat_all": curve.treat_all, "treat_none": curve.treat_none}
         return cls(positions, announced, realised, margin=margin, **attributes).plot(ax, **kwargs)
 
     def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
@@ -263,12 +264,9 @@ class DecisionDisplay(PredictionsDisplay):
 
     def _draw_curves(self, ax: Any, name: str | None, kwargs: dict[str, Any]) -> None:
         t, is_loss = self.place, self.kind == "loss"
-        if self.base_rate is not None and not ax.lines:
-            always, never = (1 - self.base_rate) * t, self.base_rate * (1 - t)
-            if not is_loss:
-                always, never = self.base_rate - always / (1 - t), np.zeros_like(t)
-            ax.plot(t, always, color="0.5", linewidth=1, linestyle="-.", label="always act")
-            ax.plot(t, never, color="0.5", linewidth=1, linestyle=":", label="never act")
+        if self.treat_all is not None and not ax.lines:
+            ax.plot(t, self.treat_all, color="0.5", linewidth=1, linestyle="-.", label="always act")
+            ax.plot(t, self.treat_none, color="0.5", linewidth=1, linestyle=":", label="never act")
         begin = f"{name}, " if name else ""
         style = {"label": f"{begin}realised", "linewidth": 1.5} | kwargs
         (self.line_,) = ax.plot(t, self.realised, **style)
@@ -286,48 +284,3 @@ class DecisionDisplay(PredictionsDisplay):
             xlabel=wrap_label("threshold t: a false alarm costs t, a miss 1 − t", ax),
             ylabel=_DECISION_LABELS[self.kind],
         )
-
-
-def _two_classes(data: Any, decision: DecisionLoss) -> tuple[Any, ...]:
-    """Probabilities of the second class, and whether it is the outcome."""
-    if isinstance(data, ForecastData):
-        if callable(decision.loss):
-            raise ValueError(
-                "loss must be a number c for forecasts along a cost ratio, where the decision is "
-                "whether the outcome exceeds c; found a callable. Pass kind='actions'."
-            )
-        decision.check_is_of_numbers()
-        return data.forecast.sf(decision.loss), data.value > decision.loss
-    if not data.is_binary:
-        raise ValueError(
-            f"kind must be 'actions' for more than two classes; found {len(data.classes)} classes. "
-            "Or pass the labels y == k with the probability of class k."
-        )
-    return data.proba, data.label == 1
-
-
-def _compare_at_ratio(
-    proba: np.ndarray, label: np.ndarray, weight: np.ndarray, t: float, kind: str
-) -> tuple[Any, ...]:
-    """Announced and realised value, and the standard error of their difference."""
-    acts = proba > t
-    if kind == "loss":
-        slope = np.where(acts, -t, 1 - t)  # of the loss in y
-        start = np.where(acts, t, 0.0)
-    else:
-        slope = acts / (1 - t)
-        start = acts * (-t / (1 - t))
-    announced, realised = start + slope * proba, start + slope * label
-    return weight @ announced, weight @ realised, standard_error(weight, realised - announced)
-
-
-def check_thresholds(thresholds: Any) -> np.ndarray:
-    """Sorted numbers in (0, 1)."""
-    values = convert_numbers(np.asarray(thresholds))
-    is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
-    if not is_list or not ((values > 0) & (values < 1)).all():
-        raise ValueError(
-            f"thresholds must be a list of numbers in (0, 1); found {thresholds!r:.80}. A "
-            "threshold of 0.2 stands for a miss that costs four times as much as a false alarm."
-        )
-    return np.sort(values.astype(np.float64))

@@ -3,19 +3,14 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from .._data import ForecastData, check_forecasts
+from .._data import check_forecasts
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
-from .._inputs.warnings import check_memory
-from .._numerics.pit import PitLaw, pit_curve, pit_laws
-from ..metrics._quantile import resolve_levels
-from ..metrics._registry import ALL_METRICS
+from .._inputs.scikit_learn import RandomState, StrOptions
+from ..metrics._pit_histogram import PIT_CONSTRAINTS, Band, make_quantile_curve, pit_histogram
 from ._base import (
     MAX_LEGEND_LINES,
     PredictionsDisplay,
@@ -27,35 +22,12 @@ from ._base import (
     wrap_label,
 )
 
-_ERROR = ALL_METRICS["quantile_calibration_error"]
-
 _LINE = "calibrated"
-
-# An ensemble with at most this many possible ranks has a bin for each.
-_MAX_RANKS = 25
-
-# Widths of bins that differ by less are equal.
-_BIN_WIDTH_RTOL = 1e-9
-
-# Levels at which a curve is drawn.
-_GRID = np.arange(101) / 100
 
 _PIT_LABELS = {
     "quantile": ("level of the quantile", "share of outcomes up to it"),
     "interval": ("level of the central interval", "share of outcomes in it"),
 }
-
-_LEVEL_CONSTRAINT = [Interval(Real, 0, 1, closed="neither"), None]
-
-
-class Band(NamedTuple):
-    """Where calibrated forecasts stay with the probability `level`: at one place, and at all."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-    lower_of_all: np.ndarray
-    upper_of_all: np.ndarray
-    level: float
 
 
 class _PitDisplay(PredictionsDisplay):
@@ -121,6 +93,7 @@ class PITHistogramDisplay(_PitDisplay):
     See Also
     --------
     QuantileReliabilityDisplay : The same PITs, cumulated.
+    skcalib.metrics.pit_histogram : The numbers alone.
 
     Notes
     -----
@@ -155,9 +128,7 @@ class PITHistogramDisplay(_PitDisplay):
 
     @classmethod
     @validate_options(
-        confidence_level=_LEVEL_CONSTRAINT,
-        n_bins=[Count(1, 1000), None],
-        atoms=[StrOptions({"average", "randomize"})],
+        **PIT_CONSTRAINTS,
     )
     def from_predictions(
         cls,
@@ -222,29 +193,17 @@ class PITHistogramDisplay(_PitDisplay):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs, "stairs")
-        data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-        edges = _edges(data, n_bins)
-        lower, upper = data.forecast.pit_bounds(data.value)
-        if atoms == "randomize":
-            lower = upper = data.forecast.pit(data.value, random_state=random_state)
-        is_uniform = data.forecast.is_continuous or atoms == "randomize"
-        law = pit_laws(lower, upper)
-        density = _densities(pit_distribution(law, data.weight, edges[1:-1]), edges)
-        band = None
-        if confidence_level is not None:
-            null_cdf = simulate_pit_cdf(
-                data, edges[1:-1], n_resamples, random_state, is_uniform=is_uniform
-            )
-            # bars of different widths differ in how much they vary
-            has_equal_bins = np.ptp(np.diff(edges)) < _BIN_WIDTH_RTOL
-            band = band_of(
-                _densities(null_cdf, edges),
-                np.ones(len(density)),
-                confidence_level,
-                same_everywhere=is_uniform and has_equal_bins,
-            )
-        error = _ERROR.measure(data)
-        return cls(edges, density, band=band, error=error, name=name).plot(ax, **kwargs)
+        numbers = pit_histogram(
+            y_true,
+            y_forecast,
+            sample_weight=sample_weight,
+            n_bins=n_bins,
+            atoms=atoms,
+            confidence_level=confidence_level,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
+        return cls(**vars(numbers), name=name).plot(ax, **kwargs)
 
     def _draw_expected(self, ax: Any, style: dict[str, Any]) -> None:
         if self.band is not None:
@@ -285,15 +244,15 @@ class QuantileReliabilityDisplay(_PitDisplay):
     observed : ndarray of shape (n_levels,)
         Share of the outcomes that they cover.
 
-    kind : {"quantile", "interval"}, default="quantile"
-        Whether the levels are those of quantiles, or of central intervals.
-
     band : Band, default=None
         Tuple of arrays `lower`, `upper`, `lower_of_all` and `upper_of_all` of shape (n_levels,),
         shares between which single points and the whole curve lie by chance, and the `level`.
 
     error : float, default=None
         The quantile calibration error, for the legend.
+
+    kind : {"quantile", "interval"}, default="quantile"
+        Whether the levels are those of quantiles, or of central intervals.
 
     name : str, default=None
         Name of the model, for the legend.
@@ -334,17 +293,17 @@ class QuantileReliabilityDisplay(_PitDisplay):
 
     levels: np.ndarray
     observed: np.ndarray
-    _: KW_ONLY
-    kind: str = "quantile"
     band: Band | None = None
     error: float | None = None
+    _: KW_ONLY
+    kind: str = "quantile"
     name: str | None = None
 
     _size: ClassVar = (4.5, 4.5)
 
     @classmethod
     @validate_options(
-        confidence_level=_LEVEL_CONSTRAINT,
+        confidence_level=PIT_CONSTRAINTS["confidence_level"],
         kind=[StrOptions(set(_PIT_LABELS))],
         levels=["array-like", None],
     )
@@ -411,25 +370,10 @@ class QuantileReliabilityDisplay(_PitDisplay):
         """
         check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-        error = _ERROR.measure(data, kind=kind, levels=levels)
-        plotted_levels = resolve_levels(data.forecast, kind, levels)
-        plotted_levels = _GRID if plotted_levels is None else np.unique(plotted_levels)
-        folded = kind == "interval"
-        law = pit_laws(*data.forecast.pit_bounds(data.value), folded=folded)
-        band = None
-        if confidence_level is not None:
-            null_cdf = simulate_pit_cdf(
-                data,
-                plotted_levels,
-                n_resamples,
-                random_state,
-                folded=folded,
-                is_uniform=data.forecast.is_continuous,
-            )
-            band = band_of(null_cdf, plotted_levels, confidence_level)
-        observed = pit_distribution(law, data.weight, plotted_levels)
-        display = cls(plotted_levels, observed, kind=kind, band=band, error=error, name=name)
-        return display.plot(ax, **kwargs)
+        numbers = make_quantile_curve(
+            data, kind, levels, confidence_level, n_resamples, random_state
+        )
+        return cls(*numbers, kind=kind, name=name).plot(ax, **kwargs)
 
     def _draw_expected(self, ax: Any, style: dict[str, Any]) -> None:
         if self.band is not None:
@@ -446,92 +390,10 @@ class QuantileReliabilityDisplay(_PitDisplay):
         )
 
 
-def _edges(data: ForecastData, n_bins: int | None) -> np.ndarray:
-    """Ends of the bins: of equal width, or the levels between which the PITs are known."""
-    levels = getattr(data.forecast, "levels", None)
-    if n_bins is None and levels is not None:
-        return np.concatenate([[0.0], levels, [1.0]])
-    if n_bins is None:
-        n_bins = 10
-        if data.forecast.is_exchangeable:
-            n_ranks = data.forecast.components().location.shape[1] + 1
-            n_bins = n_ranks if n_ranks <= _MAX_RANKS else n_bins
-    return np.arange(n_bins + 1) / n_bins
-
-
-def _densities(distribution: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Heights of bars (..., B) from the distribution function at the inner edges."""
-    return np.diff(distribution, prepend=0.0, append=1.0, axis=-1) / np.diff(edges)
-
-
 def _fill_steps(
     ax: Any, edges: np.ndarray, lower: np.ndarray, upper: np.ndarray, **style: Any
 ) -> None:
     ax.stairs(upper, edges, baseline=lower, fill=True, **style)
-
-
-def pit_distribution(law: PitLaw, weight: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """F̂ at the levels, (m,)."""
-    knots, before, after = pit_curve(law, weight)
-    last = np.searchsorted(knots, levels, side="right") - 1
-    following = np.minimum(last + 1, len(knots) - 1)
-    gap = knots[following] - knots[last]
-    share = np.divide(levels - knots[last], gap, out=np.zeros(len(levels)), where=gap > 0)
-    return after[last] + share * (before[following] - after[last])
-
-
-def simulate_pit_cdf(
-    data: ForecastData,
-    levels: np.ndarray,
-    n_resamples: int,
-    random_state: RandomState,
-    *,
-    folded: bool = False,
-    is_uniform: bool,
-) -> np.ndarray:
-    """F̂ at increasing levels in [0, 1], for outcomes drawn from the forecasts, (R, m).
-
-    PITs that are single numbers are uniform, also folded, and need no outcomes.
-    """
-    generator = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    if not is_uniform:
-        null_cdf = []
-        for _ in range(n_resamples):
-            redrawn = data.with_outcome(data.simulate_outcomes(generator, 1)[0])
-            law = pit_laws(*redrawn.forecast.pit_bounds(redrawn.value), folded=folded)
-            null_cdf.append(pit_distribution(law, data.weight, levels))
-        return np.array(null_cdf)
-    weight, n = data.weight, data.n_samples
-    shares = np.diff(levels, prepend=0.0, append=1.0)
-    if (weight == weight[0]).all():
-        needed = 16.0 * n_resamples * len(shares)
-        check_memory(needed, f"n_resamples={n_resamples}", "Choose fewer.")
-        counts = generator.multinomial(n, shares / shares.sum(), size=n_resamples)
-        return np.cumsum(counts[:, :-1], axis=1) / n
-    masses = [
-        np.bincount(np.searchsorted(levels, generator.random(n)), weight, len(levels) + 1)
-        for _ in range(n_resamples)
-    ]
-    return np.cumsum(np.array(masses)[:, :-1], axis=1)
-
-
-def band_of(
-    null_cdf: np.ndarray, expected: np.ndarray, level: float, *, same_everywhere: bool = False
-) -> Band:
-    """Bands around what is expected, (m,), from draws (R, m).
-
-    The pointwise band holds the middle share of the draws at each place. The simultaneous one is a
-    multiple of the standard deviation at each place that holds the same share of whole draws. If
-    the draws have the same distribution everywhere, they are taken together.
-    """
-    tail = (1 - level) / 2
-    axis = None if same_everywhere else 0
-    gap = null_cdf - expected
-    lower, upper = np.quantile(gap, [tail, 1 - tail], axis=axis)
-    spread = np.sqrt(np.mean(gap**2, axis=axis, keepdims=True))
-    score = np.divide(np.abs(gap), spread, out=np.zeros(gap.shape), where=spread > 1e-12)
-    width = np.quantile(score.max(axis=1), level) * spread[0]
-    return Band(expected + lower, expected + upper, expected - width, expected + width, level)
 
 
 def shade(draw: Any, x: np.ndarray, band: Band, where: str) -> None:

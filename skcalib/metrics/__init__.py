@@ -23,6 +23,7 @@ from ._clinical import (
 )
 from ._conditional import conditional_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
+from ._decision_curve import decision_curve
 from ._decisions import (
     DecisionCalibration,
     any_decision_calibration_error,
@@ -50,6 +51,7 @@ from ._laplace import laplace_kernel_calibration_error
 from ._local import LocalCalibration, local_calibration, local_calibration_error
 from ._matching import distribution_matching_error
 from ._matching_witness import MatchingWitness, distribution_matching_witness
+from ._pit_histogram import pit_histogram
 from ._proper import ScoreDecomposition, score_decomposition
 from ._quantile import Sharpness, sharpness
 from ._reliability_curve import reliability_curve
@@ -81,6 +83,7 @@ __all__ = [
     "cumulative_calibration_error",
     "decision_calibration",
     "decision_calibration_error",
+    "decision_curve",
     "distance_certificate",
     "distribution_matching_error",
     "distribution_matching_witness",
@@ -100,6 +103,7 @@ __all__ = [
     "make_scorer",
     "negative_log_likelihood",
     "observed_expected_ratio",
+    "pit_histogram",
     "quantile_calibration_error",
     "reliability_curve",
     "score_decomposition",

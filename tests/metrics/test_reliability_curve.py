@@ -1,8 +1,5 @@
 """The numbers of a reliability diagram, without matplotlib."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from problems import random_problem
@@ -52,16 +49,6 @@ def test_figure_draws_the_same_numbers(method, n_classes):
         np.testing.assert_array_equal(getattr(curve, name), getattr(drawn, name))
     np.testing.assert_array_equal(curve.band.lower, drawn.band.lower)
     assert (curve.error, curve.title, curve.x_label) == (drawn.error, drawn.title, drawn.x_label)
-
-
-def test_matplotlib_is_not_needed():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None;"
-        "from skcalib.metrics import reliability_curve as curve;"
-        "print(curve([0, 1], [0.2, 0.7]).observed.tolist())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[0.0, 1.0]\n"
 
 
 def test_bad_options():

@@ -1,0 +1,245 @@
+"""Decision curves: announced and realised values of decisions along a cost ratio."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import norm
+
+from .._data import ClassData, ForecastData, check_predictions
+from .._inputs.arrays import ArrayLike, convert_numbers
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    Interval,
+    Label,
+    StrOptions,
+    validate_params,
+)
+from ..forecasts._decisions import DecisionLoss
+from ._decisions import standard_error
+
+_THRESHOLDS = np.linspace(0.01, 0.99, 99)
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionCurve:
+    """The numbers of a decision curve: what :func:`decision_curve` returns.
+
+    Parameters
+    ----------
+    threshold : ndarray of shape (n_thresholds,)
+        The probabilities above which one acts, sorted.
+
+    realised : ndarray of shape (n_thresholds,)
+        Net benefit, or mean loss, of acting where the prediction exceeds the threshold.
+
+    announced : ndarray of shape (n_thresholds,)
+        What the predictions expect it to be.
+
+    margin : ndarray of shape (n_thresholds,)
+        Half-widths of the intervals around what is realised.
+
+    treat_all : ndarray of shape (n_thresholds,)
+        What it is for acting always.
+
+    treat_none : ndarray of shape (n_thresholds,)
+        What it is for acting never.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import decision_curve
+    >>> curve = decision_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], thresholds=[0.2, 0.5])
+    >>> curve.realised, curve.treat_all
+    (array([0.4375, 0.    ]), array([0.375, 0.   ]))
+    """
+
+    threshold: np.ndarray
+    realised: np.ndarray
+    announced: np.ndarray
+    margin: np.ndarray
+    treat_all: np.ndarray
+    treat_none: np.ndarray
+
+    def to_frame(self) -> Any:
+        """The curve as a data frame.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            One row for each threshold, with the columns "threshold", "realised", "announced",
+            "low" and "high", the ends of the interval, "treat_all" and "treat_none".
+        """
+        import pandas as pd
+
+        columns = dict(vars(self))
+        margin = columns.pop("margin")
+        frame = pd.DataFrame(columns)
+        frame.insert(3, "low", self.realised - margin)
+        frame.insert(4, "high", self.realised + margin)
+        return frame
+
+
+@validate_params(
+    METRIC_CONSTRAINTS
+    | {
+        "kind": [StrOptions({"net-benefit", "loss"})],
+        "thresholds": ["array-like", None],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+    }
+)
+def decision_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    kind: Literal["net-benefit", "loss"] = "net-benefit",
+    thresholds: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> DecisionCurve:
+    r"""Decision curve: the net benefit of acting where the probability exceeds a threshold.
+
+    The numbers that :class:`skcalib.display.DecisionDisplay` draws, without matplotlib. It is for
+    two classes. Beside what is realised stands what the predictions announce: of a calibrated model
+    both are equal but for chance.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    kind : {"net-benefit", "loss"}, default="net-benefit"
+        The net benefit, in true alarms per sample; or the mean loss, if a false alarm costs t and a
+        miss 1 − t.
+
+    thresholds : array-like of shape (n_thresholds,), default=None
+        Thresholds t in (0, 1): an action pays off if its event has at least this probability. By
+        default 0.01, …, 0.99.
+
+    confidence_level : float, default=0.95
+        Probability with which the interval at one threshold covers the announced value if it is
+        right.
+
+    Returns
+    -------
+    curve : DecisionCurve
+        Its `threshold`, `realised`, `announced`, `margin`, `treat_all` and `treat_none`. Its method
+        `to_frame` makes a data frame.
+
+    See Also
+    --------
+    skcalib.display.DecisionDisplay : Draws it, also for forecasts of a number.
+    decision_calibration : For the losses of any actions.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, the net benefit at the threshold t is [1]_
+
+    .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
+
+    and announced is the same with :math:`p_i` in place of :math:`y_i`. It is the base rate minus
+    the loss over 1 − t. Acting never has the net benefit 0. The margin is a quantile of the normal
+    distribution times the standard error of the difference between both, for independent samples.
+
+    References
+    ----------
+    .. [1] A. J. Vickers and E. B. Elkin (2006). Decision Curve Analysis: A Novel Method for
+       Evaluating Prediction Models. Medical Decision Making 26(6).
+       :doi:`10.1177/0272989X06295361`
+
+    Examples
+    --------
+    To act on the three samples above 0.2 brings two true alarms and one false one, which costs a
+    quarter of a true one: (2 − 1/4) / 4.
+
+    >>> from skcalib.metrics import decision_curve
+    >>> decision_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], thresholds=[0.2]).realised
+    array([0.4375])
+    """
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return make_decision_curve(data, DecisionLoss("zero-one"), kind, thresholds, confidence_level)
+
+
+def make_decision_curve(
+    data: ClassData | ForecastData,
+    decision: DecisionLoss,
+    kind: str,
+    thresholds: Any,
+    level: float,
+) -> DecisionCurve:
+    """The numbers of two classes, or of whether the outcome exceeds the number of the decision."""
+    proba, label = _two_classes(data, decision)
+    weight = data.weight
+    t = _THRESHOLDS if thresholds is None else _check_thresholds(thresholds)
+    values = [_compare_at_ratio(proba, label, weight, threshold, kind) for threshold in t]
+    announced, realised, deviation = np.transpose(values)
+    base_rate = float(weight @ label)
+    always, never = (1 - base_rate) * t, base_rate * (1 - t)
+    if kind == "net-benefit":
+        always, never = base_rate - always / (1 - t), np.zeros_like(t)
+    margin = float(norm.isf((1 - level) / 2)) * deviation
+    return DecisionCurve(t, realised, announced, margin, always, never)
+
+
+def _two_classes(data: Any, decision: DecisionLoss) -> tuple[Any, ...]:
+    """Probabilities of the second class, and whether it is the outcome."""
+    if isinstance(data, ForecastData):
+        if callable(decision.loss):
+            raise ValueError(
+                "loss must be a number c for forecasts along a cost ratio, where the decision is "
+                "whether the outcome exceeds c; found a callable. Pass kind='actions'."
+            )
+        decision.check_is_of_numbers()
+        return data.forecast.sf(decision.loss), data.value > decision.loss
+    if not data.is_binary:
+        raise ValueError(
+            "y_proba must hold the probabilities of two classes for a decision curve; found "
+            f"{len(data.classes)} classes. Pass the labels y == k with the probability of class k, "
+            "or take decision_calibration, or kind='actions' of DecisionDisplay."
+        )
+    return data.proba, data.label == 1
+
+
+def _compare_at_ratio(
+    proba: np.ndarray, label: np.ndarray, weight: np.ndarray, t: float, kind: str
+) -> tuple[Any, ...]:
+    """Announced and realised value, and the standard error of their difference."""
+    acts = proba > t
+    if kind == "loss":
+        slope = np.where(acts, -t, 1 - t)  # of the loss in y
+        start = np.where(acts, t, 0.0)
+    else:
+        slope = acts / (1 - t)
+        start = acts * (-t / (1 - t))
+    announced, realised = start + slope * proba, start + slope * label
+    return weight @ announced, weight @ realised, standard_error(weight, realised - announced)
+
+
+def _check_thresholds(thresholds: Any) -> np.ndarray:
+    """Sorted numbers in (0, 1)."""
+    values = convert_numbers(np.asarray(thresholds))
+    is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
+    if not is_list or not ((values > 0) & (values < 1)).all():
+        raise ValueError(
+            f"thresholds must be a list of numbers in (0, 1); found {thresholds!r:.80}. A "
+            "threshold of 0.2 stands for a miss that costs four times as much as a false alarm."
+        )
+    return np.sort(values.astype(np.float64))
