@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name as load
 
 import numpy as np
 import pytest
@@ -49,11 +50,6 @@ IGNORED = {
     "RT02",  # named return values
     "SS05",  # takes plural nouns for verbs
 }
-
-
-def load(name):
-    module, attribute = name.rsplit(".", 1)
-    return getattr(importlib.import_module(module), attribute)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -162,7 +158,9 @@ def test_examples_are_given_and_documented_defaults_are_the_defaults(name):
 @pytest.mark.parametrize("metric", [entry.function for entry in METRICS.values()], ids=METRICS)
 def test_metrics_share_their_signature(metric):
     parameters = inspect.signature(metric).parameters
-    assert list(parameters)[:5] == ["y_true", "y_proba", "sample_weight", "pos_label", "labels"]
+    names = list(parameters)[:5]
+    assert names[1] in ("y_proba", "y_pred")
+    assert names == ["y_true", names[1], "sample_weight", "pos_label", "labels"]
     for name in list(parameters)[2:]:
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
         if name in ("sample_weight", "pos_label", "labels"):
@@ -227,7 +225,8 @@ def described(name):
 # Parameters that mean the same wherever these modules have them.
 SAME_WORDS = {
     "y_true": ("metrics", "lenses", "report", "uncertainty"),
-    "y_proba": ("metrics", "lenses", "report", "uncertainty"),
+    "y_proba": ("metrics", "lenses", "uncertainty"),
+    "y_pred": ("metrics", "report", "uncertainty"),
     "y_forecast": ("metrics",),
     "sample_weight": ("metrics", "report", "uncertainty"),
     "pos_label": ("metrics", "report"),
@@ -244,13 +243,22 @@ def test_the_same_parameter_has_the_same_words(parameter):
         if name.split(".")[1] in SAME_WORDS[parameter] and inspect.isfunction(load(name)):
             described_here = described(name)
             kind = "forecasts" if "y_forecast" in described_here else "classes"
-            if any("as_forecast" in d for n, d in described_here.items() if n[:7] == "y_proba"):
-                kind = "either"
+            kind = "either" if any(key.startswith("y_pred") for key in described_here) else kind
             words[kind].setdefault(described_here.get(parameter), []).append(name)
     for of_kind in words.values():
         of_kind.pop(None, None)
         assert len(of_kind) <= 1, of_kind
     assert any(words.values())
+
+
+def test_the_name_of_predictions_says_what_they_may_be():
+    for function in (own for name in PUBLIC for own in documented(name)):
+        for parameter in NumpyDocString(inspect.getdoc(load(function)))["Parameters"]:
+            names = parameter.name.split(", ")
+            if re.match(r"y_(proba|pred|forecast)", names[0]):
+                kinds = "array-like" in parameter.type, "forecast" in parameter.type
+                expected = {(1, 0): "y_proba", (1, 1): "y_pred", (0, 1): "y_forecast"}[kinds]
+                assert all(own.startswith(expected) for own in names), function
 
 
 @pytest.mark.parametrize("parameter", ["labels", "prior_weight", "input_type"])

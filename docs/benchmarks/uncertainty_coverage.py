@@ -526,7 +526,7 @@ def compared(metric, params, y_true, a, b, seed, **data):
     """The difference, and low, high and p-value of both methods alone and of `compare_models`."""
     data = {"sample_weight": None, "labels": [0, 1], "given": None, "groups": None} | data
     with config_context(skip_parameter_validation=True):
-        models = check_predicted({"y_proba_a": a, "y_proba_b": b}, y_true, **data)
+        models = check_predicted({"y_pred_a": a, "y_pred_b": b}, y_true, **data)
         measured = MeasuredModels.make(metric, params, **models)
         resamples = measured.resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
         object.__setattr__(measured, "resample", lambda **_: resamples)

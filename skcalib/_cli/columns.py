@@ -68,7 +68,7 @@ def _load_probabilities(
         classes = find_two_classes(labels, options.pos_label)
     else:
         classes = find_column_classes(labels, names)
-    return table, {"y_true": labels, "y_proba": to_probabilities(table, columns), "labels": classes}
+    return table, {"y_true": labels, "y_pred": to_probabilities(table, columns), "labels": classes}
 
 
 def _load_forecasts(
@@ -94,7 +94,7 @@ def _load_forecasts(
         columns = [(name, tables.NUMBER) for name in options.members]
         table = load(tables.NUMBER, columns)
         forecast = EnsembleForecast(table.matrix(columns))
-    return table, {"y_true": table.columns[options.label, tables.NUMBER], "y_proba": forecast}
+    return table, {"y_true": table.columns[options.label, tables.NUMBER], "y_pred": forecast}
 
 
 def _sort_by_level(
@@ -243,7 +243,7 @@ def fit_and_apply(
     tables.check_header([*table.texts.columns, *names], options.apply, names)
     notify_progress("recalibrating")
     weight = data_args.get("sample_weight")
-    recalibrator.fit(data_args["y_proba"], data_args["y_true"], weight)
+    recalibrator.fit(data_args["y_pred"], data_args["y_true"], weight)
 
     def format_number(number: float) -> str:
         return repr(number).replace(".", options.decimal)

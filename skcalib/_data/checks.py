@@ -271,14 +271,14 @@ def _labels_of_groups(labels: np.ndarray) -> np.ndarray:
 
 def check_data(
     y_true: Any,
-    y_proba: Any,
+    y_pred: Any,
     *,
     sample_weight: Any = None,
     pos_label: Any = None,
     labels: Any = None,
     given: Any = None,
     groups: Any = None,
-    names: tuple[str, str] = ("y_true", "y_proba"),
+    names: tuple[str, str] = ("y_true", "y_pred"),
     may_be_numbers: bool = False,
     on_device: bool = False,
 ) -> ClassData | ForecastData:
@@ -287,25 +287,25 @@ def check_data(
     With `may_be_numbers`, the outcomes tell if the predictions do not.
     """
     data: ClassData | ForecastData
-    if is_forecast(y_proba) or (may_be_numbers and _is_forecast_problem(y_true, y_proba)):
+    if is_forecast(y_pred) or (may_be_numbers and _is_forecast_problem(y_true, y_pred)):
         check_no_labels(labels, pos_label)
         data = check_forecasts(
-            y_true, y_proba, sample_weight=sample_weight, given=given, names=names
+            y_true, y_pred, sample_weight=sample_weight, given=given, names=names
         )
     else:
         data = check_predictions(
-            y_true, y_proba, sample_weight, pos_label, labels, names=names, on_device=on_device
+            y_true, y_pred, sample_weight, pos_label, labels, names=names, on_device=on_device
         )
         data = with_given(data, y_true, given, sample_weight)
     return data if groups is None else with_groups(data, y_true, groups, sample_weight)
 
 
-def _is_forecast_problem(y_true: Any, y_proba: Any) -> bool:
+def _is_forecast_problem(y_true: Any, y_pred: Any) -> bool:
     """True if the arguments are outcomes and forecasts, not labels and probabilities.
 
     Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
     """
-    if isinstance(y_proba, tuple) and len(y_proba) == 2 and len(y_true) != 2:
+    if isinstance(y_pred, tuple) and len(y_pred) == 2 and len(y_true) != 2:
         return True
     values = as_array(y_true, "y_true")
     return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)

@@ -171,7 +171,7 @@ def check_models(models: Any, argument: str, *, least: int = 1, name: str | None
         raise ValueError(
             f"{argument} must be a dict with the predictions of at least {least} model(s) by their "
             f"names, without `name`; found {count} model(s) in a {type(models).__name__} and name="
-            f"{name!r}. Pass {{'name': y_proba}}."
+            f"{name!r}. Pass {{'name': predictions}}."
         )
 
 

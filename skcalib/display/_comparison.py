@@ -154,7 +154,7 @@ class ComparisonDisplay(PredictionsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_probas: Mapping[str, Any],
+        y_preds: Mapping[str, Any],
         *,
         metrics: Sequence[str | Callable] | None = None,
         reference: str | None = None,
@@ -178,7 +178,7 @@ class ComparisonDisplay(PredictionsDisplay):
         y_true : array-like of shape (n_samples,)
             True labels, or outcomes.
 
-        y_probas : dict of str to array-like or forecast
+        y_preds : dict of str to array-like or forecast
             The probabilities or forecasts of each model for the same samples, by its name.
 
         metrics : list of str or callable, default=None
@@ -231,9 +231,9 @@ class ComparisonDisplay(PredictionsDisplay):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs)
-        check_models(y_probas, "y_probas", least=1 if reference is None else 2)
-        check_reference(reference, y_probas)
-        metrics = _metrics_of_report(y_probas) if metrics is None else metrics
+        check_models(y_preds, "y_preds", least=1 if reference is None else 2)
+        check_reference(reference, y_preds)
+        metrics = _metrics_of_report(y_preds) if metrics is None else metrics
         by_name = _metrics_by_name(metrics) if np.iterable(metrics) else {}
         if not by_name:
             raise ValueError(
@@ -253,11 +253,11 @@ class ComparisonDisplay(PredictionsDisplay):
             )
         data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
         result: Callable = interval_of if reference is None else comparison_of
-        models = [name for name in y_probas if name != reference]
+        models = [name for name in y_preds if name != reference]
         rows = []
         for model in models:
             pair = {
-                f"y_probas[{name!r}]": y_probas[name]
+                f"y_preds[{name!r}]": y_preds[name]
                 for name in (model, reference)
                 if name is not None
             }
@@ -350,8 +350,8 @@ def _metrics_by_name(metrics: Any) -> Any:
     }
 
 
-def _metrics_of_report(y_probas: Any) -> Any:
-    kind = "forecasts" if any(map(is_forecast, y_probas.values())) else "classes"
+def _metrics_of_report(y_preds: Any) -> Any:
+    kind = "forecasts" if any(map(is_forecast, y_preds.values())) else "classes"
     return [name for name, entry in ALL_METRICS.items() if entry.in_report and kind in entry.takes]
 
 
@@ -362,12 +362,12 @@ def _seed(random_state: Any) -> Any:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def check_reference(reference: str | None, y_probas: Mapping[str, Any]) -> None:
+def check_reference(reference: str | None, y_preds: Mapping[str, Any]) -> None:
     """The reference is one of the models."""
-    if reference is not None and reference not in y_probas:
+    if reference is not None and reference not in y_preds:
         raise ValueError(
             f"reference must be the name of one of the models; found {reference!r}. Choose one of "
-            f"{list(y_probas)}."
+            f"{list(y_preds)}."
         )
 
 

@@ -126,7 +126,7 @@ class DecisionDisplay(PredictionsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_proba: Any,
+        y_pred: Any,
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
@@ -146,7 +146,7 @@ class DecisionDisplay(PredictionsDisplay):
         y_true : array-like of shape (n_samples,)
             True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+        y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
             Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
             column for each class in the order of `labels`; rows sum to 1. Or a forecast of a
             number, as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -156,10 +156,10 @@ class DecisionDisplay(PredictionsDisplay):
 
         pos_label : int, float, bool or str, default=None
             With two classes, the one whose probability is compared with the thresholds, and which a
-            one-dimensional `y_proba` holds. By default the last of `labels`.
+            one-dimensional `y_pred` holds. By default the last of `labels`.
 
         labels : array-like of shape (n_classes,), default=None
-            The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+            The classes, in the order of the columns of `y_pred`. By default the sorted labels in
             `y_true`.
 
         loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
@@ -195,7 +195,7 @@ class DecisionDisplay(PredictionsDisplay):
         """
         check_options(cls.from_predictions, kwargs)
         data, decision = check_decision_data(
-            y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+            y_true, y_pred, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
         attributes: dict[str, Any] = {"kind": kind, "name": name}
         if kind == "actions":

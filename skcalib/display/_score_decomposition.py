@@ -126,7 +126,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_proba: Any,
+        y_pred: Any,
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
@@ -146,7 +146,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         y_true : array-like of shape (n_samples,)
             True labels, or outcomes.
 
-        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict
+        y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict
             Probabilities, as for the metrics, or a forecast of a number, as
             :func:`~skcalib.forecasts.as_forecast` takes it. Several models, by their names, are
             drawn on the same axes.
@@ -158,7 +158,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
             With two classes, the one whose probability is scored. By default the last of `labels`.
 
         labels : array-like of shape (n_classes,), default=None
-            The classes, in the order of the columns of `y_proba`.
+            The classes, in the order of the columns of `y_pred`.
 
         score : {"auto", "brier", "log_loss", "crps"}, default="auto"
             The score. "auto" is "crps" for forecasts, and "brier" for classes.
@@ -188,22 +188,22 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
             The display, drawn; of several models, by their names.
         """
         check_options(cls.from_predictions, kwargs, _METHODS[kind])
-        if isinstance(y_proba, Mapping):
-            check_models(y_proba, "y_proba", name=name)
+        if isinstance(y_pred, Mapping):
+            check_models(y_pred, "y_pred", name=name)
             data_args: dict[str, Any] = {"sample_weight": sample_weight}
             data_args |= {"pos_label": pos_label, "labels": labels}
             options: dict[str, Any] = {"score": score, "kind": kind, "n_resamples": n_resamples}
             options |= {"random_state": random_state} | kwargs
             displays = {}
-            for model, predicted in y_proba.items():
+            for model, predicted in y_pred.items():
                 displays[model] = cls.from_predictions(
                     y_true, predicted, **data_args, **options, name=str(model), ax=ax
                 )
                 ax = displays[model].ax_
             return displays
         if score == "auto":
-            score = "crps" if is_forecast(y_proba) else "brier"
-        data = check_scored(y_true, y_proba, score, sample_weight, pos_label, labels)
+            score = "crps" if is_forecast(y_pred) else "brier"
+        data = check_scored(y_true, y_pred, score, sample_weight, pos_label, labels)
         decomposition = decompose(data, score, n_resamples, random_state)
         return cls(decomposition, score=score, name=name, kind=kind).plot(ax, **kwargs)
 

@@ -151,7 +151,7 @@ class NullDistributionDisplay(PredictionsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_proba: Any,
+        y_pred: Any,
         *,
         test: Any = None,
         sample_weight: ArrayLike | None = None,
@@ -169,7 +169,7 @@ class NullDistributionDisplay(PredictionsDisplay):
         y_true : array-like of shape (n_samples,)
             True labels, or outcomes.
 
-        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+        y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
             Probabilities; one-dimensional ones are of the last class. Or a forecast of a number, as
             :func:`skcalib.forecasts.as_forecast` takes it.
 
@@ -181,7 +181,7 @@ class NullDistributionDisplay(PredictionsDisplay):
             Sample weights.
 
         labels : array-like of shape (n_classes,), default=None
-            The classes, in the order of the columns of `y_proba`. By default those of the test.
+            The classes, in the order of the columns of `y_pred`. By default those of the test.
 
         groups : array-like of shape (n_samples,), default=None
             Labels of groups of samples that are not independent of each other.
@@ -210,7 +210,7 @@ class NullDistributionDisplay(PredictionsDisplay):
             test.set_params(labels=labels)
         further = {"sample_weight": sample_weight, "groups": groups, "given": given}
         fit_args = {key: value for key, value in further.items() if value is not None}
-        test.fit(y_proba, y_true, **fit_args)
+        test.fit(y_pred, y_true, **fit_args)
         return cls.from_test(test, name=name, ax=ax, **kwargs)
 
     def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:

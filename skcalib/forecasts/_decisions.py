@@ -404,19 +404,19 @@ def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
 
 
 _DECISION_CONSTRAINTS: dict = {
-    "y_proba": "no_validation",
+    "y_pred": "no_validation",
     "loss": "no_validation",
     "labels": ["array-like", None],
 }
 
 
 @validate_params(_DECISION_CONSTRAINTS)
-def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
+def bayes_action(y_pred: Any, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
     """The action of the least expected loss for each prediction.
 
     Parameters
     ----------
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the second class. Two-dimensional: one column
         for each class; rows sum to 1. Or a forecast of a number, as
         :func:`skcalib.forecasts.as_forecast` takes it.
@@ -425,7 +425,7 @@ def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) ->
         The losses of the actions, as :class:`DecisionLoss` takes them.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. Only needed if `loss` is a number or
+        The classes, in the order of the columns of `y_pred`. Only needed if `loss` is a number or
         a callable.
 
     Returns
@@ -450,14 +450,14 @@ def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) ->
     array([0, 1])
     """
     decision = as_loss(loss)
-    if is_forecast(y_proba):
-        return decision.named(decision.best_for(as_forecast(y_proba, name="y_proba")))
-    return decision.named(argmin_first(_class_expected_losses(y_proba, decision, labels)))
+    if is_forecast(y_pred):
+        return decision.named(decision.best_for(as_forecast(y_pred, name="y_pred")))
+    return decision.named(argmin_first(_class_expected_losses(y_pred, decision, labels)))
 
 
 @validate_params(_DECISION_CONSTRAINTS | {"action": "no_validation"})
 def expected_loss(
-    y_proba: Any, *, loss: Any, action: Any = None, labels: ArrayLike | None = None
+    y_pred: Any, *, loss: Any, action: Any = None, labels: ArrayLike | None = None
 ) -> np.ndarray:
     r"""The loss to expect of each prediction, for which no outcomes are needed.
 
@@ -467,7 +467,7 @@ def expected_loss(
 
     Parameters
     ----------
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the second class. Two-dimensional: one column
         for each class; rows sum to 1. Or a forecast of a number, as
         :func:`skcalib.forecasts.as_forecast` takes it.
@@ -480,7 +480,7 @@ def expected_loss(
         default those of the least expected loss.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. Only needed if `loss` is a number or
+        The classes, in the order of the columns of `y_pred`. Only needed if `loss` is a number or
         a callable.
 
     Returns
@@ -513,24 +513,24 @@ def expected_loss(
     array([0.5, 1.5])
     """
     decision = as_loss(loss)
-    if is_forecast(y_proba):
-        expected = decision.expected_of(as_forecast(y_proba, name="y_proba"))
+    if is_forecast(y_pred):
+        expected = decision.expected_of(as_forecast(y_pred, name="y_pred"))
     else:
-        expected = _class_expected_losses(y_proba, decision, labels)
+        expected = _class_expected_losses(y_pred, decision, labels)
     action_index = (
         argmin_first(expected) if action is None else decision.numbered(action, *expected.shape)
     )
     return expected[np.arange(len(expected)), action_index]
 
 
-def _class_expected_losses(y_proba: Any, decision: DecisionLoss, labels: Any) -> np.ndarray:
+def _class_expected_losses(y_pred: Any, decision: DecisionLoss, labels: Any) -> np.ndarray:
     """Return expected losses (n, n_actions) of class probabilities."""
-    proba = check_probabilities(y_proba, partner="labels")
+    proba = check_probabilities(y_pred, partner="labels")
     matrix = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
     classes = None if labels is None else as_labels(labels, "labels")
     if classes is not None and classes.shape != (matrix.shape[1],):
         raise ValueError(
-            f"labels must name one class for each of the {matrix.shape[1]} columns of y_proba; "
+            f"labels must name one class for each of the {matrix.shape[1]} columns of y_pred; "
             f"found shape {classes.shape}. Give the classes in the order of the columns."
         )
     return class_expected_losses(matrix, decision.of_classes(classes, matrix.shape[1]))

@@ -149,7 +149,7 @@ def _format_cell(value: Any) -> str:
 )
 def find_miscalibrated_subgroups(
     y_true: ArrayLike,
-    y_proba: Any,
+    y_pred: Any,
     X: Any,
     *,
     sample_weight: ArrayLike | None = None,
@@ -174,7 +174,7 @@ def find_miscalibrated_subgroups(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -187,7 +187,7 @@ def find_miscalibrated_subgroups(
         Non-negative sample weights; only their ratios matter.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`. None for forecasts.
 
     groups : array-like of shape (n_samples,), default=None
@@ -296,7 +296,7 @@ def find_miscalibrated_subgroups(
     >>> result.p_value, result.column[0], result.subgroup[0]
     (0.001, 'age', '> 7...')
     """
-    data = check_data(y_true, y_proba, sample_weight=sample_weight, labels=labels, groups=groups)
+    data = check_data(y_true, y_pred, sample_weight=sample_weight, labels=labels, groups=groups)
     n = np.shape(y_true)[0]
     used = np.arange(n)[positive_weight_rows(sample_weight, n)]
     if not isinstance(data, ForecastData) and not data.is_binary and multi_class == "confidence":

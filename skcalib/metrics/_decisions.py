@@ -85,7 +85,7 @@ class DecisionCalibration:
 
 def check_decision_data(
     y_true: Any,
-    y_proba: Any,
+    y_pred: Any,
     loss: Any,
     *,
     labels: Any = None,
@@ -96,7 +96,7 @@ def check_decision_data(
     decision = as_loss(loss)
     data = check_data(
         y_true,
-        y_proba,
+        y_pred,
         labels=labels,
         pos_label=pos_label,
         may_be_numbers=not decision.is_of_classes,
@@ -133,7 +133,7 @@ def _decision_calibration_error(
 )
 def decision_calibration_error(
     y_true: ArrayLike,
-    y_proba: Any,
+    y_pred: Any,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -153,7 +153,7 @@ def decision_calibration_error(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -162,11 +162,11 @@ def decision_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        The class whose probability a one-dimensional `y_pred` holds. By default the last of
         `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
@@ -247,7 +247,7 @@ def decision_calibration_error(
     name = given if isinstance(given, str) else None
     data, decision = check_decision_data(
         y_true,
-        y_proba,
+        y_pred,
         loss,
         sample_weight=sample_weight,
         pos_label=pos_label,
@@ -382,7 +382,7 @@ def any_decision_calibration_error(
 @validate_params(METRIC_CONSTRAINTS)
 def decision_calibration(
     y_true: ArrayLike,
-    y_proba: Any,
+    y_pred: Any,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -396,7 +396,7 @@ def decision_calibration(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -405,11 +405,11 @@ def decision_calibration(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        The class whose probability a one-dimensional `y_pred` holds. By default the last of
         `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
@@ -444,7 +444,7 @@ def decision_calibration(
     (1.0, 3.0)
     """
     data, decision = check_decision_data(
-        y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+        y_true, y_pred, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     return decision_table(DecisionGaps(data, loss=decision, given="action"))
 

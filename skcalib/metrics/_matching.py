@@ -66,7 +66,7 @@ def _matching_statistic(
 )
 def distribution_matching_error(
     y_true: ArrayLike,
-    y_proba: Any,
+    y_pred: Any,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -112,7 +112,7 @@ def distribution_matching_error(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -121,11 +121,11 @@ def distribution_matching_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        The class whose probability a one-dimensional `y_pred` holds. By default the last of
         `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
@@ -322,7 +322,7 @@ def distribution_matching_error(
     """
     data = check_data(
         y_true,
-        y_proba,
+        y_pred,
         sample_weight=sample_weight,
         pos_label=pos_label,
         labels=labels,

@@ -203,7 +203,7 @@ def _append_null_mean(
 )
 def score_decomposition(
     y_true: ArrayLike,
-    y_proba: Any,
+    y_pred: Any,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -224,28 +224,29 @@ def score_decomposition(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans.
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
+        as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        The class whose probability a one-dimensional `y_pred` holds. By default the last of
         `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
     score : {"brier", "log_loss", "crps"}, default="brier"
         The score: the mean squared error of the probabilities, or minus the mean logarithm of the
         probability of what happened. For forecasts of a number, and only for them, the continuous
-        ranked probability score: then `y_true` holds outcomes and `y_proba` is a forecast of
+        ranked probability score: then `y_true` holds outcomes and `y_pred` is a forecast of
         :mod:`skcalib.forecasts`, or whatever :func:`~skcalib.forecasts.as_forecast` takes.
 
     multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
@@ -341,21 +342,21 @@ def score_decomposition(
     >>> parts.discrimination, parts.uncertainty
     (0.0, 0.5)
     """
-    data = check_scored(y_true, y_proba, score, sample_weight, pos_label, labels)
+    data = check_scored(y_true, y_pred, score, sample_weight, pos_label, labels)
     return decompose(data, score, n_resamples, random_state, multi_class, average)
 
 
 def check_scored(
-    y_true: Any, y_proba: Any, score: str, sample_weight: Any, pos_label: Any, labels: Any
+    y_true: Any, y_pred: Any, score: str, sample_weight: Any, pos_label: Any, labels: Any
 ) -> ClassData | ForecastData:
     """Return checked data of the kind that the score is for."""
+    names = ("y_true", "y_pred")
     if score != "crps":
-        check_no_forecast(y_proba, score)
-        return check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+        check_no_forecast(y_pred, score)
+        return check_predictions(y_true, y_pred, sample_weight, pos_label, labels, names=names)
     check_no_labels(labels, pos_label)
-    names = ("y_true", "y_proba")
     data = check_forecasts(
-        y_true, y_proba, sample_weight=sample_weight, names=names, may_be_impossible=True
+        y_true, y_pred, sample_weight=sample_weight, names=names, may_be_impossible=True
     )
     check_thresholds_known(data)
     return data
@@ -386,9 +387,9 @@ def decompose(
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
 
 
-def check_no_forecast(y_proba: Any, score: str) -> None:
+def check_no_forecast(y_pred: Any, score: str) -> None:
     """Refuse forecasts for scores of probabilities."""
-    if is_forecast(y_proba):
+    if is_forecast(y_pred):
         raise ValueError(
             f"score={score!r} is for probabilities of classes; found a forecast of a number. Pass "
             "score='crps'."

@@ -346,7 +346,7 @@ def _refuse_estimators(function: Function) -> Function:
 )
 def calibration_report(
     y_true: ArrayLike,
-    y_proba: Any,
+    y_pred: Any,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -365,7 +365,7 @@ def calibration_report(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict of them
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict of them
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -374,11 +374,11 @@ def calibration_report(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        The class whose probability a one-dimensional `y_pred` holds. By default the last of
         `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
@@ -446,7 +446,7 @@ def calibration_report(
 
     Notes
     -----
-    `y_proba` may be a dict of the predictions of several models for the same samples, such as
+    `y_pred` may be a dict of the predictions of several models for the same samples, such as
     ``{"before": p, "after": q}``. Each gets its report, and the others are compared with the first:
     the intervals of differences are those of :func:`skcalib.uncertainty.compare_models`, and of the
     measures of two classes by the jackknife, with the samples resampled for both models together.
@@ -501,14 +501,14 @@ def calibration_report(
     >>> calibration_report(y, forecast, random_state=0).advice
     'Miscalibrated (p ≤ 0.001): prediction intervals are too narrow: standard deviations are ...'
     """
-    several = isinstance(y_proba, Mapping)
+    several = isinstance(y_pred, Mapping)
     if several:
-        check_models(y_proba, "y_proba")
+        check_models(y_pred, "y_pred")
     probas = (
-        {f"y_proba[{key!r}]": prediction for key, prediction in y_proba.items()} if several else {}
+        {f"y_pred[{key!r}]": prediction for key, prediction in y_pred.items()} if several else {}
     )
     checked = check_predicted(
-        probas or {"y_proba": y_proba},
+        probas or {"y_pred": y_pred},
         y_true,
         sample_weight=sample_weight,
         pos_label=pos_label,
@@ -521,7 +521,7 @@ def calibration_report(
     name = name and printable(" ".join(name.split()))
     sections: dict[Any, Sections] = {}
     reports: dict[Any, CalibrationReport] = {}
-    for key, data in zip(y_proba if several else [name], checked["models"], strict=True):
+    for key, data in zip(y_pred if several else [name], checked["models"], strict=True):
         kind: type[Sections] = ForecastSections if data.is_forecast else ClassSections
         sections[key] = prediction = kind(data, check_random_state(random_state))
         audit = _audit_trail(prediction, n_rows, random_state, pos_label, subgroups)

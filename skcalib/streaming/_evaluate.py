@@ -108,7 +108,14 @@ def _find_entry(metric: str | Callable) -> Metric | None:
 
 def check_metric_params(params: dict[str, Any]) -> None:
     """Refuse arguments that the state provides, and options that need the order of samples."""
-    reserved = {"y_true", "y_proba", "sample_weight", "labels", "pos_label"} & params.keys()
+    reserved = {
+        "y_true",
+        "y_proba",
+        "y_pred",
+        "sample_weight",
+        "labels",
+        "pos_label",
+    } & params.keys()
     if reserved:
         raise ValueError(
             f"params must be those that choose how a metric is computed; found {sorted(reserved)}, "

@@ -244,7 +244,7 @@ class Comparison(Result):
 def confidence_interval(
     metric: str | Callable,
     y_true: ArrayLike,
-    y_proba: Any,
+    y_pred: Any,
     *,
     by: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -276,7 +276,7 @@ def confidence_interval(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -291,7 +291,7 @@ def confidence_interval(
         Non-negative sample weights; only their ratios matter.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied. None for forecasts.
 
@@ -482,7 +482,7 @@ def confidence_interval(
     all         1000  1.000    0.070...  0.03...  0.09...
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
-    models = check_predicted({"y_proba": y_proba}, y_true, **data)
+    models = check_predicted({"y_pred": y_pred}, y_true, **data)
     measured = MeasuredModels.make(metric, metric_params, **models)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
@@ -527,14 +527,14 @@ def confidence_interval(
 
 
 @validate_params(
-    RESAMPLING_CONSTRAINTS | {"y_proba_a": "no_validation", "y_proba_b": "no_validation"},
+    RESAMPLING_CONSTRAINTS | {"y_pred_a": "no_validation", "y_pred_b": "no_validation"},
     prefer_skip_nested_validation=False,
 )
 def compare_models(
     metric: str | Callable,
     y_true: ArrayLike,
-    y_proba_a: Any,
-    y_proba_b: Any,
+    y_pred_a: Any,
+    y_pred_b: Any,
     *,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -565,13 +565,13 @@ def compare_models(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba_a : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred_a : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities of model A in [0, 1]. One-dimensional: of the positive class.
         Two-dimensional: one column for each class in the order of `labels`; rows sum to 1. Or its
         forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it, for a metric of
         forecasts.
 
-    y_proba_b : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_pred_b : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities or forecast of model B for the same samples.
 
     sample_weight : array-like of shape (n_samples,), default=None
@@ -693,7 +693,7 @@ def compare_models(
     (0.028..., 0.002)
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
-    probas = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
+    probas = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     return comparison_of(
         MeasuredModels.make(metric, metric_params, **check_predicted(probas, y_true, **data)),
         confidence_level=confidence_level,
@@ -744,7 +744,7 @@ def comparison_of(
     if measured.metrics[0].sums_over_levels(measured.options):
         models: Any = measured.models
         check_same_levels(
-            {"y_proba_a": models[0].forecast, "y_proba_b": models[1].forecast},
+            {"y_pred_a": models[0].forecast, "y_pred_b": models[1].forecast},
             "Pass metric_params={'levels': [...]} with levels that both have.",
         )
     resamples = measured.resample(**resampling)

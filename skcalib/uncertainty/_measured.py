@@ -199,15 +199,15 @@ def check_predicted(probas: dict[str, Any], y_true: Any, **data: Any) -> dict[st
     """
     check_same_kind(probas)
     models: list[Any] = []
-    for name, y_proba in probas.items():
-        models.append(check_data(y_true, y_proba, names=("y_true", name), **data))
+    for name, y_pred in probas.items():
+        models.append(check_data(y_true, y_pred, names=("y_true", name), **data))
         data["labels"] = models[0].labels  # hold for the next models, too
-    as_matrix = [has_several_columns(y_proba) for y_proba in probas.values()]
+    as_matrix = [has_several_columns(y_pred) for y_pred in probas.values()]
     return {"models": models, "as_matrix": as_matrix, "weighted": data["sample_weight"] is not None}
 
 
-def has_several_columns(y_proba: Any) -> bool:
-    shape = y_proba.shape if hasattr(y_proba, "shape") else np.shape(y_proba)
+def has_several_columns(y_pred: Any) -> bool:
+    shape = y_pred.shape if hasattr(y_pred, "shape") else np.shape(y_pred)
     return len(shape) == 2 and shape[1] > 1
 
 

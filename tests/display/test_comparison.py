@@ -109,7 +109,7 @@ def test_estimates_outside_of_their_intervals_are_drawn(ax):
 
 def test_bad_input():
     make = ComparisonDisplay.from_predictions
-    with pytest.raises(ValueError, match="y_probas must be a dict"):
+    with pytest.raises(ValueError, match="y_preds must be a dict"):
         make(LABEL, SURE)
     with pytest.raises(ValueError, match="at least 2 model"):
         make(LABEL, {"sure": SURE}, reference="sure")
@@ -125,7 +125,7 @@ def test_bad_input():
         make(LABEL, MODELS, metrics=["brier"])
     with pytest.raises(ValueError, match="'n_resamples' parameter of ComparisonDisplay must be"):
         make(LABEL, MODELS, n_resamples=0)
-    with pytest.raises(ValueError, match=r"y_probas\['sure'\] must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y_preds\['sure'\] must lie in \[0, 1\]"):
         make(LABEL, {"sure": SURE * 2})
 
 

@@ -133,7 +133,7 @@ def test_models_in_a_dict_share_axes():
         alone = ScoreDecompositionDisplay.from_predictions(y, model, **options)
         assert shown[name].decomposition == alone.decomposition
         assert shown[name].point_.get_label().startswith(name)
-    with pytest.raises(ValueError, match=r"y_proba must be a dict .* without `name`"):
+    with pytest.raises(ValueError, match=r"y_pred must be a dict .* without `name`"):
         ScoreDecompositionDisplay.from_predictions(y, models, name="model")
 
 

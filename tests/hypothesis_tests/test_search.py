@@ -483,7 +483,7 @@ def test_table():
         ({"X": {"a": [1, 2]}}, r"X\['a'\]: 2"),
         ({"X": np.zeros((40, 2))}, "X must have some subgroup of at least min_samples=20"),
         (
-            {"y_proba": GaussianForecast(np.zeros(40), 1.0), "labels": [0, 1]},
+            {"y_pred": GaussianForecast(np.zeros(40), 1.0), "labels": [0, 1]},
             "labels must be None for forecasts",
         ),
         ({"multi_class": "top-label"}, "'multi_class' parameter"),
@@ -492,7 +492,7 @@ def test_table():
 )
 def test_bad_input(arguments, message):
     rng = np.random.default_rng(0)
-    arguments = {"y_true": [0, 1] * 20, "y_proba": rng.random(40)} | arguments
+    arguments = {"y_true": [0, 1] * 20, "y_pred": rng.random(40)} | arguments
     arguments = {"X": {"a": [0, 1] * 20}} | arguments
     with pytest.raises((ValueError, TypeError), match=message):
         find_miscalibrated_subgroups(**arguments)

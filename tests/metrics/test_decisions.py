@@ -177,12 +177,12 @@ def test_columns_of_losses_are_in_the_order_of_labels():
     expected = decision_calibration_error(names, 1 - p, loss=loss, given="action")
     both = np.column_stack([p, 1 - p])
     for options in (
-        {"y_proba": both, "loss": loss},
-        {"y_proba": p, "loss": loss, "pos_label": "a"},
-        {"y_proba": both, "loss": loss, "pos_label": "a"},
-        {"y_proba": both[:, ::-1], "loss": swapped, "labels": ["b", "a"]},
-        {"y_proba": p, "loss": swapped, "labels": ["b", "a"]},
-        {"y_proba": 1 - p, "loss": swapped, "labels": ["b", "a"], "pos_label": "b"},
+        {"y_pred": both, "loss": loss},
+        {"y_pred": p, "loss": loss, "pos_label": "a"},
+        {"y_pred": both, "loss": loss, "pos_label": "a"},
+        {"y_pred": both[:, ::-1], "loss": swapped, "labels": ["b", "a"]},
+        {"y_pred": p, "loss": swapped, "labels": ["b", "a"]},
+        {"y_pred": 1 - p, "loss": swapped, "labels": ["b", "a"], "pos_label": "b"},
     ):
         actual = decision_calibration_error(names, given="action", **options)
         assert actual == pytest.approx(expected, abs=1e-13)

@@ -494,7 +494,7 @@ def test_the_null_mean_of_probabilities():
 def test_forecasts_and_probabilities_have_their_own_scores():
     with pytest.raises(ValueError, match="score='brier' is for probabilities of classes"):
         score_decomposition([0.0, 1.0], GaussianForecast([0.0, 0.0], 1.0))
-    with pytest.raises(TypeError, match="y_proba must be a forecast"):
+    with pytest.raises(TypeError, match="y_pred must be a forecast"):
         score_decomposition([0, 1], [0.2, 0.8], score="crps")
     with pytest.raises(ValueError, match="labels must be None for forecasts of a number"):
         score_decomposition([0.0], ([0.0], [1.0]), labels=[0, 1], score="crps")

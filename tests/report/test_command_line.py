@@ -64,7 +64,7 @@ def read_predictions(path, label, columns, *options):
     """Labels, probabilities and classes, as the report gets them."""
     arguments = ["report", str(path), "--label", label, "--proba", *columns, *options]
     _, found = load_columns(_make_parser().parse_args(arguments))
-    return found["y_true"], found["y_proba"], found["labels"]
+    return found["y_true"], found["y_pred"], found["labels"]
 
 
 def test_report_of_one_column(table, capsys):

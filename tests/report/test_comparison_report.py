@@ -134,7 +134,7 @@ def test_names_may_be_numbers():
 def test_models_that_cannot_be_compared():
     with pytest.raises(ValueError, match="at least 1 model"):
         calibration_report([0, 1], {})
-    with pytest.raises(ValueError, match=r"y_proba\['b'\] must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y_pred\['b'\] must lie in \[0, 1\]"):
         calibration_report([0, 1], {"a": [0.1, 0.9], "b": [0.1, 1.9]})
     with pytest.raises(ValueError, match="must be of the same kind"):
         calibration_report([0, 1], {"a": [0.1, 0.9], "b": GaussianForecast([0.1, 1.9], [1.0, 1.0])})

@@ -45,7 +45,7 @@ def run(capsys, *arguments):
 def read(path, *options):
     """Outcomes and forecasts, as the report gets them."""
     _, found = load_columns(_make_parser().parse_args(["report", path, "--label", "y", *options]))
-    return found["y_true"], found["y_proba"]
+    return found["y_true"], found["y_pred"]
 
 
 @pytest.mark.usefixtures("few_resamples")

@@ -468,7 +468,7 @@ def test_strings_and_bad_input(binary):
     names = np.array(["no", "yes"])[label]
     shown = calibration_report(names, proba, random_state=0)
     assert words(shown).replace("class yes", "class 1") == words(expected)
-    with pytest.raises(ValueError, match=r"y_proba must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y_pred must lie in \[0, 1\]"):
         calibration_report(label, proba * 2)
 
 

@@ -170,21 +170,21 @@ BAD = {
     "radius": ({"method": "finite-sample"}, "metric must be one with a known radius"),
     "length": ({"y_true": np.ones(59)}, "y_true must be 1-D, with one outcome for each of the 60"),
     "values": ({"metric": lambda y, forecast: forecast.crps(y)}, "metric must return one number"),
-    "classes": ({"y_proba": np.full(60, 0.5), "y_true": np.arange(60) % 2}, "a metric of classes"),
+    "classes": ({"y_pred": np.full(60, 0.5), "y_true": np.arange(60) % 2}, "a metric of classes"),
 }
 
 
 @pytest.mark.parametrize(("changed", "match"), BAD.values(), ids=BAD)
 def test_bad_input(changed, match):
     forecast, y, _ = problem()
-    given = {"metric": "quantile_calibration_error", "y_true": y, "y_proba": forecast}
+    given = {"metric": "quantile_calibration_error", "y_true": y, "y_pred": forecast}
     with pytest.raises(ValueError, match=match):
         confidence_interval(**(given | changed), n_resamples=5)
 
 
 def test_forecasts_are_compared_with_forecasts():
     forecast, y, _ = problem()
-    with pytest.raises(ValueError, match="y_proba_a and y_proba_b must be of the same kind"):
+    with pytest.raises(ValueError, match="y_pred_a and y_pred_b must be of the same kind"):
         compare_models(CRPS, y, forecast, np.full(60, 0.5))
     with pytest.raises(ValueError, match="each of the 59 forecasts"):
         compare_models(CRPS, y, forecast, forecast[:59])

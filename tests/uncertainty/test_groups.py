@@ -249,10 +249,10 @@ def test_bad_input(changed, match):
     label, proba = random_problem(np.random.default_rng(0), 40)
     given = {"metric": "expected_calibration_error", "y_true": label, "n_resamples": 5} | changed
     with pytest.raises(ValueError, match=match):
-        confidence_interval(y_proba=proba, **given)
+        confidence_interval(y_pred=proba, **given)
     if "finite" not in given.get("method", ""):
         with pytest.raises(ValueError, match=match):
-            compare_models(y_proba_a=proba, y_proba_b=proba**2, **given)
+            compare_models(y_pred_a=proba, y_pred_b=proba**2, **given)
 
 
 def test_comparisons_have_no_finite_sample_interval():

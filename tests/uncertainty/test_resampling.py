@@ -328,7 +328,7 @@ def test_bad_input(changed, match):
     given = {
         "metric": "expected_calibration_error",
         "y_true": label,
-        "y_proba": proba,
+        "y_pred": proba,
         "n_resamples": 5,
     }
     given |= changed
@@ -351,11 +351,11 @@ def test_values_of_single_classes_are_refused():
 def test_models_must_be_of_the_same_problem():
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 40)
-    with pytest.raises(ValueError, match="y_proba_b"):
+    with pytest.raises(ValueError, match="y_pred_b"):
         compare_models(mean_residual, label, proba, proba[:39], **FAST)
-    with pytest.raises(ValueError, match="y_proba_b has 3 columns"):
+    with pytest.raises(ValueError, match="y_pred_b has 3 columns"):
         compare_models(mean_residual, label, proba, rng.dirichlet(np.ones(3), size=40), **FAST)
-    with pytest.raises(ValueError, match="y_proba_a must"):
+    with pytest.raises(ValueError, match="y_pred_a must"):
         compare_models(mean_residual, label, proba + 1, proba, **FAST)
 
 
