@@ -13,13 +13,14 @@ from skcalib import (
     ReliabilityDisplay,
     calibration_report,
     compare_models,
+    confidence_interval,
     smooth_calibration_error,
 )
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CoxTest, RequiredSampleSize, required_sample_size
 from skcalib.metrics import expected_calibration_error
 from skcalib.report import CalibrationReport, ComparisonReport
-from skcalib.uncertainty import Comparison
+from skcalib.uncertainty import Comparison, ConfidenceInterval, SubgroupIntervals
 
 y, proba = np.array([0, 1]), np.array([0.2, 0.7])
 
@@ -31,7 +32,10 @@ assert_type(AutoRecalibrator().fit(proba, y), AutoRecalibrator)
 assert_type(AutoRecalibrator().fit(proba, y).predict_proba(proba), np.ndarray)
 assert_type(RecalibratedClassifier(LogisticRegression()).fit(proba, y).combine_, str)
 assert_type(ReliabilityDisplay.from_predictions(y, proba), ReliabilityDisplay)
-assert_type(calibration_report(y, proba), CalibrationReport | ComparisonReport)
+assert_type(calibration_report(y, proba), CalibrationReport)
+assert_type(calibration_report(y, {"before": [0.2, 0.7]}), ComparisonReport)
+assert_type(confidence_interval("smooth_calibration_error", y, proba), ConfidenceInterval)
+assert_type(confidence_interval("smooth_calibration_error", y, proba, by=y), SubgroupIntervals)
 assert_type(compare_models("smooth_calibration_error", y, proba, proba), Comparison)
 assert_type(compare_models("smooth_calibration_error", y, proba, proba).p_value, float)
 assert_type(smooth_calibration_error(y, proba), float | np.ndarray)

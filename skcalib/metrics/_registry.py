@@ -27,16 +27,8 @@ CheckedData = ClassData | ForecastData
 PublicFunction = TypeVar("PublicFunction", bound=Callable)
 
 # The arguments of metrics that are data, not options.
-_DATA = {
-    "y_true",
-    "y_proba",
-    "y_forecast",
-    "y_pred",
-    "sample_weight",
-    "labels",
-    "pos_label",
-    "given",
-}
+_DATA = {"y_true", "y_proba", "y_forecast", "y_pred", "sample_weight", "labels"}
+_DATA |= {"pos_label", "given"}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from os import PathLike
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 import scipy
@@ -333,6 +333,30 @@ def _refuse_estimators(function: Function) -> Function:
 
 
 @_refuse_estimators
+class _ReportOptions(TypedDict, total=False):
+    sample_weight: ArrayLike | None
+    pos_label: Label | None
+    labels: ArrayLike | None
+    by: Any
+    groups: ArrayLike | None
+    recalibrated: bool
+    name: str | None
+    date: str | datetime.date | None
+    random_state: RandomState
+
+
+@overload
+def calibration_report(
+    y_true: ArrayLike, y_pred: Mapping, **options: Unpack[_ReportOptions]
+) -> "ComparisonReport": ...
+
+
+@overload
+def calibration_report(
+    y_true: ArrayLike, y_pred: Any, **options: Unpack[_ReportOptions]
+) -> "CalibrationReport": ...
+
+
 @validate_params(
     METRIC_CONSTRAINTS
     | {

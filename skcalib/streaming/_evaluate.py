@@ -12,7 +12,7 @@ from .._data import ClassData
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
 from ..metrics._reductions import average_over_reductions
-from ..metrics._registry import METRICS, Metric, find_entry
+from ..metrics._registry import METRICS, Metric, find_entry, is_data
 
 _KERNEL_ERROR_NAMES = (
     "kernel_calibration_error",
@@ -108,17 +108,10 @@ def _find_entry(metric: str | Callable) -> Metric | None:
 
 def check_metric_params(params: dict[str, Any]) -> None:
     """Refuse arguments that the state provides, and options that need the order of samples."""
-    reserved = {
-        "y_true",
-        "y_proba",
-        "y_pred",
-        "sample_weight",
-        "labels",
-        "pos_label",
-    } & params.keys()
+    reserved = sorted(name for name, value in params.items() if is_data(name, value))
     if reserved:
         raise ValueError(
-            f"params must be those that choose how a metric is computed; found {sorted(reserved)}, "
+            f"params must be those that choose how a metric is computed; found {reserved}, "
             "which the state holds. Leave these out."
         )
     if params.get("estimator", "biased") not in ("biased", "unbiased"):

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -240,6 +240,42 @@ class Comparison(Result):
     confidence_level: float
 
 
+class _IntervalOptions(TypedDict, total=False):
+    sample_weight: ArrayLike | None
+    labels: ArrayLike | None
+    given: ArrayLike | None
+    groups: ArrayLike | None
+    metric_params: dict | None
+    confidence_level: float
+    alternative: Literal["two-sided", "less", "greater"]
+    method: Literal["auto", "resampling", "jackknife", "finite-sample"]
+    n_resamples: int
+    random_state: RandomState
+    n_jobs: int | None
+
+
+@overload
+def confidence_interval(
+    metric: str | Callable,
+    y_true: ArrayLike,
+    y_pred: Any,
+    *,
+    by: None = None,
+    **options: Unpack[_IntervalOptions],
+) -> ConfidenceInterval: ...
+
+
+@overload
+def confidence_interval(
+    metric: str | Callable,
+    y_true: ArrayLike,
+    y_pred: Any,
+    *,
+    by: Any,
+    **options: Unpack[_IntervalOptions],
+) -> SubgroupIntervals: ...
+
+
 @validate_params(INTERVAL_CONSTRAINTS, prefer_skip_nested_validation=False)
 def confidence_interval(
     metric: str | Callable,
@@ -258,7 +294,7 @@ def confidence_interval(
     n_resamples: int = 999,
     random_state: RandomState = None,
     n_jobs: int | None = None,
-) -> ConfidenceInterval | Any:
+) -> ConfidenceInterval | SubgroupIntervals:
     r"""Confidence interval for a metric of calibration, of all samples or of each subgroup.
 
     What is covered is the value of the metric on the whole distribution that the samples come from.
