@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 from importlib.util import find_spec
+from inspect import isfunction
 from pathlib import Path
 
 DOCS = Path(__file__).parent
@@ -77,7 +78,41 @@ def is_own(module, class_name, method):
     return (getattr(value, "__module__", None) or "").startswith("skcalib")
 
 
-autosummary_context = {"is_own": is_own}
+def find_results():
+    """What functions return, by the first function or class that returns it.
+
+    These classes are attributes of their module and not in its `__all__`.
+    """
+    results = {}
+    for room in skcalib._SUBMODULES:
+        module = importlib.import_module(f"skcalib.{room}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            makers = vars(value).values() if isinstance(value, type) else [value]
+            returned = [getattr(maker, "__annotations__", {}).get("return") for maker in makers]
+            returned.append(getattr(value, "__annotations__", None))  # fitted attributes
+            for word in re.findall(r"\w+", str(returned)):
+                result = vars(module).get(word)
+                is_of_room = getattr(result, "__module__", "").startswith(module.__name__)
+                if isinstance(result, type) and is_of_room and word not in module.__all__:
+                    results.setdefault(f"{module.__name__}.{word}", f"{module.__name__}.{name}")
+    return results
+
+
+with mock(autodoc_mock_imports):
+    RESULTS = find_results()
+
+
+def results_of(name):
+    """The classes that are shown below a function or class, with their methods."""
+    for result in (result for result, maker in RESULTS.items() if maker == name):
+        module, _, own = result.rpartition(".")
+        members = vars(getattr(importlib.import_module(module), own)).items()
+        methods = [key for key, value in members if key[0] != "_" and isfunction(value)]
+        yield own, methods
+
+
+autosummary_context = {"is_own": is_own, "results_of": results_of}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -220,7 +255,7 @@ def check_reference(app, env):
     """Warn of public names that the reference lacks, and of others that it has."""
     objects = env.get_domain("py").objects
     modules = [f"skcalib.{name}" for name in skcalib._SUBMODULES]
-    public = set(modules)
+    public = {*modules, *RESULTS}
     with mock(autodoc_mock_imports):
         for name in modules:
             public |= {f"{name}.{member}" for member in importlib.import_module(name).__all__}

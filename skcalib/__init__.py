@@ -11,20 +11,22 @@ from ._guesses import MODULES, raise_no_attribute
 from ._versions import show_versions
 
 if TYPE_CHECKING:
-    from . import datasets as datasets
-    from . import decisions as decisions
-    from . import display as display
-    from . import forecasts as forecasts
-    from . import function_classes as function_classes
-    from . import hypothesis_tests as hypothesis_tests
-    from . import lenses as lenses
-    from . import losses as losses
-    from . import metrics as metrics
-    from . import recalibration as recalibration
-    from . import report as report
-    from . import streaming as streaming
-    from . import torch as torch
-    from . import uncertainty as uncertainty
+    from . import (
+        datasets as datasets,
+        decisions as decisions,
+        display as display,
+        forecasts as forecasts,
+        function_classes as function_classes,
+        hypothesis_tests as hypothesis_tests,
+        lenses as lenses,
+        losses as losses,
+        metrics as metrics,
+        recalibration as recalibration,
+        report as report,
+        streaming as streaming,
+        torch as torch,
+        uncertainty as uncertainty,
+    )
     from .display import ReliabilityDisplay
     from .hypothesis_tests import CalibrationTest
     from .metrics import (

@@ -30,8 +30,8 @@ from skcalib.recalibration import (
     IsotonicRecalibrator,
     LocationScaleRecalibrator,
     PITRecalibrator,
+    _registry as _recalibrators,
 )
-from skcalib.recalibration import _registry as _recalibrators
 from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
 from skcalib.uncertainty import confidence_interval

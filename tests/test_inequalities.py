@@ -6,8 +6,7 @@ Calibration. The distance itself is found by enumeration, so these data sets are
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from oracles import distance_by_enumeration, upper_distance_by_enumeration
 
 from skcalib.metrics import (

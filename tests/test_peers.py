@@ -10,8 +10,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 
-from skcalib.metrics import cumulative_calibration_error, score_decomposition
-from skcalib.metrics import expected_calibration_error as ece
+from skcalib.metrics import (
+    cumulative_calibration_error,
+    expected_calibration_error as ece,
+    score_decomposition,
+)
 from skcalib.recalibration import PITRecalibrator, RecalibratedRegressor
 
 # what the peers warn about is theirs

@@ -13,19 +13,19 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import (
     HasMethods,
+    Interval as _Interval,
     InvalidParameterError,
     StrOptions,
     validate_parameter_constraints,
+    validate_params as _validate_params,
 )
-from sklearn.utils._param_validation import Interval as _Interval
-from sklearn.utils._param_validation import validate_params as _validate_params
-from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.parallel import Parallel as _Parallel
-from sklearn.utils.parallel import delayed as delayed
-from sklearn.utils.validation import _check_feature_names as check_feature_names
-from sklearn.utils.validation import _check_method_params as check_method_params
-from sklearn.utils.validation import _num_samples as num_samples
+from sklearn.utils.metaestimators import _BaseComposition as BaseComposition, _safe_split
+from sklearn.utils.parallel import Parallel as _Parallel, delayed as delayed
+from sklearn.utils.validation import (
+    _check_feature_names as check_feature_names,
+    _check_method_params as check_method_params,
+    _num_samples as num_samples,
+)
 
 # A class label, and a seed or a generator, in annotations.
 Label = bool | int | float | str | bytes

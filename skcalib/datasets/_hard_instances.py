@@ -11,27 +11,27 @@ from ._options import check_generator_options
 
 # The options of each problem.
 _HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
-    "near": ("alpha", "separation", "return_inputs"),
-    "far": ("alpha", "return_inputs"),
-    "gaussian-blind-spot": ("scale",),
+    "near": ("offset", "separation", "return_inputs"),
+    "far": ("offset", "return_inputs"),
+    "gaussian-blind-spot": ("period",),
 }
 
 
 @validate_params(
     {
         "problem": [StrOptions(set(_HARD_INSTANCE_OPTIONS))],
-        "alpha": [Interval(Real, 0, 0.5, closed="neither")],
+        "offset": [Interval(Real, 0, 0.5, closed="neither")],
         "separation": [Interval(Real, None, None, closed="neither")],
-        "scale": [Interval(Real, 0, 0.1, closed="right")],
+        "period": [Interval(Real, 0, 0.1, closed="right")],
         "return_inputs": ["boolean"],
     }
 )
 def make_hard_instance(
     problem: Literal["near", "far", "gaussian-blind-spot"] = "near",
     *,
-    alpha: float = 0.1,
+    offset: float = 0.1,
     separation: float = 0.0,
-    scale: float = 0.01,
+    period: float = 0.01,
     return_inputs: bool = False,
 ) -> tuple[np.ndarray, ...]:
     r"""The models that show how far measures of calibration can be apart.
@@ -46,14 +46,14 @@ def make_hard_instance(
         calibrated one and the other far from it; or a miscalibrated model that a Gaussian kernel
         takes for a calibrated one.
 
-    alpha : float in (0, 0.5), default=0.1
-        The :math:`\alpha` of "near" and "far".
+    offset : float in (0, 0.5), default=0.1
+        The :math:`\alpha` of "near" and "far": predictions are 1/2 ∓ α.
 
-    separation : float in (-alpha, 0.5 - alpha], default=0.0
+    separation : float in (-offset, 0.5 - offset], default=0.0
         The :math:`\beta` by which two of the predictions of "near" move away from 1/2; a negative
         one moves them towards it.
 
-    scale : float in (0, 0.1], default=0.01
+    period : float in (0, 0.1], default=0.01
         The :math:`\varepsilon` of "gaussian-blind-spot": the period of its oscillation is :math:`2
         \pi \varepsilon`.
 
@@ -120,7 +120,7 @@ def make_hard_instance(
     :math:`\pm 1 / \varepsilon`, where that of a Gaussian kernel vanishes. So the Gaussian kernel,
     unlike that of Laplace, does not give a consistent measure (Theorem 8.6; its proof has an
     oscillation of this kind, with a smaller amplitude). A squared error below 1e-16 is lost in
-    rounding: that is so for scales below about 0.005.
+    rounding: that is so for periods below about 0.005.
 
     References
     ----------
@@ -150,7 +150,7 @@ def make_hard_instance(
     0.0333
 
     >>> from skcalib.metrics import kernel_calibration_error, laplace_kernel_calibration_error
-    >>> y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", scale=0.01)
+    >>> y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", period=0.01)
     >>> laplace_kernel_calibration_error(y_true, y_proba, sample_weight=weight) > 1e-3
     True
     >>> kernel_calibration_error(
@@ -160,17 +160,17 @@ def make_hard_instance(
     """
     check_generator_options(make_hard_instance, _HARD_INSTANCE_OPTIONS, locals())
     if problem == "gaussian-blind-spot":
-        n_points = math.ceil(10 / scale)
+        n_points = math.ceil(10 / period)
         offset = (np.arange(n_points) + 0.5) / (2 * n_points) - 0.25  # from the middle, 1/2
         y_proba = 0.5 + offset
-        true_proba = y_proba + np.sin(offset / scale) * np.exp(-2 * offset**2 / scale) / 4
+        true_proba = y_proba + np.sin(offset / period) * np.exp(-2 * offset**2 / period) / 4
         share = np.full(n_points, 1 / n_points)
     else:
-        check_separation(alpha, separation)
-        shifted_alpha = alpha + separation
-        y_proba = 0.5 + np.array([-alpha, -shifted_alpha, shifted_alpha, alpha])
-        share = np.array([0.5, alpha, alpha, 0.5]) / (1 + 2 * alpha)
-        true_proba = np.array([0.5 - alpha, 1.0, 0.0, 0.5 + alpha])
+        check_separation(offset, separation)
+        shifted_offset = offset + separation
+        y_proba = 0.5 + np.array([-offset, -shifted_offset, shifted_offset, offset])
+        share = np.array([0.5, offset, offset, 0.5]) / (1 + 2 * offset)
+        true_proba = np.array([0.5 - offset, 1.0, 0.0, 0.5 + offset])
         if problem == "far":
             true_proba = np.full(4, 0.5)
     y_true = np.repeat([0, 1], len(y_proba))
@@ -179,10 +179,10 @@ def make_hard_instance(
     return y_true, np.tile(y_proba, 2), weight, *extra
 
 
-def check_separation(alpha: float, separation: float) -> None:
+def check_separation(offset: float, separation: float) -> None:
     """Refuse predictions outside of [0, 1], or moved to the other side of 1/2."""
-    if not -alpha < separation <= 0.5 - alpha:
+    if not -offset < separation <= 0.5 - offset:
         raise ValueError(
-            f"separation must be above {-alpha:.4g} and at most {0.5 - alpha:.4g}, which is 0.5 - "
-            f"alpha; found {separation}. Choose a smaller separation or another alpha."
+            f"separation must be above {-offset:.4g} and at most {0.5 - offset:.4g}, which is "
+            f"0.5 - offset; found {separation}. Choose a smaller separation or another offset."
         )

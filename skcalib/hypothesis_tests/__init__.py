@@ -14,8 +14,8 @@ from ._classical import (
 )
 from ._equivalence import EquivalenceTest
 from ._grades import RatingGradeTest
-from ._power import RequiredSampleSize, power_of_test, required_sample_size
-from ._search import SubgroupSearch, find_miscalibrated_subgroups
+from ._power import RequiredSampleSize as RequiredSampleSize, power_of_test, required_sample_size
+from ._search import SubgroupSearch as SubgroupSearch, find_miscalibrated_subgroups
 from ._sequential import SequentialCalibrationTest
 from ._subgroups import SubgroupCalibrationTest
 from ._ucme import UCMETest
@@ -28,11 +28,9 @@ __all__ = [
     "EquivalenceTest",
     "HosmerLemeshowTest",
     "RatingGradeTest",
-    "RequiredSampleSize",
     "SequentialCalibrationTest",
     "SpiegelhalterTest",
     "SubgroupCalibrationTest",
-    "SubgroupSearch",
     "UCMETest",
     "find_miscalibrated_subgroups",
     "power_of_test",

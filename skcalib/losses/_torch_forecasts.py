@@ -7,8 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Bernoulli, Categorical, Distribution, Independent, MixtureSameFamily
-from torch.distributions import Normal as TorchNormal
+from torch.distributions import (
+    Bernoulli,
+    Categorical,
+    Distribution,
+    Independent,
+    MixtureSameFamily,
+    Normal as TorchNormal,
+)
 
 from .._numerics.array_api import promote_to_float
 from ._checks import check_forecast_batch, parts_of

@@ -23,15 +23,15 @@ from ._clinical import (
 )
 from ._conditional import conditional_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
-from ._decision_curve import decision_curve
+from ._decision_curve import DecisionCurve as DecisionCurve, decision_curve
 from ._decisions import (
-    DecisionCalibration,
+    DecisionCalibration as DecisionCalibration,
     any_decision_calibration_error,
     decision_calibration,
     decision_calibration_error,
 )
 from ._distance import (
-    DistanceCertificate,
+    DistanceCertificate as DistanceCertificate,
     calibration_distance_bounds,
     distance_certificate,
     lower_distance_to_calibration,
@@ -48,30 +48,23 @@ from ._kernel import (
     squared_kernel_calibration_error,
 )
 from ._laplace import laplace_kernel_calibration_error
-from ._local import LocalCalibration, local_calibration, local_calibration_error
+from ._local import LocalCalibration as LocalCalibration, local_calibration, local_calibration_error
 from ._matching import distribution_matching_error
-from ._matching_witness import MatchingWitness, distribution_matching_witness
-from ._pit_histogram import pit_histogram
-from ._proper import ScoreDecomposition, score_decomposition
-from ._quantile import Sharpness, sharpness
-from ._reliability_curve import reliability_curve
+from ._matching_witness import MatchingWitness as MatchingWitness, distribution_matching_witness
+from ._pit_histogram import PITHistogram as PITHistogram, pit_histogram
+from ._proper import ScoreDecomposition as ScoreDecomposition, score_decomposition
+from ._quantile import Sharpness as Sharpness, sharpness
+from ._reliability_curve import ReliabilityCurve as ReliabilityCurve, reliability_curve
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth_expected import smooth_expected_calibration_error
 from ._upper_distance import (
-    UpperDistanceCertificate,
+    UpperDistanceCertificate as UpperDistanceCertificate,
     upper_distance_certificate,
     upper_distance_to_calibration,
 )
 from ._weighted import weighted_calibration_error
 
 __all__ = [
-    "DecisionCalibration",
-    "DistanceCertificate",
-    "LocalCalibration",
-    "MatchingWitness",
-    "ScoreDecomposition",
-    "Sharpness",
-    "UpperDistanceCertificate",
     "any_decision_calibration_error",
     "calibration_distance_bounds",
     "calibration_in_the_large",

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
 from ._auto import AutoRecalibrator
-from ._binning import IntervalBinningRecalibrator, IntervalCertificate, ScalingBinningRecalibrator
+from ._binning import (
+    IntervalBinningRecalibrator,
+    IntervalCertificate as IntervalCertificate,
+    ScalingBinningRecalibrator,
+)
 from ._classifier import RecalibratedClassifier
 from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
 from ._either import IdentityRecalibrator
@@ -42,7 +46,6 @@ __all__ = [
     "IdentityRecalibrator",
     "InterceptRecalibrator",
     "IntervalBinningRecalibrator",
-    "IntervalCertificate",
     "IsotonicRecalibrator",
     "LocationScaleRecalibrator",
     "MatrixScalingRecalibrator",

@@ -99,7 +99,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         forecasts "crps", the default, which is the continuous ranked probability score, or
         "log_loss", minus the log density.
 
-    average : bool, default=True
+    ensemble : bool, default=True
         False: only one candidate is taken, that of the surest gain, and none unless it gains more
         than the standard error of the gain. Forecasts are never averaged.
 
@@ -112,7 +112,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         Of more than two classes, boosted trees on the probabilities are mixed with the average of
         the default candidates, from 300 samples and up to 100 classes and two million
         probabilities. False: they are not, so that :func:`export_sql` can write the map down. They
-        need ``average=True``, the log loss and ``keep_order=False``.
+        need ``ensemble=True``, the log loss and ``keep_order=False``.
 
     cv : int, default=5
         The number of folds, at most that of the samples. Samples are dealt to the folds at random
@@ -216,7 +216,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     below 0.01 it is 0. The weights are then of the mixture. Nothing is drawn from a seed, and the
     order of rows and classes does not matter.
 
-    With ``average=False``, and of forecasts, the candidate is taken whose gain over no
+    With ``ensemble=False``, and of forecasts, the candidate is taken whose gain over no
     recalibration, less the standard error of the gain, is largest. The candidates share folds, so
     this is the standard error of a paired difference. It ignores that fits to overlapping parts of
     the data depend on each other: as an error of the gain of the final fit it is mostly 1.2 to 1.6
@@ -292,7 +292,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         **Recalibrator._parameter_constraints,
         "candidates": "no_validation",
         "scoring": [StrOptions({"log_loss", "brier", "crps"}), None],
-        "average": ["boolean"],
+        "ensemble": ["boolean"],
         "keep_order": ["boolean"],
         "trees": ["boolean"],
         "cv": [IntegerInterval(2)],
@@ -304,7 +304,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         candidates: list | tuple | None = None,
         *,
         scoring: Literal["log_loss", "brier", "crps"] | None = None,
-        average: bool = True,
+        ensemble: bool = True,
         keep_order: bool = False,
         trees: bool = True,
         cv: int = 5,
@@ -313,7 +313,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     ) -> None:
         self.candidates = candidates
         self.scoring = scoring
-        self.average = average
+        self.ensemble = ensemble
         self.keep_order = keep_order
         self.trees = trees
         self.cv = cv
@@ -359,7 +359,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         examples, fold = to_fit_data(data), assign_folds(data, self.cv)
         named_candidates: Any = self.candidates
         self.left_out_: list[str] = []
-        averages = self.average and not data.is_forecast
+        averages = self.ensemble and not data.is_forecast
         with_trees = averages and scoring == "log_loss" and self._tries_trees(data)
         if named_candidates is None and self.keep_order:
             named_candidates = _ORDER_PRESERVING

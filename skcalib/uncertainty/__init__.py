@@ -4,22 +4,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
-from ._clinical import ClinicalCalibration, clinical_calibration
-from ._finite_sample import FiniteSampleRadius, finite_sample_radius
+from ._clinical import ClinicalCalibration as ClinicalCalibration, clinical_calibration
+from ._finite_sample import FiniteSampleRadius as FiniteSampleRadius, finite_sample_radius
 from ._intervals import (
-    Comparison,
-    ConfidenceInterval,
-    SubgroupIntervals,
+    Comparison as Comparison,
+    ConfidenceInterval as ConfidenceInterval,
+    SubgroupIntervals as SubgroupIntervals,
     compare_models,
     confidence_interval,
 )
 
 __all__ = [
-    "ClinicalCalibration",
-    "Comparison",
-    "ConfidenceInterval",
-    "FiniteSampleRadius",
-    "SubgroupIntervals",
     "clinical_calibration",
     "compare_models",
     "confidence_interval",

@@ -19,8 +19,8 @@ ALPHAS = [0.01, 0.1, 0.24, 0.4]
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_lemma_4_5_distances_differ_where_predictions_and_labels_do_not(alpha):
-    near = make_hard_instance("near", alpha=alpha, return_inputs=True)
-    far = make_hard_instance("far", alpha=alpha, return_inputs=True)
+    near = make_hard_instance("near", offset=alpha, return_inputs=True)
+    far = make_hard_instance("far", offset=alpha, return_inputs=True)
     laws = []
     for y_true, y_proba, weight, _ in (near, far):
         assert weight.sum() == pytest.approx(1, abs=1e-15)
@@ -47,7 +47,7 @@ def test_lemma_4_5_distances_differ_where_predictions_and_labels_do_not(alpha):
 def test_lemma_6_8_interval_error_is_quadratically_larger_than_the_upper_distance(
     alpha, separation
 ):
-    y_true, y_proba, weight = make_hard_instance(alpha=alpha, separation=separation)
+    y_true, y_proba, weight = make_hard_instance(offset=alpha, separation=separation)
     assert len(np.unique(y_proba)) == 4
     upper = upper_distance_by_enumeration(y_proba, y_true, weight)
     assert upper <= 2 * alpha * (alpha + separation) / (1 + 2 * alpha) + 1e-15
@@ -57,11 +57,11 @@ def test_lemma_6_8_interval_error_is_quadratically_larger_than_the_upper_distanc
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_lemma_6_9_interval_error_is_discontinuous(alpha):
-    limit = make_hard_instance(alpha=alpha)
+    limit = make_hard_instance(offset=alpha)
     error = interval_calibration_error(limit[0], limit[1], sample_weight=limit[2])
     assert error == pytest.approx(alpha, abs=1e-15)
     for shift in (1e-3, 1e-9):
-        y_true, y_proba, weight = make_hard_instance(alpha=alpha, separation=-shift)
+        y_true, y_proba, weight = make_hard_instance(offset=alpha, separation=-shift)
         np.testing.assert_array_equal(y_true, limit[0])
         np.testing.assert_array_equal(weight, limit[2])
         assert np.abs(y_proba - limit[1]).max() == pytest.approx(shift, rel=1e-6)
@@ -79,7 +79,7 @@ def test_lemma_6_9_interval_error_is_discontinuous(alpha):
 
 @pytest.mark.parametrize("scale", [0.1, 0.02, pytest.param(0.005, marks=pytest.mark.slow)])
 def test_theorem_8_6_the_gaussian_kernel_is_blind(scale):
-    y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", scale=scale)
+    y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", period=scale)
     assert weight.sum() == pytest.approx(1, abs=1e-12)
     assert weight.min() >= 0
     points = np.unique(y_proba)
@@ -101,16 +101,19 @@ def test_theorem_8_6_the_gaussian_kernel_is_blind(scale):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 0.0}, "'alpha' parameter"),
-        ({"alpha": 0.5}, "'alpha' parameter"),
+        ({"offset": 0.0}, "'offset' parameter"),
+        ({"offset": 0.5}, "'offset' parameter"),
         ({"problem": "middle"}, "'problem' parameter"),
-        ({"alpha": 0.4, "separation": 0.2}, r"separation must be above -0\.4 and at most 0\.1"),
+        ({"offset": 0.4, "separation": 0.2}, r"separation must be above -0\.4 and at most 0\.1"),
         ({"separation": -0.1}, r"separation must be above -0\.1"),
-        ({"problem": "gaussian-blind-spot", "scale": 0.2}, "'scale' parameter"),
-        ({"problem": "gaussian-blind-spot", "scale": 0.0}, "'scale' parameter"),
-        ({"problem": "gaussian-blind-spot", "alpha": 0.2}, "alpha must be left out .* are scale;"),
+        ({"problem": "gaussian-blind-spot", "period": 0.2}, "'period' parameter"),
+        ({"problem": "gaussian-blind-spot", "period": 0.0}, "'period' parameter"),
+        (
+            {"problem": "gaussian-blind-spot", "offset": 0.2},
+            "offset must be left out .* are period;",
+        ),
         ({"problem": "far", "separation": 0.01}, "separation must be left out for problem='far'"),
-        ({"scale": 0.02}, "scale must be left out for problem='near'"),
+        ({"period": 0.02}, "period must be left out for problem='near'"),
     ],
 )
 def test_bad_parameters_are_refused(options, message):

@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, gamma, genpareto, laplace, norm, poisson, uniform
-from scipy.stats import t as student
+from scipy.stats import binom, gamma, genpareto, laplace, norm, poisson, t as student, uniform
 from sklearn.metrics import mean_pinball_loss
 
 from skcalib.forecasts import (

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
-from scipy.stats import t as student
+from scipy.stats import poisson, t as student
 
 from skcalib.forecasts import (
     DistributionForecast,

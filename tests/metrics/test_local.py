@@ -10,8 +10,12 @@ from scipy.stats import norm
 
 from skcalib.datasets import make_forecasts
 from skcalib.forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
-from skcalib.metrics import _local as local_module
-from skcalib.metrics import local_calibration, local_calibration_error, quantile_calibration_error
+from skcalib.metrics import (
+    _local as local_module,
+    local_calibration,
+    local_calibration_error,
+    quantile_calibration_error,
+)
 
 
 def local_case(seed, n=25, n_features=2):

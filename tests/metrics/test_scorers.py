@@ -9,9 +9,12 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge, LinearRegression
-from sklearn.metrics import get_scorer as get_sklearn_scorer
-from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.metrics import make_scorer as sklearn_make_scorer
+from sklearn.metrics import (
+    get_scorer as get_sklearn_scorer,
+    log_loss,
+    make_scorer as sklearn_make_scorer,
+    roc_auc_score,
+)
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline

@@ -200,7 +200,7 @@ def test_lemma_4_5_inputs_tell_two_models_apart(alpha):
     near = 2 * alpha**2 / (1 + 2 * alpha)
     for problem, distance in (("near", near), ("far", alpha)):
         y_true, y_proba, weight, inputs = make_hard_instance(
-            problem, alpha=alpha, return_inputs=True
+            problem, distance=alpha, return_inputs=True
         )
         data = {"y_true": y_true, "y_proba": y_proba, "sample_weight": weight}
         assert upper_distance_to_calibration(**data) == pytest.approx(alpha, abs=1e-12)
@@ -218,7 +218,7 @@ def test_lemma_6_8_by_cells_that_are_no_intervals():
 
 def test_the_blind_spot_of_gaussian_kernels_is_nearer_than_its_intervals():
     # over- and underestimates alternate: cells of a half wave each pair what lies apart
-    y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", scale=0.1)
+    y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", period=0.1)
     data = {"y_true": y_true, "y_proba": y_proba, "sample_weight": weight}
     certificate = upper_distance_certificate(**data)
     assert certificate.lower <= certificate.upper <= 1.5 * certificate.lower

@@ -10,8 +10,12 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skcalib import losses
-from skcalib.torch import CalibrationPenalty as Penalty
-from skcalib.torch import CalibrationRegularizedLoss, DistributionMatchingLoss, set_value_checks
+from skcalib.torch import (
+    CalibrationPenalty as Penalty,
+    CalibrationRegularizedLoss,
+    DistributionMatchingLoss,
+    set_value_checks,
+)
 
 # Modules, with the functions that they stand for.
 PAIRS = {

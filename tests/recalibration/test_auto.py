@@ -97,7 +97,7 @@ def test_results_equal_loops(scoring, n_classes, weighted):
     rng = np.random.default_rng(n_classes)
     label, proba = random_problem(rng, 24, n_classes)
     weight = rng.random(24) if weighted else None
-    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, average=False, cv=3)
+    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, ensemble=False, cv=3)
     auto.fit(proba, label, sample_weight=weight)
     loss, gain, error = gain_by_loops(label, proba, weight, scoring, 3)
     results = auto.results_
@@ -282,7 +282,7 @@ def test_an_average_has_no_table_and_one_recalibrator_has_its_formula():
     auto = AutoRecalibrator([*CANDIDATES, ("sigmoid", SigmoidRecalibrator())]).fit(proba, label)
     with pytest.raises(ValueError, match="found AutoRecalibrator"):
         export_table(auto)
-    auto.set_params(average=False).fit(proba, label)
+    auto.set_params(ensemble=False).fit(proba, label)
     assert export_sql(auto) == export_sql(auto.best_recalibrator_)
 
 
@@ -290,15 +290,15 @@ def test_a_table_of_one_interval_map_needs_no_average():
     label, proba = make_temperature_family(2000, inverse_temperature=3, random_state=0)
     auto = AutoRecalibrator([("isotonic", IsotonicRecalibrator())]).fit(proba, label)
     assert list(auto.weights_) == ["isotonic"]
-    with pytest.raises(ValueError, match="average=False"):  # equal probabilities are mixed in
+    with pytest.raises(ValueError, match="ensemble=False"):  # equal probabilities are mixed in
         export_table(auto)
-    table = export_table(auto.set_params(average=False).fit(proba, label))
+    table = export_table(auto.set_params(ensemble=False).fit(proba, label))
     np.testing.assert_array_equal(table["value"], export_table(auto.best_recalibrator_)["value"])
 
 
 def test_the_best_is_fitted_on_everything():
     label, proba = make_temperature_family(500, inverse_temperature=3, random_state=0)
-    auto = AutoRecalibrator(CANDIDATES, average=False).fit(proba, label)
+    auto = AutoRecalibrator(CANDIDATES, ensemble=False).fit(proba, label)
     assert auto.best_name_ == "temperature"
     expected = TemperatureRecalibrator().fit(proba, label)
     assert auto.best_recalibrator_.temperature_ == pytest.approx(expected.temperature_, rel=1e-12)
@@ -308,7 +308,9 @@ def test_the_best_is_fitted_on_everything():
 
 def test_calibrated_predictions_may_stay_as_they_are():
     label, proba = make_temperature_family(2000, inverse_temperature=1, random_state=1)
-    auto = AutoRecalibrator([("isotonic", IsotonicRecalibrator())], average=False).fit(proba, label)
+    auto = AutoRecalibrator([("isotonic", IsotonicRecalibrator())], ensemble=False).fit(
+        proba, label
+    )
     assert auto.best_name_ == "none"
     np.testing.assert_array_equal(auto.predict_proba(proba), two_columns(proba))
     assert auto.results_["gain"][0] == auto.results_["gain_error"][0] == 0
@@ -319,7 +321,7 @@ def test_a_proper_score_does_not_throw_the_predictions_away():
     """The class frequencies are calibrated; a calibration error would choose them."""
     label, proba = make_temperature_family(1000, inverse_temperature=1, random_state=0)
     constant = LogisticRegression(C=1e-9)  # of the two probabilities, it keeps the frequencies
-    auto = AutoRecalibrator([("constant", constant)], average=False).fit(proba, label)
+    auto = AutoRecalibrator([("constant", constant)], ensemble=False).fit(proba, label)
     assert np.ptp(auto.results_["loss"]) > 0.05
     assert auto.best_name_ == "none"
 
@@ -328,7 +330,7 @@ def test_candidates_of_other_packages():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(3), size=100)
     names = np.array(["a", "b", "c"])[rng.integers(3, size=100)]  # predictions tell nothing
-    auto = AutoRecalibrator([("logistic", LogisticRegression())], average=False).fit(proba, names)
+    auto = AutoRecalibrator([("logistic", LogisticRegression())], ensemble=False).fit(proba, names)
     expected = LogisticRegression().fit(proba, names).predict_proba(proba)
     assert auto.best_name_ == "logistic"
     np.testing.assert_allclose(auto.predict_proba(proba), expected, atol=1e-6)
@@ -351,11 +353,13 @@ def test_candidates_that_a_fold_shows_only_some_classes():
 def test_candidates_of_other_packages_get_two_columns_and_give_all():
     rng = np.random.default_rng(0)
     proba = rng.random(100)
-    auto = AutoRecalibrator([("logistic", LogisticRegression())], average=False)
+    auto = AutoRecalibrator([("logistic", LogisticRegression())], ensemble=False)
     auto.fit(proba, rng.integers(0, 2, size=100))
     assert auto.best_name_ == "logistic"
     np.testing.assert_array_equal(auto.predict_proba(proba), auto.predict_proba(two_columns(proba)))
-    absent = AutoRecalibrator([("logistic", LogisticRegression())], average=False, labels=[0, 1, 2])
+    absent = AutoRecalibrator(
+        [("logistic", LogisticRegression())], ensemble=False, labels=[0, 1, 2]
+    )
     matrix = rng.dirichlet(np.ones(3), size=100)
     absent.fit(matrix, rng.integers(0, 2, size=100))
     assert absent.best_name_ == "logistic"
@@ -571,7 +575,7 @@ def test_a_base_that_is_a_candidate_is_fitted_with_what_stands_on_it(monkeypatch
     def results(*candidates):
         fits.clear()
         named = [(str(k), one) for k, one in enumerate(candidates)]
-        return AutoRecalibrator(named, cv=2, average=False).fit(proba, label).results_
+        return AutoRecalibrator(named, cv=2, ensemble=False).fit(proba, label).results_
 
     for shared, n_saved in (((base, second), 2), ((second, base, third), 2)):
         found, n_fits = results(*shared), len(fits)

@@ -364,13 +364,13 @@ def test_a_table_by_hand():
 
 def test_auto_has_the_map_of_the_best():
     proba = np.linspace(0, 1, 60)
-    auto = AutoRecalibrator([("strict", IsotonicRecalibrator(strict=True))], average=False)
+    auto = AutoRecalibrator([("strict", IsotonicRecalibrator(strict=True))], ensemble=False)
     auto.fit(proba, proba > 0.8)
     assert auto.best_name_ == "strict"
     for export in (export_sql, export_table):
         np.testing.assert_equal(export(auto), export(auto.best_recalibrator_))
     search = GridSearchCV(IsotonicRecalibrator(strict=True), {}, cv=2)
-    auto = AutoRecalibrator([("search", search)], average=False).fit(proba, proba > 0.8)
+    auto = AutoRecalibrator([("search", search)], ensemble=False).fit(proba, proba > 0.8)
     assert auto.best_name_ == "search"
     with pytest.raises(ValueError, match="a formula can express; found GridSearchCV"):
         export_sql(auto)

@@ -136,7 +136,7 @@ def test_absent_classes_and_exact_zeros_stay_finite():
     "auto",
     [
         AutoRecalibrator(keep_order=True),
-        AutoRecalibrator(average=False),
+        AutoRecalibrator(ensemble=False),
         AutoRecalibrator(scoring="brier"),
         AutoRecalibrator([("temperature", TemperatureRecalibrator())]),
     ],

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from oracles import kernel_value
 
-from skcalib._statistics import gram
-from skcalib._statistics import kernels as functions
+from skcalib._statistics import gram, kernels as functions
 
 
 @pytest.mark.parametrize("name", functions.KERNELS)

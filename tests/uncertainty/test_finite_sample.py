@@ -35,7 +35,7 @@ def law(name):
     if name == "opposite":  # the outcome is what the model excludes: the largest residuals
         return np.array([0.0, 1.0]), np.array([[0.0, 0.5], [0.5, 0.0]])
     if name == "two points":
-        y_true, y_proba, weight = make_hard_instance(alpha=0.3)
+        y_true, y_proba, weight = make_hard_instance(offset=0.3)
         points = np.unique(y_proba)
         cells = [[weight[(y_proba == p) & (y_true == y)].sum() for p in points] for y in (0, 1)]
         return points, np.array(cells)

@@ -110,7 +110,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     ----------
     recalibrator : estimator
         A fitted :class:`IsotonicRecalibrator` or :class:`IntervalBinningRecalibrator`, or an
-        :class:`AutoRecalibrator` with ``average=False`` that has chosen one.
+        :class:`AutoRecalibrator` with ``ensemble=False`` that has chosen one.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     if not supports_map(to_piecewise_linear, interval_recalibrator):
         raise ValueError(
             "recalibrator must be an interval map, IsotonicRecalibrator() or "
-            "IntervalBinningRecalibrator(), or an AutoRecalibrator(average=False) that has chosen "
+            "IntervalBinningRecalibrator(), or an AutoRecalibrator(ensemble=False) that has chosen "
             f"one; found {type(interval_recalibrator).__name__}. Use export_sql, and fitted "
             "attributes for the parameters."
         )
