@@ -1,12 +1,17 @@
 r"""Calibration lenses: from all classes to the aspect of the predictions that matters.
 
-A lens maps labels and probabilities of K classes to those of a smaller problem, whose calibration
+A lens maps labels and probabilities of K classes to those of smaller problems, whose calibration
 any metric or test then measures. If the predictions are canonically calibrated, so is what is seen
 through every lens; the reverse does not hold. Rows stay in their order, so weights fit both.
+
+The argument `multi_class` takes a lens: an object of this module, or one of your own. Its names
+"confidence", "top-label" and "classwise" stand for the three lenses that need no settings.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,7 +21,185 @@ from ._inputs.labels import encode_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params
 from ._numerics.logits import iter_row_blocks
 
-__all__ = ["class_groups", "top_k"]
+__all__ = [
+    "BinaryProblem",
+    "ClassGroups",
+    "Lens",
+    "Multilabel",
+    "Ordinal",
+    "TopK",
+    "class_groups",
+    "top_k",
+]
+
+# By how much rounding takes a sum of probabilities beyond 0 or 1.
+_PROBABILITY_ATOL = 1e-9
+
+
+class BinaryProblem(NamedTuple):
+    """One of the binary problems that a lens yields.
+
+    Parameters
+    ----------
+    y_true : ndarray of shape (n_samples,)
+        Whether the event happened: 0 and 1, or False and True.
+
+    y_proba : ndarray of shape (n_samples,)
+        The predicted probability of the event.
+
+    weight : float, default=1.0
+        The weight of the problem in an average over problems; not negative.
+
+    name : object, default=""
+        What warnings, figures and tests call the problem.
+
+    rows : ndarray, default=None
+        The samples of the problem, as indices or as a mask; `y_true` and `y_proba` hold these
+        alone. None means all samples. A problem without samples has no value.
+
+    See Also
+    --------
+    Lens : What yields such problems.
+
+    Examples
+    --------
+    >>> from skcalib.lenses import BinaryProblem
+    >>> BinaryProblem([0, 1], [0.25, 0.75], name="mammals").weight
+    1.0
+    """
+
+    y_true: Any
+    y_proba: Any
+    weight: float = 1.0
+    name: Any = ""
+    rows: Any = None
+
+
+class Lens(ABC):
+    """What `multi_class` takes: an object that makes binary problems of several classes.
+
+    Write a class with this method; it derives from this one only if a type checker is to know. An
+    attribute `average`,
+    "weighted" if there is none, says what ``average="auto"`` means. A method ``combine(proba)``,
+    from the recalibrated probabilities of all problems to those of the classes (n_samples,
+    n_classes), makes :class:`skcalib.recalibration.LensRecalibrator` take the lens, too.
+
+    Notes
+    -----
+    Tests of a metric draw labels of all classes from the predictions and reduce them anew, so that
+    they stay exact if the problems do not depend on anything but the data.
+
+    Examples
+    --------
+    Is the label among the two likeliest classes as often as the sum of their probabilities says?
+
+    >>> import numpy as np
+    >>> from skcalib.datasets import make_dirichlet_family
+    >>> from skcalib.hypothesis_tests import CalibrationTest
+    >>> from skcalib.lenses import BinaryProblem
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> class WithinTop:
+    ...     def __init__(self, k):
+    ...         self.k = k
+    ...     def reduce(self, data):
+    ...         order = np.argsort(-data.matrix, axis=1)[:, : self.k]
+    ...         event = (order == data.label[:, None]).any(axis=1)
+    ...         proba = np.take_along_axis(data.matrix, order, axis=1).sum(axis=1)
+    ...         yield BinaryProblem(event, proba, name=f"within the top {self.k}")
+    >>> y_true, y_proba = make_dirichlet_family(model="M3", random_state=0)
+    >>> smooth_calibration_error(y_true, y_proba, multi_class=WithinTop(2))
+    0.66...
+    >>> test = CalibrationTest(
+    ...     "smooth_calibration_error",
+    ...     metric_params={"multi_class": WithinTop(2)},
+    ...     n_resamples=99,
+    ...     random_state=0,
+    ... )
+    >>> test.fit(y_proba, y_true).p_value_
+    0.01
+    """
+
+    @abstractmethod
+    def reduce(self, data: Any) -> Iterable[BinaryProblem]:
+        """Yield the binary problems.
+
+        Parameters
+        ----------
+        data : object
+            The checked data: `matrix` (n_samples, n_classes), the probabilities; `label`
+            (n_samples,), the position of each label in `classes`; `classes` (n_classes,); and
+            `weight` (n_samples,), which sums to 1. Arrays must not be changed.
+
+        Returns
+        -------
+        problems : iterable of BinaryProblem
+            At least one.
+        """
+
+
+class _BuiltInLens(Lens):
+    """A lens of this module: two classes are one binary problem, that of the last class."""
+
+    average: ClassVar[str] = "macro"  # what average="auto" means
+    is_single: ClassVar[bool] = False  # True if there is never more than one problem
+    keeps_two_classes: ClassVar[bool] = True
+    needs_indicator: ClassVar[bool] = False  # True for labels (n, L) that may all be 1
+    x_label: ClassVar[str] = "predicted probability"
+    event_names: ClassVar[tuple[str, str] | None] = None  # in figures; None for the problem's name
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        """Refuse classes that the lens is not for."""
+
+    def _is_identity(self, data: ClassData) -> bool:
+        """True if the data are the only problem, as they are; classes are checked."""
+        self._check_classes(data.classes)
+        return data.is_binary and self.keeps_two_classes
+
+
+@dataclass(frozen=True)
+class _Confidence(_BuiltInLens):
+    is_single = True
+
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        hit = data.label == np.argmax(data.proba, axis=1)
+        yield BinaryProblem(hit, data.proba.max(axis=1))
+
+
+@dataclass(frozen=True)
+class _TopLabel(_BuiltInLens):
+    average = "weighted"
+    x_label = "confidence if predicted"
+    event_names = ("right", "wrong")
+
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        top = np.argmax(data.proba, axis=1)
+        for k, name in enumerate(data.classes.tolist()):
+            rows = np.flatnonzero(top == k)
+            share = float(data.weight[rows].sum())
+            yield BinaryProblem(data.label[rows] == k, data.proba[rows, k], share, name, rows)
+
+
+@dataclass(frozen=True)
+class _Classwise(_BuiltInLens):
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        return _iter_events(
+            data, ((name, data.label == k) for k, name in enumerate(data.classes.tolist()))
+        )
+
+    def _combine(self, proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Divide rows by their sums; rows of zeros become equal probabilities."""
+        proba = np.where(proba.any(axis=1, keepdims=True), proba, 1.0)
+        return proba / proba.sum(axis=1, keepdims=True)
+
+
+def _iter_events(
+    data: Any, events: Iterable[tuple[Any, np.ndarray]], columns: Iterable[np.ndarray] | None = None
+) -> Iterator[BinaryProblem]:
+    """Yield problems of all samples, which are as heavy as their events are frequent."""
+    columns = data.iter_class_proba() if columns is None else columns
+    for (name, event), proba in zip(events, columns, strict=True):
+        yield BinaryProblem(event, proba, float(data.weight @ event), name)
+
 
 _LENS_CONSTRAINTS: dict = {
     "y_true": "no_validation",
@@ -104,8 +287,13 @@ def top_k(
     0.01
     """
     data = check_predictions(y_true, y_proba, labels=labels)
+    _check_k(k, data.classes)
+    return _rank_classes(data, k)
+
+
+def _rank_classes(data: ClassData, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ranks (n,) of the labels, and the sorted probabilities (n, k + 1) or (n, K)."""
     n, n_classes = len(data.label), len(data.classes)
-    _check_k(k, n_classes)
     k = min(k, n_classes - 1)
     rank, proba = np.empty(n, dtype=np.intp), np.empty((n, k + 1))
     for rows, block in _iter_row_blocks(data):
@@ -195,12 +383,277 @@ def class_groups(
     0.25
     """
     data = check_predictions(y_true, y_proba, labels=labels)
+    names, group, proba = _merge_classes(data, partition)
+    return names[group], proba
+
+
+def _merge_classes(
+    data: ClassData, partition: dict | list | tuple
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sorted names (G,) of groups, the position of each label's, and (n, G) sums."""
     names, group_index = _check_partition(partition, data.classes)
     is_member = (group_index[:, None] == np.arange(len(names))).astype(np.float64)  # (K, G)
     proba = np.empty((len(data.label), len(names)))
     for rows, block in _iter_row_blocks(data):
         proba[rows] = block @ is_member
-    return names[group_index[data.label]], np.minimum(proba, 1)
+    return names, group_index[data.label], np.minimum(proba, 1)
+
+
+@dataclass(frozen=True)
+class TopK(_BuiltInLens):
+    """Lens of the k likeliest classes: the r-th largest probability, and whether it is right.
+
+    There are k binary problems: the r-th largest probability, and whether that class is the label,
+    for r = 1, ..., k. With k = 1 it is "confidence".
+
+    Parameters
+    ----------
+    k : int
+        Number of probabilities, at most the number of classes.
+
+    See Also
+    --------
+    top_k : The same probabilities as one problem of k + 1 classes.
+
+    Notes
+    -----
+    Equal probabilities keep the order of the columns. Two classes are one problem, that of the
+    last class, as everywhere. Whether the label is among the k likeliest classes is another
+    question, which the example of :class:`Lens` answers.
+
+    References
+    ----------
+    .. [1] K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu and R. Hartley (2021).
+       Calibration of neural networks using splines. ICLR 2021. :arxiv:`2006.12800`
+
+    Examples
+    --------
+    >>> from skcalib.lenses import TopK
+    >>> from skcalib.metrics import expected_calibration_error
+    >>> y_proba = [[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]]
+    >>> expected_calibration_error(
+    ...     [0, 2], y_proba, multi_class=TopK(2), average=None, labels=[0, 1, 2]
+    ... )
+    array([0.5625, 0.25  ])
+    """
+
+    k: int
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        """Refuse fewer classes than are looked at."""
+        _check_k(self.k, classes)
+
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        rank, proba = _rank_classes(data, self.k)
+        events = [(f"rank {r + 1}", rank == r) for r in range(self.k)]
+        return _iter_events(data, events, proba.T[: self.k])
+
+
+@dataclass(frozen=True)
+class ClassGroups(_BuiltInLens):
+    """Lens of groups of classes: each group against the rest, with the sums of probabilities.
+
+    Parameters
+    ----------
+    partition : dict of lists, or list of lists
+        The classes of each group, by the group's name or in the order of the groups, which are
+        then called 0, 1, and so on. Every class belongs to exactly one of at least two groups.
+
+    See Also
+    --------
+    class_groups : The groups as one problem of several classes.
+
+    Notes
+    -----
+    There is a binary problem for each group, in the order of the sorted names; of two groups, only
+    that of the last.
+
+    Examples
+    --------
+    >>> from skcalib.lenses import ClassGroups
+    >>> from skcalib.metrics import expected_calibration_error
+    >>> y_proba = [[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]]
+    >>> lens = ClassGroups({"healthy": [0], "ill": [1, 2]})
+    >>> expected_calibration_error([0, 2], y_proba, multi_class=lens, labels=[0, 1, 2])
+    0.3125
+    """
+
+    partition: dict | list | tuple
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        """Refuse groups that are no partition of the classes."""
+        _check_partition(self.partition, classes)
+
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        names, group, proba = _merge_classes(data, self.partition)
+        first = 1 if len(names) == 2 else 0
+        events = ((name, group == k) for k, name in enumerate(names.tolist()) if k >= first)
+        return _iter_events(data, events, proba.T[first:])
+
+
+@dataclass(frozen=True)
+class Ordinal(_BuiltInLens):
+    r"""Lens of ordered classes: cumulative probabilities, and whether the label is at most k.
+
+    There are K − 1 binary problems: the cumulative probability :math:`F_k = \sum_{j \le k} p_j`,
+    and whether the label is class k or an earlier one. Each of them is calibrated for a calibrated
+    model. The sum of their Brier scores is the ranked probability score, the proper score of
+    ordered classes, so the mean of :func:`skcalib.metrics.score_decomposition` over the problems
+    decomposes that score divided by K − 1.
+
+    Parameters
+    ----------
+    order : list, default=None
+        All classes, from the lowest to the highest. By default numbers are ordered by size,
+        whatever the order of the columns; other labels need an `order`, as that of the alphabet
+        would be tacitly wrong for "low", "medium" and "high".
+
+    Notes
+    -----
+    Two classes are one problem, that of the last class: all numbers are those of the binary case.
+
+    References
+    ----------
+    .. [1] E. S. Epstein (1969). A scoring system for probability forecasts of ranked categories.
+       Journal of Applied Meteorology 8(6).
+    .. [2] V. Chernozhukov, I. Fernández-Val and A. Galichon (2010). Quantile and probability curves
+       without crossing. Econometrica 78(3). :doi:`10.3982/ECTA7880`
+
+    Examples
+    --------
+    >>> from skcalib.lenses import Ordinal
+    >>> from skcalib.metrics import score_decomposition, smooth_calibration_error
+    >>> y_true = ["low", "high", "medium", "low"]
+    >>> y_proba = [[0.75, 0.25, 0.0], [0.0, 0.5, 0.5], [0.25, 0.5, 0.25], [0.5, 0.5, 0.0]]
+    >>> lens = Ordinal(["low", "medium", "high"])
+    >>> data = {"labels": ["low", "medium", "high"], "multi_class": lens}
+    >>> smooth_calibration_error(y_true, y_proba, average=None, **data)
+    array([0.140625, 0.078125])
+
+    The ranked probability score:
+
+    >>> float(2 * score_decomposition(y_true, y_proba, **data).score)
+    0.171875
+    """
+
+    order: list | tuple | np.ndarray | None = None
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        """Refuse an order that is not one of the classes; two classes need none."""
+        if self.order is not None or len(classes) > 2:
+            _order_classes(self.order, classes)
+
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        order = _order_classes(self.order, data.classes)
+        position = np.argsort(order)[data.label]
+        total = np.zeros(len(data.label))
+        for k, name in enumerate(data.classes[order[:-1]].tolist()):
+            total = total + data.proba[:, order[k]]
+            event = position <= k
+            proba = np.minimum(total, 1.0)
+            yield BinaryProblem(event, proba, float(data.weight @ event), f"at most {name}")
+
+    def _combine(self, proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Sort each row, which mends what crosses, and take differences.
+
+        A sorted row is nowhere farther from any monotone one than the row was [2]_.
+        """
+        ends = np.zeros((len(proba), 1)), np.ones((len(proba), 1))
+        cumulative = np.hstack([ends[0], np.sort(proba, axis=1), ends[1]])
+        result = np.empty((len(proba), len(classes)))
+        result[:, _order_classes(self.order, classes)] = np.diff(cumulative, axis=1)
+        return result
+
+
+@dataclass(frozen=True)
+class Multilabel(_BuiltInLens):
+    """Lens of labels that do not exclude each other: each label is a binary problem.
+
+    With it, `y_true` is an indicator matrix (n_samples, n_labels) of 0 and 1, and `y_proba` holds
+    the probability of each label, (n_samples, n_labels), or is the list of arrays (n_samples, 2)
+    that scikit-learn's ``MultiOutputClassifier`` predicts; `labels` are the names of the labels.
+
+    Notes
+    -----
+    The probabilities of single labels do not say how labels depend on each other. So
+    :class:`skcalib.hypothesis_tests.CalibrationTest` tests each label alone, exactly, and together
+    ``min(1, n_labels * min(p))``, which holds however labels depend on each other; what joins
+    labels in one number, such as an average of errors, has no p-value, and is refused. Intervals
+    and comparisons draw rows with all their labels, and so are for averages as well.
+
+    Examples
+    --------
+    >>> from skcalib.lenses import Multilabel
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> y_true = [[1, 0], [1, 1], [0, 0], [1, 0]]
+    >>> y_proba = [[0.75, 0.25], [0.75, 0.5], [0.25, 0.25], [0.75, 0.0]]
+    >>> smooth_calibration_error(y_true, y_proba, multi_class=Multilabel(), average=None)
+    array([0.15625, 0.03125])
+    """
+
+    needs_indicator = True
+    keeps_two_classes = False
+
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        if data.label.ndim != 2:
+            raise ValueError(
+                "multi_class=Multilabel() needs labels as an indicator matrix (n_samples, "
+                f"n_labels); found labels of {len(data.classes)} classes, each sample having one. "
+                "Choose another lens, or pass the matrix to a function that takes it."
+            )
+        return _iter_events(data, zip(data.classes.tolist(), data.label.T, strict=True))
+
+    def _combine(self, proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Leave the probabilities of labels as they are."""
+        return proba
+
+
+@dataclass(frozen=True)
+class _UserLens(_BuiltInLens):
+    """Somebody else's lens, whose problems are checked."""
+
+    lens: Any
+    keeps_two_classes = False
+
+    @property
+    def average(self) -> str:  # type: ignore[override]
+        return getattr(self.lens, "average", "weighted")
+
+    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+        proba = data.proba.view()
+        proba.flags.writeable = False  # it may be the caller's
+        n_problems = 0
+        for problem in self.lens.reduce(replace(data, proba=proba)) or ():
+            n_problems += 1
+            yield _check_problem(problem, len(data.weight), self.lens)
+        if n_problems == 0:
+            raise ValueError(
+                "multi_class must yield at least one BinaryProblem; found none from "
+                f"{self.lens!r}. Yield them in its method reduce."
+            )
+
+    def _combine(self, proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        return self.lens.combine(proba)
+
+
+# The lenses that have a name; "canonical" is the name of none, as nothing is reduced.
+_NAMED_LENSES = {
+    "confidence": _Confidence(),
+    "top-label": _TopLabel(),
+    "classwise": _Classwise(),
+}
+
+
+def _get_lens(multi_class: Any) -> Any:
+    """Return the lens of a name, or the object itself, checked as it is used."""
+    if isinstance(multi_class, str):
+        return _NAMED_LENSES[multi_class]
+    if isinstance(multi_class, type):
+        raise TypeError(
+            f"multi_class must be an object; found the class {multi_class.__name__} itself. Write "
+            f"{multi_class.__name__}()."
+        )
+    return multi_class if isinstance(multi_class, _BuiltInLens) else _UserLens(multi_class)
 
 
 def _iter_row_blocks(data: ClassData) -> Iterator[tuple[slice, np.ndarray]]:
@@ -210,13 +663,58 @@ def _iter_row_blocks(data: ClassData) -> Iterator[tuple[slice, np.ndarray]]:
         yield rows, proba[rows].astype(np.float64, copy=False)
 
 
-def _check_k(k: int, n_classes: int) -> None:
+def _check_k(k: int, classes: np.ndarray) -> None:
     """Refuse more probabilities than there are classes."""
-    if k > n_classes:
+    if not IntegerInterval(1, len(classes), closed="both").is_satisfied_by(k):
         raise ValueError(
-            f"k must be at most the number of classes; found k={k} and {n_classes} classes. Pass a "
-            "smaller k."
+            f"k must be at most the number of classes; found k={k!r} and {len(classes)} classes. "
+            "Pass a smaller whole number, at least 1."
         )
+
+
+def _order_classes(order: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the positions (K,) of the classes from the lowest to the highest."""
+    if order is None:
+        if classes.dtype.kind in "biuf":
+            return np.argsort(classes, kind="stable")
+        raise ValueError(
+            "order must list the classes from the lowest to the highest if they are not numbers; "
+            f"found None and the classes {format_values(classes)}. Pass Ordinal(order=[...])."
+        )
+    names, ordered = classes.tolist(), list(order)
+    if len(ordered) != len(names) or any(name not in ordered for name in names):
+        raise ValueError(
+            f"order must list each of the classes {format_values(classes)} once; found "
+            f"{ordered!r:.200}. Name those that are missing, of the same type as the labels."
+        )
+    return np.array([names.index(name) for name in ordered])
+
+
+def _check_problem(problem: Any, n: int, lens: Any) -> BinaryProblem:
+    """Return a problem of somebody else's lens as arrays, if it is one of the data."""
+    try:
+        event, proba, weight, name, rows = BinaryProblem(*problem)
+        index = np.arange(n) if rows is None else np.arange(n)[np.asarray(rows)]
+        event, proba = np.asarray(event), np.asarray(proba, dtype=np.float64)
+        is_valid = (
+            event.shape == proba.shape == index.shape
+            and np.isin(event, [0, 1]).all()
+            and (np.abs(proba - 0.5) <= 0.5 + _PROBABILITY_ATOL).all()
+            and 0 <= weight < np.inf
+        )
+    except (TypeError, ValueError, IndexError) as error:
+        raise TypeError(
+            "multi_class must yield BinaryProblem(y_true, y_proba, weight, name, rows); found "
+            f"{problem!r:.200} from {lens!r}: {error}. Correct its method reduce."
+        ) from error
+    if not is_valid:
+        raise ValueError(
+            "multi_class must yield problems with events 0 or 1 and probabilities in [0, 1], one "
+            f"for each of the {len(index)} rows, and a weight that is not negative; found shapes "
+            f"{event.shape} and {proba.shape} and the weight {weight!r} for {name!r} from "
+            f"{lens!r}. Correct its method reduce."
+        )
+    return BinaryProblem(event.astype(bool), proba.clip(0, 1), float(weight), name, rows)
 
 
 def _check_partition(

@@ -7,12 +7,13 @@ from .checks import (
     check_fit_input,
     check_forecasts,
     check_given,
+    check_label_proba,
     check_no_labels,
     check_predictions,
     with_given,
     with_groups,
 )
-from .classes import ClassData
+from .classes import ClassData, MultilabelData
 from .forecasts import ForecastData
 
 __all__ = [
@@ -20,10 +21,12 @@ __all__ = [
     "Data",
     "EvaluationData",
     "ForecastData",
+    "MultilabelData",
     "check_data",
     "check_fit_input",
     "check_forecasts",
     "check_given",
+    "check_label_proba",
     "check_no_labels",
     "check_predictions",
     "with_given",

@@ -8,7 +8,13 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from sklearn.exceptions import DataConversionWarning
 
-from .._inputs.arrays import as_array, check_numbers, check_same_length, format_values
+from .._inputs.arrays import (
+    as_array,
+    check_numbers,
+    check_same_length,
+    column_names,
+    format_values,
+)
 from .._inputs.by import check_groups, check_several_groups
 from .._inputs.checks import (
     MIN_WEIGHT_SHARE,
@@ -34,7 +40,7 @@ from .._numerics.logits import log_softmax
 from .._numerics.sorting import codes_by_appearance
 from ..forecasts import as_forecast
 from ..forecasts._base import MAX_NUMBER, check_outcomes
-from .classes import ClassData
+from .classes import ClassData, MultilabelData
 from .forecasts import ForecastData
 
 Data = TypeVar("Data", bound=ClassData | ForecastData)
@@ -46,6 +52,7 @@ def check_predictions(
     sample_weight: Any = None,
     pos_label: Any = None,
     labels: Any = None,
+    multi_class: Any = None,
     *,
     names: tuple[str, str] = ("y_true", "y_proba"),
     as_logits: bool = False,
@@ -54,11 +61,15 @@ def check_predictions(
 ) -> ClassData:
     """Labels, probabilities and weights as `ClassData`; rows of weight 0 are left out.
 
+    A lens `multi_class` says whether labels are an indicator matrix, as `MultilabelData` hold it.
+
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
     holds logits. With `on_device`, arrays of other packages stay where they live, if they may. The
     `estimator`, if any, is what takes them; both columns of two classes are kept for it, if they
     tell more than one.
     """
+    if getattr(multi_class, "needs_indicator", False):
+        return _check_multilabel(y_true, y_proba, sample_weight, pos_label, labels, names)
     if is_forecast(y_true):
         check_not_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
@@ -113,7 +124,84 @@ def check_predictions(
     return ClassData(proba, label, share, classes, log_proba=log_proba, complement=complement)
 
 
-def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
+def _check_multilabel(
+    y_true: Any,
+    y_proba: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    labels: Any,
+    names: tuple[str, str],
+) -> MultilabelData:
+    """Labels (n, L), and probabilities (n, L) or scikit-learn's list of L arrays (n, 2)."""
+    if pos_label is not None:
+        raise ValueError(
+            f"pos_label must be None for an indicator matrix, whose labels are 0 and 1; found "
+            f"{pos_label!r}. Leave it out."
+        )
+    y_names, proba_names = column_names(y_true), column_names(y_proba)
+    if y_names and proba_names and y_names != proba_names and set(y_names) == set(proba_names):
+        raise ValueError(
+            f"{names[1]} must have its columns in the order of {names[0]}, "
+            f"{format_values(y_names)}; found {format_values(proba_names)}. Reorder them."
+        )
+    label = as_array(y_true.toarray() if hasattr(y_true, "toarray") else y_true, names[0])
+    proba = check_label_proba(y_proba, names[1])
+    if label.shape != proba.shape or not len(label):
+        raise ValueError(
+            f"{names[0]} must be an indicator matrix (n_samples, n_labels), and {names[1]} hold a "
+            f"probability for each entry; found shapes {label.shape} and {proba.shape}. Pass a "
+            "single label as one column, y[:, None]."
+        )
+    if label.dtype.kind not in "biuf" or not np.isin(label, [0, 1]).all():
+        raise ValueError(
+            f"{names[0]} must hold 0 and 1, or False and True, with multi_class=Multilabel(); "
+            f"found {format_values(np.unique(label.astype(str)))}. Make the matrix with "
+            "sklearn.preprocessing.MultiLabelBinarizer."
+        )
+    n, n_labels = label.shape
+    classes = as_labels(y_names or range(n_labels) if labels is None else labels, "labels")
+    if classes.shape != (n_labels,) or len(set(classes.tolist())) != n_labels:
+        raise ValueError(
+            f"labels must name each of the {n_labels} columns once; found "
+            f"{format_values(classes)}. Give them in the order of the columns."
+        )
+    for name, values in zip(names, (y_true, y_proba), strict=True):
+        check_column_order(values, classes, name)
+    rows = positive_weight_rows(sample_weight, n)
+    weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)[rows]
+    share = np.broadcast_to(1.0 / n, n) if sample_weight is None else normalize_weights(weight)
+    return MultilabelData(proba[rows], label[rows].astype(np.int32), share, classes)
+
+
+def check_label_proba(y_proba: Any, name: str) -> np.ndarray:
+    """Probabilities of labels (n, L) that need not sum to 1, also from scikit-learn's list."""
+    if isinstance(y_proba, list | tuple) and y_proba and all(np.ndim(p) == 2 for p in y_proba):
+        shapes = {np.shape(p) for p in y_proba}
+        if len(shapes) > 1 or shapes.pop()[1] != 2:
+            raise ValueError(
+                f"{name} must hold an array (n_samples, 2) for each label if it is a list; found "
+                f"shapes {[np.shape(p) for p in y_proba]}. A classifier that saw one value of a "
+                "label only has one column: pass the probabilities as a matrix (n_samples, "
+                "n_labels)."
+            )
+        y_proba = np.column_stack([as_array(p, name)[:, 1] for p in y_proba])
+    proba = check_numbers(y_proba, name)
+    if proba.ndim != 2 or proba.size == 0:
+        raise ValueError(
+            f"{name} must have shape (n_samples, n_labels) with multi_class=Multilabel(); found "
+            f"{proba.shape}. Pass a single label as one column, y_proba[:, None]."
+        )
+    if proba.min() < 0 or proba.max() > 1:
+        raise ValueError(
+            f"{name} must lie in [0, 1]; found {proba.min():.6g} to {proba.max():.6g}. Map logits "
+            "of labels to probabilities with scipy.special.expit."
+        )
+    return proba
+
+
+def check_fit_input(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, multi_class: Any = None
+) -> ClassData:
     """`ClassData` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
     data = check_predictions(
         y,
@@ -121,18 +209,20 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Class
         sample_weight=sample_weight,
         labels=estimator.labels,
         names=("y", "X"),
+        multi_class=multi_class,
         as_logits=estimator._expects_logits,
         on_device=estimator._fits_on_device,
         estimator=estimator,
     )
-    if np.shape(y)[1:] == (1,):
+    if np.shape(y)[1:] == (1,) and data.label.ndim == 1:
         warn(
             "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
             DataConversionWarning,
         )
     estimator._reads_both_columns = data.complement is not None
     check_feature_names(estimator, X, reset=True)
-    estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
+    is_list = data.label.ndim == 2  # maybe of arrays (n, 2)
+    estimator.n_features_in_ = data.label.shape[1] if is_list else int(np.prod(np.shape(X)[1:]))
     return data
 
 
@@ -279,6 +369,7 @@ def check_data(
     given: Any = None,
     groups: Any = None,
     names: tuple[str, str] = ("y_true", "y_pred"),
+    multi_class: Any = None,
     may_be_numbers: bool = False,
     on_device: bool = False,
 ) -> ClassData | ForecastData:
@@ -294,7 +385,14 @@ def check_data(
         )
     else:
         data = check_predictions(
-            y_true, y_pred, sample_weight, pos_label, labels, names=names, on_device=on_device
+            y_true,
+            y_pred,
+            sample_weight,
+            pos_label,
+            labels,
+            multi_class,
+            names=names,
+            on_device=on_device,
         )
         data = with_given(data, y_true, given, sample_weight)
     return data if groups is None else with_groups(data, y_true, groups, sample_weight)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -99,6 +99,11 @@ class ClassData(EvaluationData):
     def columns(self) -> Array:
         """The probabilities as they were given: (n,) of the last of two classes, or (n, K)."""
         return self.proba if self.complement is None else self.matrix
+
+    @property
+    def user_labels(self) -> np.ndarray:
+        """The labels (n,) as users pass them."""
+        return self.classes[self.label]
 
     def swap_classes(self) -> "ClassData":
         """Return the same data of two classes, in the other order."""
@@ -289,25 +294,54 @@ class ClassData(EvaluationData):
         hit = self.label == np.argmax(self.proba, axis=1)
         return _binary(self.proba.max(axis=1), hit, self.weight, self.given)
 
-    def iter_top_label(self) -> Iterator[tuple[float, "ClassData | None"]]:
-        """`confidence` for each predicted class alone, with its share; None if that is 0."""
-        top = np.argmax(self.proba, axis=1)
-        for k in range(len(self.classes)):
-            rows = np.flatnonzero(top == k)
-            weight = self.weight[rows]
-            share = float(weight.sum())
-            hit = self.label[rows] == k
-            given = None if self.given is None else self.given[rows]
-            problem = (
-                _binary(self.proba[rows, k], hit, weight / share, given) if len(rows) else None
-            )
-            yield share, problem
+    def iter_problems(self, lens: Any) -> Iterator[tuple[Any, float, Any]]:
+        """The name, weight and data of each problem of a lens; None if no sample is in it."""
+        for event, proba, problem_weight, name, rows in lens.reduce(self):
+            weight, given, problem = self.weight, self.given, None
+            if rows is not None:
+                weight, given = weight[rows], None if given is None else given[rows]
+                weight = weight / weight.sum()
+            if len(event):
+                problem = _binary(proba, event, weight, given)
+            yield name, problem_weight, problem
 
     def iter_one_vs_rest(self) -> Iterator[tuple[float, "ClassData"]]:
         """Each class against the rest, with the class's share of the labels."""
         for k, proba in enumerate(self.iter_class_proba()):
             hit = self.label == k
             yield float(self.weight @ hit), _binary(proba, hit, self.weight, self.given)
+
+
+@dataclass(frozen=True)
+class MultilabelData(ClassData):
+    """Labels that do not exclude each other: `label` (n, L) holds 0 and 1, `classes` their names.
+
+    Rows, weights and outcomes are those of `ClassData`; what needs the law of labels together, or
+    classes that exclude each other, is refused.
+    """
+
+    @property
+    def is_binary(self) -> bool:
+        return False  # a single label is a matrix, too
+
+    @property
+    def simplex(self) -> np.ndarray:
+        """`matrix`, whose rows need not sum to 1."""
+        return self.doubles
+
+    @property
+    def user_labels(self) -> np.ndarray:
+        """The indicator matrix (n, L)."""
+        return self.label
+
+    def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Refuse: probabilities of single labels do not say how labels depend on each other."""
+        raise ValueError(
+            "multi_class=Multilabel() has no p-value for what joins labels, as the probabilities "
+            "of single labels do not fix the law of all of them; found "
+            f"{len(self.classes)} label(s). Use CalibrationTest, which tests each label, or an "
+            "interval by resampling."
+        )
 
 
 def _binary(

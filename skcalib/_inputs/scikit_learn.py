@@ -62,9 +62,19 @@ class Count(IntegerInterval):
         return f"an int from {self.left} to {self.right:,}, no more, as each takes memory and time"
 
 
+class LensNames(StrOptions):
+    """Names of lenses, where objects are not taken."""
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}, the name of a lens (no object: pass the labels and "
+            "probabilities of its binary problems one by one)"
+        )
+
+
 # The further arguments of binary measures, which reduce more classes to problems of two.
 REDUCTION_CONSTRAINTS: dict = {
-    "multi_class": [StrOptions({"confidence", "top-label", "classwise"})],
+    "multi_class": [StrOptions({"confidence", "top-label", "classwise"}), HasMethods("reduce")],
     "average": [StrOptions({"auto", "macro", "weighted"}), None],
 }
 
@@ -81,7 +91,10 @@ METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
 
 # Measures that can also see all classes at once.
 CANONICAL_CONSTRAINTS: dict = {
-    "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})]
+    "multi_class": [
+        StrOptions({"canonical", "confidence", "top-label", "classwise"}),
+        HasMethods("reduce"),
+    ]
 }
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
-from ..metrics._registry import ALL_METRICS
+from ..metrics._registry import ALL_METRICS, find_multi_class
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, check_predicted
 from ._base import PredictionsDisplay, check_models, check_options, inches_of, response_of, shorten
@@ -261,9 +261,14 @@ class ComparisonDisplay(PredictionsDisplay):
                 for name in (model, reference)
                 if name is not None
             }
-            data_args = check_predicted(pair, y_true, **data)
             measured = (
-                MeasuredModels.make(metric, params.get(name), **data_args)
+                MeasuredModels.make(
+                    metric,
+                    params.get(name),
+                    **check_predicted(
+                        pair, y_true, multi_class=find_multi_class(metric, params.get(name)), **data
+                    ),
+                )
                 for name, metric in by_name.items()
             )
             rows.append([result(measured_models, **options) for measured_models in measured])

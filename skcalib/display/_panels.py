@@ -10,6 +10,7 @@ import numpy as np
 
 from .._data import ClassData
 from .._inputs.by import check_by
+from ..lenses import Lens, _get_lens
 from ..metrics._reliability_curve import Problem
 from ._base import (
     PredictionsDisplay,
@@ -46,12 +47,14 @@ _SHORT = 22
 
 
 def problems_of(
-    data: ClassData, multi_class: str, by: Any, n_samples: int, sample_weight: Any
+    data: ClassData, multi_class: str | Lens, by: Any, n_samples: int, sample_weight: Any
 ) -> list[Problem]:
-    """One problem, or one for each class or subgroup that has samples."""
+    """One problem, or one for each problem of a lens or subgroup that has samples."""
+    lens = _get_lens(multi_class)
+    is_single = lens._is_identity(data) or lens.is_single
     if by is not None:
         subgroups = check_by(by, n_samples, sample_weight)
-        if not data.is_binary and multi_class != "confidence":
+        if not is_single:
             raise ValueError(
                 f"by must be None with multi_class={multi_class!r}: the grid shows either "
                 f"subgroups or classes; found {len(subgroups.labels)} subgroups and "
@@ -60,17 +63,13 @@ def problems_of(
             )
         titled_rows = zip(subgroups.titles, subgroups.rows(), strict=True)
         return [Problem.whole(data.take(rows), title) for title, rows in titled_rows]
-    if data.is_binary or multi_class == "confidence":
+    if is_single:
         return [Problem.whole(data)]
-    is_top = multi_class == "top-label"
-    of_classes = data.iter_top_label() if is_top else data.iter_one_vs_rest()
-    problems = []
-    for name, (_, problem) in zip(data.classes.tolist(), of_classes, strict=True):
-        if problem is not None:
-            names = ("right", "wrong") if is_top else (f"{name}", "others")
-            x_label = "confidence if predicted" if is_top else "predicted probability"
-            problems.append(Problem(problem, names, x_label, f"{name}"))
-    return problems
+    return [
+        Problem(problem, lens.event_names or (f"{name}", "others"), lens.x_label, f"{name}")
+        for name, _, problem in data.iter_problems(lens)
+        if problem is not None
+    ]
 
 
 def choose_panels(

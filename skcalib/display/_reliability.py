@@ -13,6 +13,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
+from ..lenses import Lens
 from ..metrics._proper import decompose
 from ..metrics._reliability_curve import (
     CURVE_CONSTRAINTS,
@@ -200,7 +201,7 @@ class ReliabilityDisplay(CurvesDisplay):
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
-        multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+        multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
         by: Any = None,
         method: Literal["isotonic", "smooth", "binned"] = "isotonic",
         n_bins: int = 15,
@@ -238,10 +239,11 @@ class ReliabilityDisplay(CurvesDisplay):
         labels : array-like of shape (n_classes,), default=None
             The classes, in the order of the columns of `y_proba`.
 
-        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
             For more than two classes, what is shown: the probability of the predicted class and
-            whether it was right; the same for each predicted class alone; or each class against
-            the rest. The last two are a grid of panels, the largest errors first.
+            whether it was right; the same for each predicted class alone; or each class against the
+            rest. The last two are a grid of panels, the largest errors first. Or a lens, an object
+            such as those of :mod:`skcalib.lenses`.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
             Subgroups that are shown apart, in a grid of panels: a column, or several, whose
@@ -316,7 +318,13 @@ class ReliabilityDisplay(CurvesDisplay):
         for model, proba in models.items():
             shown_as = "y_proba" if proba is y_proba else f"y_proba[{model!r}]"
             data = check_predictions(
-                y_true, proba, sample_weight, pos_label, labels, names=("y_true", shown_as)
+                y_true,
+                proba,
+                sample_weight,
+                pos_label,
+                labels,
+                names=("y_true", shown_as),
+                multi_class=multi_class,
             )
             n_samples = np.shape(y_true)[0]
             problems.append(problems_of(data, multi_class, by, n_samples, sample_weight))

@@ -9,6 +9,7 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label
 from .._numerics.smooth import lipschitz_maximiser
+from ..lenses import Lens
 from ._base import (
     LINES,
     check_options,
@@ -176,7 +177,7 @@ class WitnessDisplay(CurvesDisplay):
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
-        multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+        multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
         by: Any = None,
         max_panels: int = 9,
         name: str | None = None,
@@ -205,10 +206,11 @@ class WitnessDisplay(CurvesDisplay):
             The classes, in the order of the columns of `y_proba`. By default the sorted labels in
             `y_true`.
 
-        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
             For more than two classes, what is shown: the probability of the predicted class and
-            whether it was right; the same for each predicted class alone; or each class against
-            the rest. The last two are a grid of panels, the largest errors first.
+            whether it was right; the same for each predicted class alone; or each class against the
+            rest. The last two are a grid of panels, the largest errors first. Or a lens, an object
+            such as those of :mod:`skcalib.lenses`.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
             Subgroups that are shown apart, in a grid of panels: a column, or several, whose
@@ -233,9 +235,7 @@ class WitnessDisplay(CurvesDisplay):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs)
-        data = check_predictions(
-            y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-        )
+        data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
         problems = problems_of(data, multi_class, by, np.shape(y_true)[0], sample_weight)
         curves = [
             witness_curve(problem.predictions, title=problem.title, x_label=problem.x_label)

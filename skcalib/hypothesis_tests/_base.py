@@ -79,7 +79,13 @@ def delete_attributes(test: Any, *names: Any) -> None:
 
 
 def check_test_input(
-    test: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None, given: Any = None
+    test: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any = None,
+    given: Any = None,
+    multi_class: Any = None,
 ) -> ClassData | ForecastData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
 
@@ -92,7 +98,7 @@ def check_test_input(
         delete_attributes(test, "classes_", "feature_names_in_")
         test.n_features_in_ = 1  # as for a one-dimensional array
     else:
-        data = check_fit_input(test, X, y, sample_weight)
+        data = check_fit_input(test, X, y, sample_weight, multi_class)
         test.classes_ = data.classes
         if given is not None:
             data = with_given(data, y, given, sample_weight)

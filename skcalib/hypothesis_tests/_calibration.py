@@ -1,14 +1,16 @@
 """The test of calibration, by resampling or by known laws of the kernel statistic."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.base import clone
 
-from .._data import ClassData
+from .._data import ClassData, MultilabelData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
-from ..metrics._registry import MetricNames
+from ..metrics._registry import MetricNames, find_multi_class, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
 from ..streaming._checks import check_can_be_tested
@@ -140,6 +142,13 @@ class CalibrationTest(HypothesisTest):
 
     component_p_values_ : dict of str to float
         Of "omnibus", or of several bandwidths: the p-value of each component by itself.
+
+    label_p_values_ : dict
+        With ``multi_class=Multilabel()`` in `metric_params`: for each label, its p-value times the
+        number of labels, at most 1; `p_value_` is the smallest, and `statistic_` that label's.
+
+    label_tests_ : dict
+        With it, too: the fitted test of each label alone, whose `p_value_` is exact.
 
     adjusted_p_values_ : dict of str to float
         The same, adjusted for their number [4]_. At the level :math:`\alpha`, a component spoke if
@@ -454,8 +463,11 @@ class CalibrationTest(HypothesisTest):
                 self, X, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
         else:
-            data = check_test_input(self, X, y, sample_weight, groups, given)
+            lens = find_multi_class(self.statistic, self.metric_params)
+            data = check_test_input(self, X, y, sample_weight, groups, given, lens)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
+        if isinstance(data, MultilabelData):
+            return self._fit_labels(data, weighted)
         return self._fit(data, as_matrix=as_matrix, weighted=weighted)
 
     def _fit(self, data: Any, *, as_matrix: bool = False, weighted: bool = True) -> Self:
@@ -486,6 +498,38 @@ class CalibrationTest(HypothesisTest):
         )
         judged = [self._make_result(statistic, value, values) for values in compared]
         self.__dict__.update(select_largest_p_value(judged))
+        return self
+
+    def _fit_labels(self, data: MultilabelData, weighted: bool) -> Self:
+        """Fit a copy to each label; the smallest p-value is multiplied by their number."""
+        statistic, params = self.statistic, dict(self.metric_params or {})
+        if callable(statistic):
+            statistic, fixed = unwrap_partial(statistic)
+            params = fixed | params
+        average = params.pop("average", "auto")
+        if average != "auto":
+            raise ValueError(
+                "average must be left out with multi_class=Multilabel(): each label is tested "
+                "alone, as what joins labels has no p-value without their law together; found "
+                f"{average!r}. Leave it out, or take an interval by resampling."
+            )
+        lens = params.pop("multi_class")
+        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
+        self.label_tests_ = {}
+        for name, _, problem in data.iter_problems(lens):
+            test = clone(self).set_params(
+                statistic=statistic, metric_params=params, random_state=self.random_state
+            )
+            test.classes_, test.n_features_in_ = problem.classes, 1
+            test._fit(replace(problem, groups=data.groups), weighted=weighted)
+            self.label_tests_[name] = test
+        n_labels = len(self.label_tests_)
+        self.label_p_values_ = {
+            name: min(1.0, n_labels * test.p_value_) for name, test in self.label_tests_.items()
+        }
+        name = min(self.label_p_values_, key=lambda label: self.label_tests_[label].p_value_)
+        self.statistic_ = self.label_tests_[name].statistic_
+        self.p_value_ = self.label_p_values_[name]
         return self
 
     def _make_result(self, statistic: Any, value: np.ndarray, values: np.ndarray) -> dict[str, Any]:
@@ -557,6 +601,8 @@ _OPTIONAL_ATTRIBUTES = (
     "adjusted_p_values_",
     "component_statistics_",
     "component_null_distributions_",
+    "label_p_values_",
+    "label_tests_",
     "kernel_method_",
 )
 

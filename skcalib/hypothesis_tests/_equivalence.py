@@ -8,7 +8,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
-from ..metrics._registry import ALL_METRICS, MetricNames, find_entry
+from ..metrics._registry import ALL_METRICS, MetricNames, find_entry, find_multi_class
 from ..uncertainty._measured import MeasuredModels
 from ._base import HypothesisTest, as_p_value, check_test_input
 
@@ -180,7 +180,8 @@ class EquivalenceTest(HypothesisTest):
             The fitted test.
         """
         check_is_distance(self.metric)
-        data = check_test_input(self, X, y, sample_weight, groups, given)
+        multi_class = find_multi_class(self.metric, self.metric_params)
+        data = check_test_input(self, X, y, sample_weight, groups, given, multi_class)
         measured = MeasuredModels.make(
             self.metric,
             self.metric_params,
@@ -215,5 +216,5 @@ def check_is_distance(metric: Callable | str) -> None:
 
 def _sort_canonically(data: Any) -> Any:
     """The samples in an order that does not follow theirs, so that neither do the subsamples."""
-    data = data.take(np.argsort(data.outcome, kind="stable"))
+    data = data.take(np.lexsort(np.atleast_2d(data.outcome.T)))
     return data.take(data.canonical_order())

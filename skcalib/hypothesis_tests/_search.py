@@ -16,8 +16,8 @@ from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Count,
     IntegerInterval,
+    LensNames,
     RandomState,
-    StrOptions,
     validate_params,
 )
 from .._inputs.warnings import check_memory
@@ -138,7 +138,7 @@ def _format_cell(value: Any) -> str:
     | {
         "X": "no_validation",
         "groups": "no_validation",
-        "multi_class": [StrOptions({"confidence", "classwise"})],
+        "multi_class": [LensNames({"confidence", "classwise"})],
         "recalibrate": ["boolean"],
         "crossings": ["boolean"],
         "n_bins": [Count(2)],

@@ -10,7 +10,7 @@ from .._inputs.by import Subgroups, check_by
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
 from .._statistics.base import TIE_RTOL, Statistic
 from .._statistics.omnibus import compute_p_values
-from ..metrics._registry import MetricNames
+from ..metrics._registry import MetricNames, find_multi_class
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
     HypothesisTest,
@@ -226,7 +226,8 @@ class SubgroupCalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        data = check_test_input(self, X, y, sample_weight, groups)
+        multi_class = find_multi_class(self.statistic, self.metric_params)
+        data = check_test_input(self, X, y, sample_weight, groups, multi_class=multi_class)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
         return self._fit(data, subgroups, as_matrix=as_matrix, weighted=weighted)

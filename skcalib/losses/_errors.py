@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from array_api_compat import array_namespace
 
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval, LensNames, StrOptions
 from .._numerics.array_api import Array, identity_like
 from .._numerics.smooth_expected import MIN_SMOOTHING_BANDWIDTH, smooth_mass
 from .._statistics.kernels import KERNELS, kernel_values
@@ -31,7 +31,7 @@ ROOT_ATOL = 1e-10
 # Steps per bandwidth of the integral over predictions.
 _STEPS_PER_BANDWIDTH = 32
 
-MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
+MULTI_CLASS: dict = {"multi_class": [LensNames({"confidence", "classwise"})]}
 
 
 @validate_loss_options(

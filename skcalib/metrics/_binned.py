@@ -16,6 +16,7 @@ from .._numerics.sorting import (
     quantile_bins,
     uniform_bins,
 )
+from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
 from ._registry import register_metric
 
@@ -145,7 +146,7 @@ def expected_calibration_error(
     distance: Literal["total-variation", "cityblock", "sqeuclidean"] = "total-variation",
     debias: bool = False,
     add_bin_width: bool = False,
-    multi_class: Literal["confidence", "top-label", "classwise", "canonical"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise", "canonical"] | Lens = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Expected calibration error (ECE): mean gap between outcomes and predictions in bins.
@@ -210,11 +211,12 @@ def expected_calibration_error(
         from above, which the error alone does not. For `norm="l1"` and
         "total-variation" only.
 
-    multi_class : {"confidence", "top-label", "classwise", "canonical"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
         class against the rest. With "canonical", all classes at once, in bins of the simplex; then
-        `debias` and `add_bin_width` are not available.
+        `debias` and `add_bin_width` are not available. Or a lens, an object such as those of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -350,7 +352,7 @@ def expected_calibration_error(
     ... )
     0.0833...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _expected_calibration_error(
         data,
         n_bins=n_bins,
@@ -460,7 +462,7 @@ def level_set_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    multi_class: Literal["confidence", "top-label", "classwise", "canonical"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise", "canonical"] | Lens = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Expected calibration error (ECE) without bins: the mean gap at each distinct prediction.
@@ -495,11 +497,12 @@ def level_set_calibration_error(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
-    multi_class : {"confidence", "top-label", "classwise", "canonical"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
         class against the rest. With "canonical", all classes at once: samples share a level set if
-        their whole probability vectors are equal.
+        their whole probability vectors are equal. Or a lens, an object such as those of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -548,5 +551,5 @@ def level_set_calibration_error(
     >>> level_set_calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.9])
     0.15
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _level_set_calibration_error(data, multi_class=multi_class, average=average)

@@ -16,6 +16,7 @@ from .._numerics.logistic import logistic_fit
 from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties, sort_labelled
+from ..lenses import Lens
 from ._reductions import reduce_classes
 from ._registry import register_metric
 
@@ -433,7 +434,7 @@ def integrated_calibration_index(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     quantile: float | None = None,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Integrated calibration index (ICI): mean distance from a smooth curve; also E50, E90, Emax.
@@ -472,10 +473,10 @@ def integrated_calibration_index(
         The quantile of the absolute differences that is returned: 0.5 for E50, 0.9 for E90, 1 for
         Emax. None is their mean, the ICI.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -540,7 +541,7 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y_true, y_proba, quantile=0.9), 3)
     0.16
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _integrated_calibration_index(
         data, quantile=quantile, multi_class=multi_class, average=average
     )

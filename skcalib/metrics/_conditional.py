@@ -42,6 +42,7 @@ from .._statistics.kernels import (
     resolve_bandwidth,
 )
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
+from ..lenses import Lens
 from ._kernel import CONDITIONAL_CONSTRAINTS, conditional_kernel
 from ._reductions import average_over_reductions
 from ._registry import register_metric
@@ -266,7 +267,7 @@ def conditional_kernel_calibration_error(
     method: Literal["exact", "fourier", "nystroem"] = "exact",
     n_components: int = 100,
     random_state: RandomState = None,
-    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Conditional kernel calibration error (CKCE), for comparing models.
@@ -357,9 +358,10 @@ def conditional_kernel_calibration_error(
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
-    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+    multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`.
+        :func:`smooth_calibration_error`. Or a lens, an object such as those of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -480,6 +482,7 @@ def conditional_kernel_calibration_error(
         pos_label=pos_label,
         labels=labels,
         given=given,
+        multi_class=multi_class,
         may_be_numbers=isinstance(y_pred, tuple),
         on_device=True,
     )
@@ -528,7 +531,7 @@ def check_noise_options(data: ClassData | ForecastData, options: dict[str, Any])
             "standardize=True needs debias=True, whose mean is 0 for calibrated predictions; found "
             "debias=False. Pass both."
         )
-    is_reduced = options["multi_class"] in ("top-label", "classwise")
+    is_reduced = options["multi_class"] not in ("canonical", "confidence")
     is_averaged = is_reduced and isinstance(data, ClassData) and not data.is_binary
     if options["standardize"] and is_averaged and options["average"] is not None:
         raise ValueError(

@@ -7,6 +7,7 @@ import numpy as np
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, StrOptions
+from ..lenses import Lens
 from ._reductions import reduce_classes
 from ._registry import register_metric
 
@@ -36,7 +37,7 @@ def cumulative_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     kind: Literal["max", "range"] = "max",
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Cumulative calibration error (ECCE): how far residuals add up along the sorted predictions.
@@ -73,10 +74,10 @@ def cumulative_calibration_error(
         and the lowest. These are the statistics of Kolmogorov–Smirnov (ECCE-MAD in [1]_) and of
         Kuiper (ECCE-R).
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -131,5 +132,5 @@ def cumulative_calibration_error(
     >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0], kind="range")
     0.25
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _cumulative_calibration_error(data, kind=kind, multi_class=multi_class, average=average)

@@ -13,6 +13,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import lower_distance_bounds, transport_bounds
+from ..lenses import Lens
 from ._reductions import average_over_reductions, map_reduction, reduce_classes
 from ._registry import register_metric
 from ._upper_distance import interval_change, make_certificate
@@ -133,7 +134,7 @@ def lower_distance_to_calibration(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     tol: float = 1e-4,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
@@ -171,10 +172,10 @@ def lower_distance_to_calibration(
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
         exact number is at most this much larger, and never smaller.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -236,7 +237,7 @@ def lower_distance_to_calibration(
     >>> round(lower_distance_to_calibration([0, 1], [0.4, 0.6]), 4)
     0.08
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _lower_distance_to_calibration(
         data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
     )
@@ -251,7 +252,7 @@ def distance_certificate(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     tol: float = 1e-4,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     n_jobs: int | None = None,
 ) -> DistanceCertificate | list[DistanceCertificate | None]:
     """Certificate of the lower distance to calibration: what proves both ends of its bracket.
@@ -283,10 +284,10 @@ def distance_certificate(
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
         exact number is at most this much larger, and never smaller.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     n_jobs : int, default=None
         Number of threads among which joblib spreads the classes under "top-label" and "classwise";
@@ -319,7 +320,7 @@ def distance_certificate(
     >>> round(certificate.lower, 4), round(certificate.upper, 4)
     (0.08, 0.08)
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     measure = partial(_distance_certificate, tol=tol)
     return map_reduction(measure, data, multi_class, n_jobs)
 
@@ -334,7 +335,7 @@ def calibration_distance_bounds(
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
     tol: float = 1e-4,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> tuple[Any, Any]:
@@ -373,10 +374,10 @@ def calibration_distance_bounds(
     tol : float in [1e-6, 1], default=1e-4
         Accuracy of the lower bound, which holds in any case.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -446,7 +447,7 @@ def calibration_distance_bounds(
     >>> round(lower, 4), round(upper, 4)
     (0.08, 0.1)
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     data = with_given(data, y_true, given, sample_weight)
     return compute_distance_bounds(
         data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs

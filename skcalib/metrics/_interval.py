@@ -18,6 +18,7 @@ from .._numerics.interval import (
     partition_errors,
     sample_partition_sum,
 )
+from ..lenses import Lens
 from ._reductions import average_over_reductions
 from ._registry import register_metric
 
@@ -133,7 +134,7 @@ def interval_calibration_error(
     width: float | None = None,
     n_draws: int | None = None,
     random_state: RandomState = None,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Interval calibration error (intCE): the least binned error plus bin width over all binnings.
@@ -195,10 +196,10 @@ def interval_calibration_error(
     random_state : int, RandomState instance or None, default=None
         Draws the shifts, if `n_draws` is given.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -259,7 +260,7 @@ def interval_calibration_error(
     >>> interval_calibration_error([0, 1], [0.1, 0.9], method="random-grid", width=0.5)
     0.09...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _interval_calibration_error(
         data,
         method=method,

@@ -25,6 +25,7 @@ from .._statistics.squared_error import (
     check_enough_for_estimator,
     has_negligible_pairs,
 )
+from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
 from ._registry import register_metric
 
@@ -63,7 +64,7 @@ def _squared_error(data: ClassData, **options: Any) -> float:
 
 
 def _kernel_statistic(
-    data: ClassData, *, multi_class: str, average: str | None, **options: Any
+    data: ClassData, *, multi_class: str | Lens, average: str | None, **options: Any
 ) -> Statistic | None:
     """Return the error of batches of labels of all classes at once; None for other reductions."""
     return make_kernel_error(data, **options) if multi_class == "canonical" else None
@@ -122,7 +123,7 @@ def squared_kernel_calibration_error(
     method: Literal["exact", "fourier"] = "exact",
     n_components: int = N_COMPONENTS,
     random_state: RandomState = None,
-    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Squared kernel calibration error (SKCE) of all class probabilities jointly.
@@ -193,10 +194,11 @@ def squared_kernel_calibration_error(
     random_state : int, RandomState instance or None, default=None
         Seed of the random frequencies.
 
-    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+    multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
         :func:`smooth_calibration_error`. "confidence" is twice the squared MMCE with
-        ``kernel="total-variation"``, ``bandwidth=0.4`` and ``estimator="biased"``.
+        ``kernel="total-variation"``, ``bandwidth=0.4`` and ``estimator="biased"``. Or a lens, an
+        object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -308,7 +310,9 @@ def squared_kernel_calibration_error(
     >>> squared_kernel_calibration_error(y_true, y_proba, kernel=one_bandwidth_each)
     -0.027...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, on_device=True)
+    data = check_predictions(
+        y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
+    )
     return _squared_kernel_calibration_error(
         data,
         kernel=kernel,
@@ -344,7 +348,7 @@ def kernel_calibration_error(
     kernel: str | Callable = "total-variation",
     bandwidth: float | str = "median",
     class_kernel: ArrayLike | None = None,
-    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Kernel calibration error (KCE) of all class probabilities jointly.
@@ -389,9 +393,10 @@ def kernel_calibration_error(
         A positive semi-definite matrix M over the classes, in the order of `labels`; None is the
         identity. For ``multi_class="canonical"`` only.
 
-    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+    multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`.
+        :func:`smooth_calibration_error`. Or a lens, an object such as those of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -431,7 +436,9 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     0.34...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, on_device=True)
+    data = check_predictions(
+        y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
+    )
     return _kernel_calibration_error(
         data,
         kernel=kernel,
@@ -467,7 +474,7 @@ def joint_kernel_calibration_error(
     labels: ArrayLike | None = None,
     kernel: str | Callable = "linear-rbf",
     bandwidth: float | str = "median",
-    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.
@@ -508,9 +515,10 @@ def joint_kernel_calibration_error(
         mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
         model to model: fix the bandwidth to compare their errors.
 
-    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+    multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`.
+        :func:`smooth_calibration_error`. Or a lens, an object such as those of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -558,7 +566,7 @@ def joint_kernel_calibration_error(
     >>> joint_kernel_calibration_error(y_true, y_proba)
     0.047...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _joint_kernel_calibration_error(
         data, kernel=kernel, bandwidth=bandwidth, multi_class=multi_class, average=average
     )

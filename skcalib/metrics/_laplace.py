@@ -12,6 +12,7 @@ from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptio
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
+from ..lenses import Lens
 from ._reductions import average_over_reductions
 from ._registry import register_metric
 
@@ -129,7 +130,7 @@ def laplace_kernel_calibration_error(
     n_draws: int | None = None,
     squared: bool = False,
     random_state: RandomState = None,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Laplace kernel calibration error (kCE): the largest residual that its unit ball can see.
@@ -180,10 +181,10 @@ def laplace_kernel_calibration_error(
     random_state : int, RandomState instance or None, default=None
         Seed of the random estimators.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -238,7 +239,7 @@ def laplace_kernel_calibration_error(
     >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6], method="fourier", random_state=0)
     0.1...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _laplace_kernel_calibration_error(
         data,
         bandwidth=bandwidth,

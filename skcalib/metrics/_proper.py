@@ -27,6 +27,7 @@ from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from ..forecasts import Forecast
+from ..lenses import Lens
 from ._forecast_scores import threshold_weighted_crps
 from ._reductions import average_over_reductions
 
@@ -209,7 +210,7 @@ def score_decomposition(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     score: Literal["brier", "log_loss", "crps"] = "brier",
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
     n_resamples: int = 0,
     random_state: RandomState = None,
@@ -249,10 +250,10 @@ def score_decomposition(
         ranked probability score: then `y_true` holds outcomes and `y_pred` is a forecast of
         :mod:`skcalib.forecasts`, or whatever :func:`~skcalib.forecasts.as_forecast` takes.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -342,18 +343,26 @@ def score_decomposition(
     >>> parts.discrimination, parts.uncertainty
     (0.0, 0.5)
     """
-    data = check_scored(y_true, y_pred, score, sample_weight, pos_label, labels)
+    data = check_scored(y_true, y_pred, score, sample_weight, pos_label, labels, multi_class)
     return decompose(data, score, n_resamples, random_state, multi_class, average)
 
 
 def check_scored(
-    y_true: Any, y_pred: Any, score: str, sample_weight: Any, pos_label: Any, labels: Any
+    y_true: Any,
+    y_pred: Any,
+    score: str,
+    sample_weight: Any,
+    pos_label: Any,
+    labels: Any,
+    multi_class: Any = None,
 ) -> ClassData | ForecastData:
     """Return checked data of the kind that the score is for."""
     names = ("y_true", "y_pred")
     if score != "crps":
         check_no_forecast(y_pred, score)
-        return check_predictions(y_true, y_pred, sample_weight, pos_label, labels, names=names)
+        return check_predictions(
+            y_true, y_pred, sample_weight, pos_label, labels, multi_class, names=names
+        )
     check_no_labels(labels, pos_label)
     data = check_forecasts(
         y_true, y_pred, sample_weight=sample_weight, names=names, may_be_impossible=True
@@ -367,7 +376,7 @@ def decompose(
     score: str,
     n_resamples: int,
     random_state: RandomState,
-    multi_class: str = "confidence",
+    multi_class: str | Lens = "confidence",
     average: str | None = "auto",
 ) -> ScoreDecomposition:
     """Return `score_decomposition` of checked data."""

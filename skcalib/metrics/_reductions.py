@@ -11,43 +11,46 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._data import ClassData
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn
+from ..lenses import Lens, _get_lens
 
-# The share of a class, and its binary problem: None if the class is never predicted.
-ClassProblem = tuple[float, ClassData | None]
+# The name and the weight of a problem, and its data: None if it has no samples.
+NamedProblem = tuple[Any, float, ClassData | None]
 
 
-def map_classes(
-    function: Callable[[ClassData], Any], problems: Iterable[ClassProblem], n_jobs: int | None
-) -> list[tuple[float, Any]]:
-    """Return the share and the value of each class; None for one that is never predicted.
+def map_problems(
+    function: Callable[[ClassData], Any], problems: Iterable[NamedProblem], n_jobs: int | None
+) -> list[tuple[Any, float, Any]]:
+    """Return the name, weight and value of each problem; None for one without samples.
 
     Jobs are threads, which share the data: sorting and long sums release the interpreter's lock.
     """
 
-    def pair(share: float, problem: ClassData | None) -> tuple[float, Any]:
-        return share, None if problem is None else function(problem)
+    def evaluate(name: Any, weight: float, problem: ClassData | None) -> tuple[Any, float, Any]:
+        return name, weight, None if problem is None else function(problem)
 
     if effective_n_jobs(n_jobs) == 1:  # joblib takes as long as the error of a few samples
-        return [pair(*share_and_problem) for share_and_problem in problems]
+        return [evaluate(*problem) for problem in problems]
     return Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(pair)(*share_and_problem) for share_and_problem in problems
+        delayed(evaluate)(*problem) for problem in problems
     )
 
 
 def map_reduction(
-    function: Callable[[ClassData], Any], data: ClassData, multi_class: str, n_jobs: int | None = 1
+    function: Callable[[ClassData], Any],
+    data: ClassData,
+    multi_class: str | Lens,
+    n_jobs: int | None = 1,
 ) -> Any:
     """Return the value of a function of two classes; for more, a list with its value for each.
 
-    The value of a class that is never predicted is None. With "confidence" there is only one
-    problem, and its value is returned without a list.
+    The value of a problem without samples is None. With "confidence" there is only one problem,
+    and its value is returned without a list.
     """
-    if data.is_binary:
+    lens = _get_lens(multi_class)
+    if lens._is_identity(data):
         return function(data)
-    if multi_class == "confidence":
-        return function(data.confidence())
-    problems = data.iter_top_label() if multi_class == "top-label" else data.iter_one_vs_rest()
-    return [value for _, value in map_classes(function, problems, n_jobs)]
+    values = [value for *_, value in map_problems(function, data.iter_problems(lens), n_jobs)]
+    return values[0] if lens.is_single else values
 
 
 class SampleRequirement(NamedTuple):
@@ -63,13 +66,15 @@ _DEFAULT_REQUIREMENT = SampleRequirement("enough samples", "collect more samples
 def average_over_reductions(
     measure: Callable[..., Any],
     data: ClassData,
-    multi_class: str = "confidence",
+    multi_class: str | Lens = "confidence",
     average: str | None = "auto",
     needs: SampleRequirement = _DEFAULT_REQUIREMENT,
     n_jobs: int | None = 1,
     **options: Any,
 ) -> Any:
     """Return the value of a binary measure; `multi_class` says how more classes become two.
+
+    It is a lens of :mod:`skcalib.lenses`, or its name.
 
     The measure gets `options`. With "canonical" nothing is reduced: the measure sees all classes at
     once. A measure may return several values (C,), which are averaged one by one. If it returns NaN
@@ -78,23 +83,26 @@ def average_over_reductions(
     """
     if options:
         measure = partial(measure, **options)
-    if data.is_binary or multi_class == "canonical":
+    if isinstance(multi_class, str) and multi_class == "canonical":
+        return measure(data)
+    lens = _get_lens(multi_class)
+    if lens._is_identity(data):
         return measure(data)
     data = data.to_numpy()  # the predicted classes are searched, others sorted
-    if multi_class == "confidence":
-        return measure(data.confidence())
-    problems = data.iter_top_label() if multi_class == "top-label" else data.iter_one_vs_rest()
-    results = map_classes(measure, problems, n_jobs)
-    share = np.array([share for share, _ in results])  # (K,)
-    exists = np.array([value is not None for _, value in results])
-    values = (np.nan if value is None else value for _, value in results)
-    value = np.stack(np.broadcast_arrays(*values))  # (K,) or (K, C)
+    if lens.is_single:
+        ((_, _, problem),) = data.iter_problems(lens)
+        return measure(problem)
+    results = map_problems(measure, data.iter_problems(lens), n_jobs)
+    share = np.array([weight for _, weight, _ in results])  # (P,)
+    exists = np.array([value is not None for *_, value in results])
+    values = (np.nan if value is None else value for *_, value in results)
+    value = np.stack(np.broadcast_arrays(*values))  # (P,) or (P, C)
     is_measured = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
     check_any_measured(is_measured, exists, multi_class, needs)
     if average is None:
         return value
     if not is_measured[exists].all():
-        left_out = data.classes[exists & ~is_measured].tolist()
+        left_out = [results[k][0] for k in np.flatnonzero(exists & ~is_measured)]
         warn(
             f"The average leaves out the class(es) {', '.join(map(repr, left_out))}: with "
             f"multi_class={multi_class!r} a class needs {needs.minimum}. To include every class, "
@@ -102,14 +110,19 @@ def average_over_reductions(
             UndefinedMetricWarning,
         )
     if average == "auto":
-        average = "weighted" if multi_class == "top-label" else "macro"
+        average = lens.average
     weights = share[is_measured] if average == "weighted" else None
+    if weights is not None and not weights.any():
+        raise ValueError(
+            f"average={average!r} needs a problem of multi_class={multi_class!r} of positive "
+            "weight, such as a label that occurs; found none. Pass average='macro'."
+        )
     mean = np.average(value[is_measured], axis=0, weights=weights)
     return float(mean) if mean.ndim == 0 else mean
 
 
 def check_any_measured(
-    is_measured: np.ndarray, exists: np.ndarray, multi_class: str, needs: SampleRequirement
+    is_measured: np.ndarray, exists: np.ndarray, multi_class: str | Lens, needs: SampleRequirement
 ) -> None:
     """Refuse data in which no class has enough samples."""
     if not is_measured.any():

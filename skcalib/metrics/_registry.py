@@ -154,7 +154,7 @@ class CallableMetric(Metric):
         options = self._user_arguments(data) | options
         if isinstance(data, ForecastData):
             return self.function(data.value, data.forecast, **options)
-        return self.function(data.classes[data.label], self._user_proba(data), **options)
+        return self.function(data.user_labels, self._user_proba(data), **options)
 
     def measure_each(self, data: CheckedData, outcomes: np.ndarray, **options: Any) -> list[Any]:
         if isinstance(data, ForecastData):
@@ -304,6 +304,12 @@ def resolve_metric(
         )
         return callable_metric, callable_metric.validate_options(params)
     return entry, entry.validate_options(params)
+
+
+def find_multi_class(metric: str | Callable, params: Mapping[str, Any] | None) -> Any:
+    """Return the lens, or its name, with which a metric is measured; None for its default."""
+    fixed = {} if isinstance(metric, str) else unwrap_partial(metric)[1]
+    return (fixed | dict(params or {})).get("multi_class")
 
 
 def is_mean_loss(metric: Callable) -> bool:

@@ -13,6 +13,7 @@ from ._registry import (
     Metric,
     check_name,
     find_entry,
+    find_multi_class,
     resolve_metric,
     unwrap_partial,
 )
@@ -32,10 +33,12 @@ class _ClassAwareScorer(Scorer):
         self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
+        multi_class = find_multi_class(self._score_func, self._kwargs | kwargs)
         if (
             "labels" in self._metric.parameters
             and not arguments & {"labels", "pos_label"}
             and hasattr(estimator, "classes_")
+            and not getattr(multi_class, "needs_indicator", False)
         ):
             kwargs = kwargs | {"labels": estimator.classes_}
         return super()._score(method_caller, estimator, X, y_true, **kwargs)

@@ -8,6 +8,7 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
+from ..lenses import Lens
 from ._reductions import map_reduction, reduce_classes
 from ._registry import register_metric
 
@@ -40,7 +41,7 @@ def smooth_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
@@ -73,10 +74,10 @@ def smooth_calibration_error(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -129,7 +130,7 @@ def smooth_calibration_error(
     >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75])
     0.1875
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _smooth_calibration_error(data, multi_class=multi_class, average=average, n_jobs=n_jobs)
 
 
@@ -141,7 +142,7 @@ def smooth_calibration_witness(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
 ) -> tuple[np.ndarray, np.ndarray] | list[tuple[np.ndarray, np.ndarray] | None]:
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
@@ -170,10 +171,10 @@ def smooth_calibration_witness(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     Returns
     -------
@@ -207,5 +208,5 @@ def smooth_calibration_witness(
     >>> smooth_calibration_witness([1, 1, 0], [0.2, 0.3, 0.9])
     (array([0.2, 0.3, 0.9]), array([1. , 0.9, 0.3]))
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return map_reduction(_smooth_calibration_witness, data, multi_class)

@@ -13,6 +13,7 @@ from .._numerics.smooth_expected import (
     smooth_absolute_mass,
     smooth_absolute_mass_fixed_point,
 )
+from ..lenses import Lens
 from ._reductions import reduce_classes
 from ._registry import register_metric
 
@@ -43,7 +44,7 @@ def smooth_expected_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     bandwidth: float | None = None,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
@@ -80,10 +81,10 @@ def smooth_expected_calibration_error(
         Standard deviation of the Gaussian kernel, on the scale of the probabilities; at least 1e-5.
         By default the one that equals the error.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -142,7 +143,7 @@ def smooth_expected_calibration_error(
     >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6], bandwidth=0.05)
     0.38...
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _smooth_expected_calibration_error(
         data, bandwidth=bandwidth, multi_class=multi_class, average=average, n_jobs=n_jobs
     )

@@ -21,6 +21,7 @@ from .._numerics.upper_distance import (
     nearest_intervals,
     relaxation_bound,
 )
+from ..lenses import Lens
 from ._reductions import map_reduction, reduce_classes
 from ._registry import register_metric
 
@@ -156,7 +157,7 @@ def upper_distance_to_calibration(
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
     order: float = 1.0,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
@@ -199,10 +200,10 @@ def upper_distance_to_calibration(
         The distance is the root mean power of this order: 1 for the mean distance, 2 for the root
         mean square.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -292,7 +293,7 @@ def upper_distance_to_calibration(
     0.1000, and with the inputs 0.0167
     0.1000, and with the inputs 0.1000
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _upper_distance_to_calibration(
         with_given(data, y_true, given, sample_weight),
         order=order,
@@ -312,7 +313,7 @@ def upper_distance_certificate(
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
     order: float = 1.0,
-    multi_class: Literal["confidence", "top-label", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     n_jobs: int | None = None,
 ) -> UpperDistanceCertificate | list[UpperDistanceCertificate | None]:
     r"""Certificate of the upper distance to calibration: its bracket, and calibrated predictions.
@@ -346,10 +347,10 @@ def upper_distance_certificate(
         The distance is the root mean power of this order: 1 for the mean distance, 2 for the root
         mean square.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
 
     n_jobs : int, default=None
         Number of threads among which joblib spreads the classes under "top-label" and "classwise";
@@ -391,6 +392,6 @@ def upper_distance_certificate(
     >>> round(certificate.lower, 4), round(certificate.upper, 4)
     (0.1, 0.1)
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     data = with_given(data, y_true, given, sample_weight)
     return map_reduction(partial(make_certificate, order=order), data, multi_class, n_jobs)

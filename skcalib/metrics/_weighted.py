@@ -17,6 +17,7 @@ from ..function_classes import (
     _iter_programs,
     _resolve_for_sample,
 )
+from ..lenses import Lens
 from ._binned import pool_class_residuals
 from ._reductions import reduce_classes
 from ._registry import register_metric
@@ -134,7 +135,7 @@ def weighted_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     function_class: FunctionClass = SMOOTH,
-    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] = "canonical",
+    multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
     average: str | None = "auto",
 ) -> float | np.ndarray:
     r"""Weighted calibration error: the largest residual that functions of a given class can see.
@@ -170,9 +171,10 @@ def weighted_calibration_error(
         The class of weight functions: one of :mod:`skcalib.function_classes`, an intersection of
         them, or your own (see :class:`skcalib.function_classes.FunctionClass`).
 
-    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+    multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: functions of the whole probability vector, with one value for
-        each class; or the binary problems of :func:`smooth_calibration_error`.
+        each class; or the binary problems of :func:`smooth_calibration_error`. Or a lens, an object
+        such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -241,7 +243,7 @@ def weighted_calibration_error(
     >>> round(weighted_calibration_error(y_true, y_proba, function_class=monotone), 9)
     0.1
     """
-    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _weighted_calibration_error(
         data, function_class=function_class, multi_class=multi_class, average=average
     )

@@ -11,6 +11,7 @@ from sklearn.metrics import brier_score_loss
 from .._data import ClassData
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
+from ..lenses import _get_lens
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, find_entry, is_data
 
@@ -57,18 +58,18 @@ class _BinaryProblems(ClassData):
 
     state: Any = None
 
-    def confidence(self) -> ClassData:
-        return self.state.confidence()._rows()
-
-    def iter_top_label(self) -> Iterator[tuple[float, ClassData | None]]:
-        for problem in self.state.top_label().values():
-            share = problem.total_weight / self.state.total_weight
-            yield share, problem._rows() if problem.n_samples else None
-
-    def iter_one_vs_rest(self) -> Iterator[tuple[float, ClassData]]:
-        for problem in self.state.classwise().values():
-            rows = problem._rows()
-            yield float(rows.weight @ rows.label), rows
+    def iter_problems(self, lens: Any) -> Iterator[tuple[Any, float, Any]]:
+        state = self.state
+        if lens is _get_lens("confidence"):
+            yield "", 1.0, state.confidence()._rows()
+        elif lens is _get_lens("top-label"):
+            for name, problem in state.top_label().items():
+                share = problem.total_weight / state.total_weight
+                yield name, share, problem._rows() if problem.n_samples else None
+        else:
+            for name, problem in state.classwise().items():
+                rows = problem._rows()
+                yield name, float(rows.weight @ rows.label), rows
 
 
 def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -> BoundedValue:
@@ -118,6 +119,14 @@ def check_metric_params(params: dict[str, Any]) -> None:
         raise ValueError(
             f"estimator must be 'unbiased' or 'biased' for a CalibrationState, in which samples "
             f"have no order; found {params['estimator']!r}."
+        )
+    multi_class = params.get("multi_class", "confidence")
+    if not isinstance(multi_class, str):
+        raise ValueError(
+            "multi_class must be the name of a lens for a CalibrationState, which counts the "
+            "problems of 'confidence', 'top-label' and 'classwise' alone; found "
+            f"{multi_class!r}. Keep a state for each binary problem, of its events and their "
+            "probabilities."
         )
     if params.get("strategy") == "median-variance":
         raise ValueError(

@@ -12,7 +12,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_by, format_label, printable
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
-from ..metrics._registry import find_entry
+from ..metrics._registry import find_entry, find_multi_class
 from ._finite_sample import finite_sample_radius
 from ._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, Result, check_predicted
 from ._resampling import check_finite_values, with_halves
@@ -518,6 +518,7 @@ def confidence_interval(
     all         1000  1.000    0.070...  0.03...  0.09...
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
+    data["multi_class"] = find_multi_class(metric, metric_params)
     models = check_predicted({"y_pred": y_pred}, y_true, **data)
     measured = MeasuredModels.make(metric, metric_params, **models)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
@@ -729,6 +730,7 @@ def compare_models(
     (0.028..., 0.002)
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
+    data["multi_class"] = find_multi_class(metric, metric_params)
     probas = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
     return comparison_of(
         MeasuredModels.make(metric, metric_params, **check_predicted(probas, y_true, **data)),

@@ -195,7 +195,7 @@ class MeasuredModels:
 def check_predicted(probas: dict[str, Any], y_true: Any, **data: Any) -> dict[str, Any]:
     """The predictions of one model or several, given by name, as `Measured.of` takes them.
 
-    `data` holds sample_weight, labels, given and groups.
+    `data` holds sample_weight, labels, given, groups and multi_class.
     """
     check_same_kind(probas)
     models: list[Any] = []

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._data import ClassData, ForecastData
+from .._data import ClassData, ForecastData, MultilabelData
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn_if_slow
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL
+from ..lenses import Multilabel
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3
@@ -352,10 +353,10 @@ def _calibration_p_values(
 ) -> Any:
     """Return the probability of errors (C,) as large if labels are drawn from the predictions.
 
-    It is 1 for groups, as it is not known how their labels depend on each other. After 20 larger
-    ones the rest is not drawn, which leaves the p-value valid.
+    It is 1 for groups and for indicator matrices, as it is not known how their labels depend on
+    each other. After 20 larger ones the rest is not drawn, which leaves the p-value valid.
     """
-    if model.groups is not None:
+    if model.groups is not None or model.outcome.ndim > 1:
         return np.ones(len(values))
     generator, n_larger = np.random.default_rng(rng.randint(2**31 - 1)), np.zeros(len(values))
     start = perf_counter()
@@ -398,6 +399,14 @@ def rare_event_labels(
     """
     if isinstance(data, ForecastData):
         return []
+    if isinstance(data, MultilabelData):  # one label at a time, the others stay
+        vectors = []
+        for k, (*_, problem) in enumerate(data.iter_problems(Multilabel())):
+            for column, tails in rare_event_labels(replace(problem, groups=data.groups), units):
+                matrices = np.repeat(data.label[None], len(column), axis=0)
+                matrices[:, :, k] = column
+                vectors.append((matrices, tails))
+        return vectors
     data = data.to_numpy()
     proba, rows = (data.matrix if data.is_binary else data.proba), np.arange(len(data.weight))
     predicted = np.argmax(proba, axis=1)

@@ -10,7 +10,7 @@ from skcalib._data import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._numerics.logits import PROPER_LOSSES
 from skcalib._numerics.median_distance import MAX_MEDIAN_POINTS, median_distance
-from skcalib.lenses import class_groups, top_k
+from skcalib.lenses import _get_lens, class_groups, top_k
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     expected_calibration_error,
@@ -76,7 +76,10 @@ def test_what_is_computed_with_is_double():
     np.testing.assert_array_equal(data.proba, proba)  # not changed by the division
     assert data.confidence().proba.dtype == np.float64
     problems = [
-        problem for _, problem in [*data.iter_one_vs_rest(), *data.iter_top_label()] if problem
+        problem
+        for lens in ("classwise", "top-label")
+        for *_, problem in data.iter_problems(_get_lens(lens))
+        if problem
     ]
     assert {problem.proba.dtype for problem in problems} == {np.dtype(np.float64)}
 
@@ -150,7 +153,7 @@ def test_reductions_need_the_memory_of_some_classes():
     for reduction in (
         data.confidence,
         lambda: next(data.iter_class_proba()),
-        lambda: next(data.iter_top_label()),
+        lambda: next(data.iter_problems(_get_lens("top-label"))),
     ):
         assert most_memory(reduction) < 0.6 * data.proba.nbytes  # in double precision they take 2
 

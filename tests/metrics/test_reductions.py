@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from skcalib._data import check_predictions
+from skcalib.lenses import _get_lens
 from skcalib.metrics import (
     _reductions,
     calibration_distance_bounds,
@@ -27,7 +28,7 @@ def problem(n_classes=5, n=400):
 def test_of_tied_classes_the_first_is_predicted():
     data = check_predictions([0, 1, 2], [[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.2, 0.4, 0.4]])
     assert data.confidence().label.tolist() == [1, 0, 0]
-    shares = [share for share, _ in data.iter_top_label()]
+    shares = [share for _, share, _ in data.iter_problems(_get_lens("top-label"))]
     np.testing.assert_allclose(shares, [2 / 3, 1 / 3, 0])
 
 
