@@ -20,6 +20,7 @@ from matplotlib.transforms import Bbox
 
 from skcalib import datasets, display
 from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
+from skcalib.uncertainty import clinical_calibration
 
 WIDTHS = (2.2, 3.2, 4.0, 8.0)
 
@@ -215,6 +216,14 @@ def _comparison(**options):
     return draw
 
 
+def _forest(width):
+    label, proba = two_classes(n=400)
+    site = np.repeat(["Aachen", "Bonn", "Cologne", "Dortmund"], 100)
+    found = clinical_calibration(label, proba, by=site, n_resamples=5, random_state=0)
+    ax = _axes(width, 2.8 if width > 3 else 5.5)
+    return display.ForestDisplay.from_result(found, ax=ax).figure_
+
+
 def _score_plane(width):
     ax = _axes(width, width if width > 3 else 1.9 * width)
     for name, sharpness in (("forest", 2.0), ("logistic", 1.0), ("naive Bayes", 0.4)):
@@ -237,6 +246,7 @@ def _simplex(width):
 # What draws a figure of a given width, in inches.
 FIGURES = {
     "comparison": _comparison(),
+    "forest": _forest,
     "comparison_reference": _comparison(reference="logistic"),
     "decisions": _decisions("actions"),
     "decisions_loss": _decisions("loss"),

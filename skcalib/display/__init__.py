@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from .._guesses import raise_no_attribute
 from ._comparison import ComparisonDisplay
 from ._decisions import DecisionDisplay
+from ._forest import ForestDisplay
 from ._pit import PITHistogramDisplay, QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
 from ._score_decomposition import ScoreDecompositionDisplay
@@ -16,6 +17,7 @@ from ._witness import WitnessDisplay
 __all__ = [
     "ComparisonDisplay",
     "DecisionDisplay",
+    "ForestDisplay",
     "NullDistributionDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",

@@ -12,14 +12,6 @@ from ..metrics._registry import ALL_METRICS, MetricNames, find_entry, find_multi
 from ..uncertainty._measured import MeasuredModels
 from ._base import HypothesisTest, as_p_value, check_test_input
 
-# Measures that err on both sides of what is calibrated.
-_SIGNED = (
-    "calibration_in_the_large",
-    "calibration_intercept",
-    "calibration_slope",
-    "observed_expected_ratio",
-)
-
 
 class EquivalenceTest(HypothesisTest):
     r"""Test whether the predictions are calibrated within a margin.
@@ -206,7 +198,7 @@ class EquivalenceTest(HypothesisTest):
 def check_is_distance(metric: Callable | str) -> None:
     """Only what is 0 at best, and larger the worse, has a margin above which it is too large."""
     entry = find_entry(metric)
-    if entry is not None and entry.name in _SIGNED:
+    if entry is not None and not entry.lower_is_better:
         raise ValueError(
             "metric must be 0 for calibrated models and larger for worse ones, as its upper limit "
             f"is compared with the margin; found {entry.name}, which errs on both sides. Use "

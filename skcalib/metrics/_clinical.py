@@ -22,7 +22,7 @@ from ._registry import register_metric
 
 _MAX_CLINICAL_STEPS = 200
 
-# A measure that is wrong on either side of its best value is no score.
+# A measure that is wrong on either side of its best value is no score; intervals take its name.
 _SIGNED_MEASURE: dict[str, Any] = {
     "lower_is_better": False,
     "may_be_negative": True,

@@ -201,6 +201,9 @@ ALL_METRICS: dict[str, Metric] = {}
 METRICS: dict[str, Metric] = {}
 FORECAST_METRICS: dict[str, Metric] = {}
 
+# Measures that err on both sides of their best value: named for intervals and comparisons alone.
+SIGNED_METRICS: dict[str, Metric] = {}
+
 _ALL_ENTRIES: list[Metric] = []
 
 
@@ -259,6 +262,8 @@ def register_metric(
         if entry.is_selectable:
             family = METRICS if entry.takes[0] == "classes" else FORECAST_METRICS
             ALL_METRICS[entry.name] = family[entry.name] = entry
+        elif not entry.lower_is_better:
+            SIGNED_METRICS[entry.name] = entry
         return validated
 
     return register
@@ -324,7 +329,7 @@ def find_entry(metric: str | Callable) -> Metric | None:
     It is None for a function that is not ours.
     """
     if isinstance(metric, str):
-        return ALL_METRICS[metric]
+        return (ALL_METRICS | SIGNED_METRICS)[metric]
     function, fixed = unwrap_partial(metric)
     entry = next((candidate for candidate in _ALL_ENTRIES if candidate.function is function), None)
     return replace(entry, fixed=fixed) if entry and fixed else entry

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from .._data import ClassData
-from ..uncertainty._clinical import differentiable_measures, jackknife_limits
 from ..uncertainty._group_scores import GroupScores
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Units
+from ..uncertainty._signed import differentiable_measures, jackknife_limits
 from ._sections import (
     MAX_RESAMPLED_VALUES,
     MAX_SAMPLE_SHARE,
@@ -75,9 +75,7 @@ def clinical_intervals(data: ClassData, rng: np.random.RandomState, numbers: Num
     limits = jackknife_limits(data, Units(data), rng, None, _log_ratio_measures)
     intervals = np.array([limit.interval(0.95) for limit in limits])
     if data.groups is not None:
-        in_the_large = np.array([[np.inf, -np.inf]])  # which has no row here
-        signed = np.concatenate([in_the_large, intervals[:3]])
-        intervals[:3] = GroupScores.make(data).widen(signed, 0.95)[1:]
+        intervals[:3] = GroupScores.make(data).widen(intervals[:3], 0.95, [1, 2, 3])
     ends = dict(zip(_CLINICAL_NAMES, map(tuple, intervals.tolist()), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
     ends["observed_expected_ratio"] = low, high

@@ -4,7 +4,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
-from ._clinical import ClinicalCalibration as ClinicalCalibration, clinical_calibration
+from ._clinical import (
+    ClinicalCalibration as ClinicalCalibration,
+    RandomEffects as RandomEffects,
+    SubgroupClinicalCalibration as SubgroupClinicalCalibration,
+    clinical_calibration,
+)
 from ._finite_sample import FiniteSampleRadius as FiniteSampleRadius, finite_sample_radius
 from ._intervals import (
     Comparison as Comparison,

@@ -88,9 +88,9 @@ class GroupScores:
         slope = self.line[1] + margin * self._slope_deviation() * np.array([-1.0, 1.0])
         return np.stack([shifted - expected, np.log(shifted / expected), shifts, slope])
 
-    def widen(self, ends: np.ndarray, confidence_level: float) -> np.ndarray:
-        """The hull of these ends (4, 2) and the intervals."""
-        scores = self.intervals(confidence_level)
+    def widen(self, ends: np.ndarray, confidence_level: float, measures: list[int]) -> np.ndarray:
+        """The hull of these ends (C, 2) and the intervals of these of the four measures."""
+        scores = self.intervals(confidence_level)[measures]
         return np.column_stack(
             [np.minimum(ends[:, 0], scores[:, 0]), np.maximum(ends[:, 1], scores[:, 1])]
         )

@@ -4,18 +4,26 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_by, format_label, printable
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry, find_multi_class
 from ._finite_sample import finite_sample_radius
-from ._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, Result, check_predicted
+from ._measured import (
+    RESAMPLING_CONSTRAINTS,
+    MeasuredModels,
+    Result,
+    check_predicted,
+    split_pos_label,
+)
 from ._resampling import check_finite_values, with_halves
+from ._signed import signed_intervals
 
 # Halves of the samples are looked at only if a difference has at most this p-value.
 _MAX_P_VALUE = 0.2
@@ -357,7 +365,9 @@ def confidence_interval(
         which is right for means over the samples and other smooth functions of means, and
         narrower; a calibration error of 0 it misses. "auto": "jackknife" for the
         metrics of :mod:`skcalib.metrics` that are means, and for :func:`sklearn.metrics.log_loss`
-        and :func:`sklearn.metrics.brier_score_loss`, otherwise "resampling". "finite-sample": by
+        and :func:`sklearn.metrics.brier_score_loss`; for
+        :func:`~skcalib.metrics.observed_expected_ratio` and the other signed measures the
+        intervals of :func:`clinical_calibration`; otherwise "resampling". "finite-sample": by
         :func:`finite_sample_radius`, which holds for every number of samples and every
         distribution, but only for some metrics, and is several times as wide. It takes neither
         weights nor groups.
@@ -519,7 +529,8 @@ def confidence_interval(
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     data["multi_class"] = find_multi_class(metric, metric_params)
-    models = check_predicted({"y_pred": y_pred}, y_true, **data)
+    metric, metric_params, pos_label = split_pos_label(metric, metric_params)
+    models = check_predicted({"y_pred": y_pred}, y_true, **data, pos_label=pos_label)
     measured = MeasuredModels.make(metric, metric_params, **models)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
@@ -641,7 +652,8 @@ def compare_models(
     method : {"auto", "resampling", "jackknife"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
         which is right for means over the samples and other smooth functions of means, and more
-        powerful. "auto": "jackknife" for the metrics of :mod:`skcalib.metrics` that are means, and
+        powerful. "auto": "jackknife" for the metrics of :mod:`skcalib.metrics` that are means, for
+        :func:`~skcalib.metrics.observed_expected_ratio` and the other signed measures, and
         for :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`, otherwise
         "resampling".
 
@@ -731,9 +743,11 @@ def compare_models(
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     data["multi_class"] = find_multi_class(metric, metric_params)
+    metric, metric_params, pos_label = split_pos_label(metric, metric_params)
     probas = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    models = check_predicted(probas, y_true, **data, pos_label=pos_label)
     return comparison_of(
-        MeasuredModels.make(metric, metric_params, **check_predicted(probas, y_true, **data)),
+        MeasuredModels.make(metric, metric_params, **models),
         confidence_level=confidence_level,
         alternative=alternative,
         method=method,
@@ -764,6 +778,16 @@ def interval_of(
         )
         estimate = float(check_finite_values([measured.values()])[0, 0])
         low, high = estimate - radius.below, estimate + radius.above
+    elif not (measured.metrics[0].lower_is_better or method == "resampling"):
+        resampling.pop("n_resamples")
+        rows, _ = signed_intervals(
+            cast(ClassData, measured.models[0]),
+            [measured.metrics[0].name],
+            confidence_level,
+            alternative=alternative,
+            **resampling,
+        )
+        estimate, low, high = rows[0].tolist()
     else:
         limits = measured.limits(method=method, **resampling)
         estimate = limits.estimate

@@ -20,7 +20,15 @@ from .._inputs.scikit_learn import (
     StrOptions,
 )
 from .._numerics.logits import PROPER_LOSSES
-from ..metrics._registry import ALL_METRICS, Metric, MetricNames, resolve_metric, unwrap_partial
+from ..metrics._registry import (
+    ALL_METRICS,
+    SIGNED_METRICS,
+    Metric,
+    MetricNames,
+    find_entry,
+    resolve_metric,
+    unwrap_partial,
+)
 from ..metrics._statistic import check_metric_fits
 from ._resampling import (
     Limits,
@@ -35,7 +43,7 @@ from ._resampling import (
 _SHARE = 1e-9
 
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
-    "metric": [MetricNames("metric", ALL_METRICS), callable],
+    "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable],
     "given": "no_validation",
     "groups": "no_validation",
     "metric_params": [dict, None],
@@ -113,7 +121,8 @@ class MeasuredModels:
         """
         units, rng = Units(self.models[0], name), check_random_state(random_state)
         values = check_finite_values([self.values()])[0]
-        needs_none = method == "jackknife" or (method == "auto" and self.metrics[0].is_mean)
+        is_smooth = self.metrics[0].is_mean or not self.metrics[0].lower_is_better
+        needs_none = method == "jackknife" or (method == "auto" and is_smooth)
         return resample(
             MeasuredModels.values,
             self,
@@ -204,6 +213,17 @@ def check_predicted(probas: dict[str, Any], y_true: Any, **data: Any) -> dict[st
         data["labels"] = models[0].labels  # hold for the next models, too
     as_matrix = [has_several_columns(y_pred) for y_pred in probas.values()]
     return {"models": models, "as_matrix": as_matrix, "weighted": data["sample_weight"] is not None}
+
+
+def split_pos_label(
+    metric: str | Callable, metric_params: dict | None
+) -> tuple[Any, dict | None, Any]:
+    """The metric, its arguments and, of a signed measure, the positive class apart from these."""
+    entry = find_entry(metric)
+    if entry is None or entry.lower_is_better:
+        return metric, metric_params, None
+    params = entry.fixed | (metric_params or {})
+    return entry.function, params, params.pop("pos_label", None)
 
 
 def has_several_columns(y_pred: Any) -> bool:

@@ -1,6 +1,7 @@
 """The set of clinical measures equals the single metrics, and their intervals."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from skcalib.uncertainty import (
     ClinicalCalibration,
     ConfidenceInterval,
     clinical_calibration,
+    compare_models,
     confidence_interval,
 )
-from skcalib.uncertainty._clinical import jackknife_limits
 from skcalib.uncertainty._group_scores import GroupScores
 from skcalib.uncertainty._resampling import Units
+from skcalib.uncertainty._signed import jackknife_limits
 
 FAST = {"n_resamples": 39, "random_state": 0}
 SMOOTH = ["calibration_in_the_large", "calibration_intercept", "calibration_slope"]
@@ -43,32 +45,71 @@ def log_ratio(y_true, y_proba, sample_weight=None, labels=None):
 @pytest.mark.parametrize(
     ("weight", "groups"), [(None, None), (WEIGHT, np.arange(60) // 3)], ids=["single", "groups"]
 )
-def test_equals_the_intervals_of_single_metrics(weight, groups, monkeypatch):
-    # every sample, or group, is left out once: the jackknife draws nothing that matters (0.3 s, for
-    # the jackknife of seven measures, each found in two ways)
+def test_equals_the_intervals_of_single_metrics(weight, groups):
+    # one number has one interval, whichever function is asked (0.3 s, for the jackknife of seven
+    # measures, each found in two ways)
     options = {"sample_weight": weight, "groups": groups, "confidence_level": 0.9}
-    monkeypatch.setattr(GroupScores, "widen", lambda self, ends, level: ends)  # tested below
     result = clinical_calibration(LABEL, PROBA, **options, **FAST)
-    for name in SMOOTH:
-        metric = getattr(metrics, name)
-        expected = confidence_interval(metric, LABEL, PROBA, method="jackknife", **options)
-        assert ends(getattr(result, name)) == pytest.approx(ends(expected), abs=1e-9)
-    expected = confidence_interval(log_ratio, LABEL, PROBA, method="jackknife", **options)
-    assert ends(result.observed_expected_ratio) == pytest.approx(np.exp(ends(expected)))
+    for name in ["observed_expected_ratio", *SMOOTH]:
+        for metric in (name, getattr(metrics, name)):
+            expected = confidence_interval(metric, LABEL, PROBA, random_state=0, **options)
+            assert ends(getattr(result, name)) == pytest.approx(ends(expected), abs=1e-9)
     for name, quantile in QUANTILES.items():
-        rng = np.random.RandomState(0)
-        rng.permutation(60 if groups is None else 20)  # that of the other measures
         expected = confidence_interval(
             "integrated_calibration_index",
             LABEL,
             PROBA,
             metric_params={"quantile": quantile},
-            n_resamples=39,
-            random_state=rng,
             **options,
+            **FAST,
         )
         assert ends(getattr(result, name)) == pytest.approx(ends(expected), abs=1e-12)
         assert getattr(result, name).confidence_level == 0.9
+
+
+def test_the_ratio_is_that_of_a_jackknife_of_its_logarithm():
+    result = confidence_interval("observed_expected_ratio", LABEL, PROBA)
+    expected = confidence_interval(log_ratio, LABEL, PROBA, method="jackknife")
+    assert ends(result) == pytest.approx(np.exp(ends(expected)))
+    upper = confidence_interval(
+        "observed_expected_ratio", LABEL, PROBA, alternative="less", confidence_level=0.975
+    )
+    assert ends(upper) == pytest.approx([result.estimate, 0, result.high])
+
+
+def test_more_than_100_samples_have_the_same_interval_with_the_same_seed():
+    label, proba = random_problem(np.random.default_rng(3), 150)
+    result = clinical_calibration(label, proba, **FAST)
+    for name in ["observed_expected_ratio", *SMOOTH]:
+        expected = confidence_interval(name, label, proba, random_state=0)
+        assert ends(getattr(result, name)) == ends(expected)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 3])
+def test_a_positive_class_may_be_named(groups):
+    options = {"groups": groups, "random_state": 0}
+    names = np.array(["well", "ill"])[LABEL]
+    expected = ends(confidence_interval("calibration_intercept", LABEL, PROBA, **options))
+    params = {"pos_label": "ill"}
+    metric = metrics.calibration_intercept
+    for named, metric_params in ((metric, params), (partial(metric, pos_label="ill"), None)):
+        result = confidence_interval(named, names, PROBA, metric_params=metric_params, **options)
+        assert ends(result) == expected
+    assert params == {"pos_label": "ill"}
+    result = compare_models(metric, names, PROBA, PROBA**2, metric_params=params, random_state=0)
+    assert result.estimate_a == pytest.approx(expected[0])
+
+
+def test_two_models_are_compared_by_the_paired_jackknife():
+    other = PROBA**1.5
+    result = compare_models("observed_expected_ratio", LABEL, PROBA, other)
+    rows = np.arange(60)
+    ratio = [LABEL.sum() / p.sum() for p in (PROBA, other)]
+    without = [[LABEL[rows != k].sum() / p[rows != k].sum() for p in (PROBA, other)] for k in rows]
+    deviation = np.sqrt(59 * np.var(np.diff(without)))
+    margin = stats.t.isf(0.025, 59) * deviation
+    assert result.difference == pytest.approx(ratio[0] - ratio[1])
+    assert result.high - result.difference == pytest.approx(margin)
 
 
 def test_large_samples_have_the_errors_of_the_theory():
@@ -168,8 +209,12 @@ def alike_in_groups(n_groups=15, size=3):
 def test_groups_of_equal_labels_are_single_samples():
     y, p, groups = alike_in_groups()
     result = clinical_calibration(y, p, groups=groups, **FAST)
-    alone = confidence_interval(
-        metrics.calibration_intercept, y, p, groups=groups, method="jackknife"
+    alone = confidence_interval(  # a function of one's own, whose interval no score widens
+        lambda y, p, labels: metrics.calibration_intercept(y, p, labels=labels),
+        y,
+        p,
+        groups=groups,
+        method="jackknife",
     )
     ends = []
     for sign in (1, -1):  # a grid in place of a root: 15 samples that count as one each
@@ -233,7 +278,7 @@ def test_few_large_groups_with_a_common_cause():
             data, Units(data), np.random.RandomState(0), None, lambda data: [mean_residual(data)]
         )
         alone = np.tile(limits.interval(0.95), (4, 1))
-        for k, ends in enumerate((alone, GroupScores.make(data).widen(alone, 0.95))):
+        for k, ends in enumerate((alone, GroupScores.make(data).widen(alone, 0.95, [0, 1, 2, 3]))):
             covered[k] += ends[0, 0] <= 0 <= ends[0, 1]
     assert covered[0] <= 7
     assert covered[1] == 10

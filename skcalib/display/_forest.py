@@ -1,0 +1,217 @@
+"""A measure of each subgroup with its interval, and what the subgroups have in common."""
+
+from dataclasses import dataclass
+from math import ceil
+from textwrap import fill
+from typing import Any, Self
+
+import numpy as np
+
+from .._inputs.by import format_label
+from ..uncertainty import RandomEffects, SubgroupClinicalCalibration, SubgroupIntervals
+from ._base import Display, check_options, shorten
+from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
+
+# Least and usual width of a panel, and heights of a row and of what is around, in inches.
+_MIN_WIDTH, _WIDTH, _ROW, _AROUND = 1.5, 2.6, 0.25, 1.2
+
+_RATIO = "observed_expected_ratio"
+
+# The values of calibrated predictions that are not 0.
+_IDEAL = {_RATIO: 1.0, "calibration_slope": 1.0}
+
+
+@dataclass(eq=False, repr=False)
+class ForestDisplay(Display):
+    """Forest plot: a measure of each subgroup, such as each hospital, with its interval.
+
+    Use :meth:`from_result` to create one. Each measure has a panel, in which each subgroup has a
+    row: a square for the estimate, and a line for the confidence interval, which leaves the axes if
+    it is unbounded. Below are all samples together; the mean over subgroups, as a diamond as wide
+    as its interval; and the prediction interval, in which the measure of a new subgroup is to be
+    expected. A dotted line marks calibrated predictions. Nothing is computed.
+
+    Parameters
+    ----------
+    tables : dict of str to SubgroupIntervals
+        The measures by name.
+
+    random_effects : dict of str to RandomEffects
+        Mean and prediction interval of some of them.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes of shape (n_measures,)
+        The axes of all panels.
+
+    points_ : list of matplotlib Line2D
+        The estimates.
+
+    legend_ : matplotlib Legend
+        The legend.
+
+    ax_ : matplotlib Axes
+        The axes of the first panel.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skcalib.uncertainty.clinical_calibration : With `by`, the measures and what they have in common.
+    skcalib.uncertainty.confidence_interval : With `by`, any metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.display import ForestDisplay
+    >>> from skcalib.uncertainty import clinical_calibration
+    >>> y, proba = make_temperature_family(900, random_state=0)
+    >>> site = np.repeat(["north", "south", "west"], 300)
+    >>> result = clinical_calibration(y, proba, by=site, n_resamples=9, random_state=0)
+    >>> list(ForestDisplay.from_result(result).tables)
+    ['observed_expected_ratio', 'calibration_slope']
+    """
+
+    tables: dict[str, SubgroupIntervals]
+    random_effects: dict[str, RandomEffects]
+
+    @classmethod
+    def from_result(
+        cls, result: Any, *, measures: list[str] | None = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Create and draw the display of measures of subgroups.
+
+        Parameters
+        ----------
+        result : SubgroupClinicalCalibration or SubgroupIntervals
+            What :func:`~skcalib.uncertainty.clinical_calibration` or
+            :func:`~skcalib.uncertainty.confidence_interval` returns if it gets `by`.
+
+        measures : list of str, default=None
+            Names of the clinical measures that are shown; by default O:E ratio and slope.
+
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Several panels take the place of the axes, or
+            are drawn on as many axes as there are panels.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the estimates. Other names are refused.
+
+        Returns
+        -------
+        display : ForestDisplay
+            The display, drawn.
+        """
+        check_options(cls.from_result, kwargs)
+        if isinstance(result, SubgroupIntervals) and measures is None:
+            return cls({"estimate": result}, {}).plot(ax, **kwargs)
+        check_is_of_subgroups(result)
+        names = [_RATIO, "calibration_slope"] if measures is None else measures
+        check_measure_names(names, list(result.tables))
+        tables = {name: result.tables[name] for name in names}
+        effects = {k: v for k, v in result.random_effects.items() if k in tables}
+        return cls(tables, effects).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the panels.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Several panels take the place of the axes, or
+            are drawn on as many axes as there are panels.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the estimates. Other names are refused.
+
+        Returns
+        -------
+        display : ForestDisplay
+            This object, with its artists.
+        """
+        check_options(self.plot, kwargs)
+        return self._draw_styled(ax, None, kwargs)
+
+    def _draw(self, ax: Any, name: Any, style: dict[str, Any]) -> None:
+        n_panels, n_rows = len(self.tables), len(next(iter(self.tables.values()))) + 3
+        n_columns = columns_that_fit(ax, n_panels, 3, _MIN_WIDTH)
+        height = (_ROW * n_rows + _AROUND) * ceil(n_panels / n_columns)
+        self.axes_ = panels(ax, n_panels, (1.5 + _WIDTH * n_columns, height), n_columns)
+        self.ax_ = self.axes_[0]
+        named_axes = zip(self.axes_, self.tables, strict=True)
+        self.points_ = [self._draw_measure(axes, measure, style) for axes, measure in named_axes]
+        label_outer(self.axes_, "", "")
+        level = next(iter(self.tables.values())).confidence_level
+        label = f"estimate and its {100 * level:.3g} % interval"
+        self.legend_ = legend_of_panels(self.axes_, [self.points_[0]], [label])
+
+    def _draw_measure(self, ax: Any, measure: str, style: dict[str, Any]) -> Any:
+        """Draw the rows of one measure, which are the subgroups and, below, all together."""
+        table, effect = self.tables[measure], self.random_effects.get(measure)
+        estimate, low, high = (
+            np.append(getattr(table, end), getattr(table.whole, end))
+            for end in ("estimate", "low", "high")
+        )
+        rows = np.append(np.arange(len(table)), len(table) + 0.5)
+        titles = [fill(shorten(format_label(label), 48), 24) for label in table.subgroups]
+        titles.append("all samples")
+        defaults = {"marker": "s", "markersize": 4, "linestyle": ""}
+        (points,) = ax.plot(estimate, rows, **(defaults | style))
+        color = points.get_color()
+        ends = [estimate, low, high, np.array([_IDEAL.get(measure, 0.0)])]
+        if effect is not None:
+            mean, new = rows[-1] + np.array([1, 2])
+            corners = [effect.low, effect.estimate, effect.high, effect.estimate]
+            ax.fill(corners, mean + np.array([0, -0.3, 0, 0.3]), color=color)
+            prediction = [effect.prediction_low, effect.prediction_high]
+            ax.plot(prediction, [new, new], color="0.3", linewidth=3, solid_capstyle="butt")
+            ax.axvline(_IDEAL.get(measure, 0.0), color="0.4", linewidth=1, linestyle=":", zorder=1)
+            ends.append(np.array([effect.low, effect.high]))
+        if self.random_effects:  # the same rows in all panels
+            titles += ["mean over subgroups", "a new subgroup"]
+        visible = np.concatenate(ends)
+        visible = visible[np.isfinite(visible) & ((visible > 0) | (measure != _RATIO))]
+        if measure == _RATIO:
+            ratio_axis(ax)
+            left, right = visible.min() / 1.1, visible.max() * 1.1
+        else:
+            pad = 0.05 * np.ptp(visible) or 0.1
+            left, right = visible.min() - pad, visible.max() + pad
+            ax.locator_params(axis="x", nbins=4)
+        ax.hlines(rows, np.maximum(low, left), np.minimum(high, right), color=color, linewidth=1.2)
+        ax.set_xlim(left, right)
+        ax.set_yticks(np.append(rows, rows[-1] + [1, 2])[: len(titles)], titles)
+        ax.set_ylim(rows[-1] + len(titles) - len(rows) + 0.6, -0.6)
+        ax.set_title(fill(measure.replace("_", " "), 28), fontsize="medium")
+        return points
+
+
+def ratio_axis(ax: Any) -> None:
+    """Make the first axis logarithmic, with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def check_is_of_subgroups(result: Any) -> None:
+    """Only results of subgroups have a forest plot; those of any metric have one measure."""
+    if not isinstance(result, SubgroupClinicalCalibration):
+        raise ValueError(
+            "result must be what clinical_calibration returns with `by`, or, without `measures`, "
+            f"what confidence_interval returns with `by`; found {type(result).__name__}. Pass "
+            "by=site to one of these functions, and its result here."
+        )
+
+
+def check_measure_names(names: Any, available: list[str]) -> None:
+    """The measures that are shown are some of the clinical set."""
+    if isinstance(names, str) or not len(names) or any(name not in available for name in names):
+        raise ValueError(
+            f"measures must be a list of names among {available}; found {names!r:.200}. Leave it "
+            "out for O:E ratio and slope."
+        )

@@ -1,0 +1,71 @@
+"""The forest plot shows the numbers of its result."""
+
+import numpy as np
+import pytest
+from figures import two_classes
+from matplotlib import pyplot as plt
+
+from skcalib.display import ForestDisplay
+from skcalib.uncertainty import clinical_calibration, confidence_interval
+
+LABEL, PROBA = two_classes(150)
+SITE = np.repeat(["a", "b", "c"], 50)
+RESULT = clinical_calibration(LABEL, PROBA, by=SITE, n_resamples=5, random_state=0)
+
+
+def test_what_is_drawn():
+    display = ForestDisplay.from_result(RESULT, marker="o")
+    assert display.axes_[0].get_xscale() == "log"
+    for ax, name, points in zip(display.axes_, display.tables, display.points_, strict=True):
+        table, effect = RESULT.tables[name], RESULT.random_effects[name]
+        assert points.get_xdata() == pytest.approx([*table.estimate, table.whole.estimate])
+        assert points.get_marker() == "o"
+        corners = ax.patches[0].get_xy()[:, 0]
+        assert corners.min() == pytest.approx(effect.low)
+        assert corners.max() == pytest.approx(effect.high)
+        prediction = ax.lines[1].get_xdata()
+        assert prediction == pytest.approx([effect.prediction_low, effect.prediction_high])
+        (ideal,) = set(ax.lines[2].get_xdata())
+        assert ideal == 1
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels == ["a", "b", "c", "all samples", "mean over subgroups", "a new subgroup"]
+
+
+def test_all_measures_and_any_metric():
+    names = list(RESULT.tables)
+    display = ForestDisplay.from_result(RESULT, measures=names)
+    assert [ax.get_ylim() for ax in display.axes_] == [display.ax_.get_ylim()] * 7
+    options = {"by": SITE, "n_resamples": 5, "random_state": 0}
+    table = confidence_interval("smooth_calibration_error", LABEL, PROBA, **options)
+    display = ForestDisplay.from_result(table)
+    assert len(display.ax_.get_yticklabels()) == 4
+    ax = plt.subplots()[1]
+    assert display.plot(ax).ax_ is ax
+
+
+def test_sites_without_events_have_a_row():
+    y = np.where(SITE == "a", "benign", LABEL)
+    result = clinical_calibration(y, PROBA, by=SITE, n_resamples=5, random_state=0)
+    display = ForestDisplay.from_result(result, measures=list(result.tables))
+    display.figure_.canvas.draw()
+    assert display.ax_.get_yticklabels()[0].get_text() == "a"
+
+
+@pytest.mark.parametrize(
+    ("result", "measures", "message"),
+    [
+        (RESULT, ["slope"], "measures must be a list of names among"),
+        (RESULT, "calibration_slope", "measures must be a list"),
+        (RESULT, [], "measures must be a list"),
+        (RESULT.e50, ["e50"], "result must be what clinical_calibration returns with `by`"),
+        (None, None, "found NoneType"),
+    ],
+)
+def test_bad_input(result, measures, message):
+    with pytest.raises(ValueError, match=message):
+        ForestDisplay.from_result(result, measures=measures)
+
+
+def test_unknown_options():
+    with pytest.raises(TypeError, match="measure_s"):
+        ForestDisplay.from_result(RESULT, measure_s=3)
