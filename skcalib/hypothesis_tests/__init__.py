@@ -15,6 +15,7 @@ from ._classical import (
 from ._equivalence import EquivalenceTest
 from ._grades import RatingGradeTest
 from ._power import RequiredSampleSize as RequiredSampleSize, power_of_test, required_sample_size
+from ._precision import PrecisionSampleSize as PrecisionSampleSize, sample_size_for_precision
 from ._search import SubgroupSearch as SubgroupSearch, find_miscalibrated_subgroups
 from ._sequential import SequentialCalibrationTest
 from ._subgroups import SubgroupCalibrationTest
@@ -35,6 +36,7 @@ __all__ = [
     "find_miscalibrated_subgroups",
     "power_of_test",
     "required_sample_size",
+    "sample_size_for_precision",
 ]
 
 

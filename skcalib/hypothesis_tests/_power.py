@@ -243,6 +243,7 @@ def required_sample_size(
     See Also
     --------
     power_of_test : The power for a given number of samples.
+    sample_size_for_precision : For intervals of O:E ratio and slope of a given width.
 
     Notes
     -----
@@ -416,13 +417,13 @@ def _too_few(power: float, max_samples: int, n_rejected: str) -> Any:
 
 def check_truth(y_proba: Any, true_proba: Any) -> tuple[Any, ...]:
     """Predicted and true probabilities, (n,) or (n, K)."""
-    proba = _one_column(check_probabilities(y_proba, partner="true_proba"))
+    proba = take_one_column(check_probabilities(y_proba, partner="true_proba"))
     if hasattr(true_proba, "predict_proba"):
         true_proba = true_proba.predict_proba(y_proba)
     elif callable(true_proba):
         true_proba = true_proba(np.asarray(y_proba))
     truth = check_probabilities(true_proba, name="true_proba", partner="y_proba")
-    truth = _one_column(truth)
+    truth = take_one_column(truth)
     if truth.shape != proba.shape:
         raise ValueError(
             "true_proba must have the shape of y_proba, a row for each prediction; found "
@@ -431,7 +432,7 @@ def check_truth(y_proba: Any, true_proba: Any) -> tuple[Any, ...]:
     return proba, truth
 
 
-def _one_column(proba: np.ndarray) -> np.ndarray:
+def take_one_column(proba: np.ndarray) -> np.ndarray:
     return proba[:, 1] if proba.shape[1:] == (2,) else proba
 
 

@@ -147,6 +147,20 @@ class ScoreDecomposition:
     score: float | np.ndarray
     expected_miscalibration: float | np.ndarray | None = None
 
+    @property
+    def skill_score(self) -> Any:
+        """1 − score / uncertainty, also called IPA or scaled Brier score; NaN if that is 0.
+
+        What the predictions gain over the constant one, as a share of its score: 1 is best, 0 as
+        good as the observed frequency, and below 0 worse. Of the Brier score of two classes it is
+        the index of prediction accuracy of Kattan and Gerds (2018),
+        :doi:`10.1186/s41512-018-0029-2`; of the log loss McFadden's R².
+        """
+        score, uncertainty = np.asarray(self.score), np.asarray(self.uncertainty)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            skill = np.where(uncertainty > 0, 1 - score / uncertainty, np.nan)
+        return skill if skill.ndim else float(skill)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreDecomposition):
             return NotImplemented
@@ -273,7 +287,8 @@ def score_decomposition(
     -------
     decomposition : ScoreDecomposition
         With the numbers `miscalibration`, `discrimination`, `uncertainty` and `score`, none of them
-        negative, and `expected_miscalibration` if outcomes are drawn; or arrays of shape
+        negative, `expected_miscalibration` if outcomes are drawn, and `skill_score` (IPA, scaled
+        Brier score); or arrays of shape
         (n_classes,) if `average` is None and there are values for several classes.
 
     See Also

@@ -217,7 +217,7 @@ class SubgroupClinicalCalibration:
     >>> site = np.repeat(["north", "south", "west"], 300)
     >>> result = clinical_calibration(y_true, y_proba, by=site, n_resamples=99, random_state=0)
     >>> round(result.calibration_slope["north"].estimate, 2)
-    0.94
+    1.07
     >>> result.random_effects["calibration_slope"].left_out
     ()
     """
@@ -433,9 +433,9 @@ def clinical_calibration(
     O:E ratio                    0.954     0.894     1.018           1
     calibration intercept       -0.213    -0.503     0.077           0
     calibration slope            0.438     0.384     0.493           1
-    ICI                          0.110     0.073     0.136           0
-    E50                          0.103     0.059     0.141           0
-    E90                          0.160     0.076     0.204           0
+    ICI                          0.110     0.075     0.134           0
+    E50                          0.103     0.061     0.142           0
+    E90                          0.160     0.084     0.201           0
     """
     data = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels

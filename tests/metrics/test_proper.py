@@ -510,3 +510,17 @@ def test_many_cells_are_announced(monkeypatch):
     y = np.linspace(0, 1, 5)
     with pytest.warns(EfficiencyWarning, match="8 cells for score='crps' will take some 13 min"):
         score_decomposition(y, (y, np.full(5, 1e-9)), score="crps")
+
+
+def test_skill_score_by_hand():
+    # Brier score (0.01 + 0.16 + 0.16 + 0.01) / 4 = 0.085, that of the prevalence 1/2 is 0.25
+    result = score_decomposition([0, 1, 0, 1], [0.1, 0.6, 0.4, 0.9])
+    assert result.skill_score == pytest.approx(1 - 0.085 / 0.25)
+    assert score_decomposition([0, 1], [0.5, 0.5]).skill_score == 0
+    assert np.isnan(score_decomposition([1, 1], [0.5, 0.5]).skill_score)
+    label, proba = [0, 1, 2, 1], np.array([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1]] * 2)
+    options = {"multi_class": "classwise", "average": None}
+    each = score_decomposition(label, proba, **options).skill_score
+    one = score_decomposition(np.array(label) == 1, proba[:, 1]).skill_score
+    assert each.shape == (3,)
+    assert each[1] == pytest.approx(one)
