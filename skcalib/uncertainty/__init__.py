@@ -10,6 +10,7 @@ from ._clinical import (
     SubgroupClinicalCalibration as SubgroupClinicalCalibration,
     clinical_calibration,
 )
+from ._default_rates import most_prudent_default_rates
 from ._finite_sample import FiniteSampleRadius as FiniteSampleRadius, finite_sample_radius
 from ._intervals import (
     Comparison as Comparison,
@@ -24,6 +25,7 @@ __all__ = [
     "compare_models",
     "confidence_interval",
     "finite_sample_radius",
+    "most_prudent_default_rates",
 ]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import random_problem
-from scipy.stats import beta, binomtest, false_discovery_control
+from scipy.special import betainc, ndtr, ndtri
+from scipy.stats import beta, binom, binomtest, false_discovery_control, norm
 
 from skcalib.hypothesis_tests import RatingGradeTest
 
@@ -216,3 +217,177 @@ def test_equal_weights_are_no_weights():
         RatingGradeTest().fit(proba, label, sample_weight=np.full(len(label), 3.0)).p_value_
         == expected
     )
+
+
+def vasicek_tail(n, defaults, rate, correlation):
+    """P(D >= d) by Gauss-Legendre quadrature of the binomial tail over the common factor."""
+    if rate in (0, 1) or defaults in (0, n + 1):
+        return float(defaults == 0 or (rate == 1 and defaults <= n))
+    node, weight = np.polynomial.legendre.leggauss(20)
+    left = np.arange(-12, 12, 0.02)[:, None]
+    factor = left + 0.01 * (1 + node)
+    proba = ndtr((ndtri(rate) - correlation**0.5 * factor) / (1 - correlation) ** 0.5)
+    tail = betainc(defaults, n - defaults + 1, proba)
+    return float(np.sum(0.01 * weight * norm.pdf(factor) * tail))
+
+
+def one_grade(n, defaults, rate):
+    return np.full(n, rate), (np.arange(n) < defaults).astype(int)
+
+
+@pytest.mark.parametrize("correlation", [0.001, 0.12, 0.9])
+@pytest.mark.parametrize(
+    ("n", "defaults", "rate"),
+    [(1, 1, 0.3), (300, 0, 0.01), (300, 12, 0.01), (40, 40, 0.5), (50, 1, 1e-5), (7, 2, 0.999)],
+)
+def test_correlation_is_integrated_over_the_factor(n, defaults, rate, correlation):
+    data = one_grade(n, defaults, rate)
+    options = {"correlation": correlation, "labels": [0, 1]}
+    greater = RatingGradeTest(**options).fit(*data).p_value_
+    assert greater == close(vasicek_tail(n, defaults, rate, correlation), 1e-9)
+    less = RatingGradeTest(alternative="less", **options).fit(*data).p_value_
+    assert less == close(vasicek_tail(n, n - defaults, 1 - rate, correlation), 1e-9)
+    both = RatingGradeTest(alternative="two-sided", **options).fit(*data).p_value_
+    assert both == close(min(1, 2 * min(greater, less)))
+
+
+def test_correlation_at_the_limits():
+    def p_value(n, defaults, rate, correlation):
+        test = RatingGradeTest(correlation=correlation, labels=[0, 1])
+        return test.fit(*one_grade(n, defaults, rate)).p_value_
+
+    assert p_value(300, 9, 0.01, 1e-6) == close(binom.sf(8, 300, 0.01), 1e-3)
+    assert p_value(300, 9, 0.01, 1 - 1e-9) == close(0.01, 1e-3)  # all or nobody
+    assert p_value(1, 1, 1e-300, 0.12) == close(1e-300)
+    assert p_value(3, 1, 0.0, 0.12) == TINY
+    assert p_value(3, 0, 0.0, 0.12) == p_value(3, 2, 1.0, 0.12) == 1
+    n, d, rate = 10**6, 20_000, 0.01
+    assert p_value(n, d, rate, 0.12) == close(vasicek_tail(n, d, rate, 0.12), 1e-8)
+
+
+def test_most_of_many_rows_are_computed_in_blocks():
+    proba = np.linspace(0.01, 0.9, 2500)
+    test = RatingGradeTest(correlation=0.2, labels=[0, 1]).fit(proba, np.ones(2500, dtype=int))
+    np.testing.assert_allclose(test.p_values_, proba, rtol=1e-10)  # of one debtor
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.12])
+def test_ends_of_intervals_are_where_tests_begin_to_reject(correlation):
+    proba, label = rating(
+        np.random.default_rng(0), sizes=(50, 9, 5, 80), rates=(0.001, 0.05, 0.2, 0.6)
+    )
+    label[proba == 0.2] = 1
+    test = RatingGradeTest(correlation=correlation, confidence_level=0.9).fit(proba, label)
+    for n, d, low, high in zip(
+        *(test.table_[k] for k in ("n", "defaults", "low", "high")), strict=True
+    ):
+        if correlation:
+            tails = [vasicek_tail(n, d, low, 0.12), 1 - vasicek_tail(n, d + 1, high, 0.12)]
+        else:
+            tails = [binom.sf(d - 1, n, low), binom.cdf(d, n, high)]
+        assert (low, tails[0]) == ((0, 1) if d == 0 else (low, close(0.05, 1e-9)))
+        assert (high, tails[1]) == ((1, tails[1]) if d == n else (high, close(0.05, 1e-9)))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.12, 0.24])
+@pytest.mark.parametrize(("n", "rate"), [(1, 0.01), (50, 0.002), (1000, 0.0005), (300, 0.01)])
+def test_intervals_cover_where_defaults_are_rare(n, rate, correlation):
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal(10_000)
+    given_factor = (norm.ppf(rate) - correlation**0.5 * factor) / (1 - correlation) ** 0.5
+    defaults, count = np.unique(rng.binomial(n, norm.cdf(given_factor)), return_counts=True)
+    # each number of defaults is a grade of its own
+    grades = np.repeat(np.arange(len(defaults)), n)
+    label = np.concatenate([one_grade(n, d, rate)[1] for d in defaults])
+    test = RatingGradeTest(correlation=correlation, labels=[0, 1])
+    table = test.fit(np.full(len(label), rate), label, grades=grades).table_
+    covers = (table["low"] <= rate) & (rate <= table["high"])
+    assert count @ covers / count.sum() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 10_000)
+
+
+def test_jeffreys_intervals_are_quantiles_of_the_posterior():
+    proba, label = np.repeat([0.1, 0.2, 0.3], 20), np.repeat([0, 1, 0, 1], [20, 7, 13, 20])
+    table = RatingGradeTest(method="jeffreys").fit(proba, label).table_
+    np.testing.assert_allclose(table["low"], [0, *beta.ppf(0.025, [7.5, 20.5], [13.5, 0.5])])
+    np.testing.assert_allclose(table["high"], [*beta.ppf(0.975, [0.5, 7.5], [20.5, 13.5]), 1])
+
+
+def test_table_is_a_data_frame_and_a_text():
+    n, defaults, rates = [2000, 1000, 400], [3, 40, 32], [0.001, 0.01, 0.05]
+    label = np.concatenate([one_grade(*row, 0)[1] for row in zip(n, defaults, strict=True)])
+    grades = np.repeat(["A", "B", "C"], n)
+    test = RatingGradeTest().fit(np.repeat(rates, n), label, grades=grades)
+    frame = pd.DataFrame(test.table_).set_index("grade")
+    assert frame["light"].to_dict() == {"A": "green", "B": "red", "C": "yellow"}
+    assert frame["defaults"].tolist() == defaults
+    np.testing.assert_allclose(frame["PD"], rates)
+    np.testing.assert_allclose(frame["rate"], frame["defaults"] / frame["n"])
+    np.testing.assert_array_equal(frame["p_value"], test.p_values_)
+    np.testing.assert_array_equal(frame["adjusted_p_value"], test.adjusted_p_values_)
+    header, *rows, note, _ = test.summary().splitlines()
+    assert header.split() == ["grade", *frame.columns]
+    assert len({len(line) for line in (header, *rows)}) == 1
+    assert [row.split()[0] for row in rows] == ["A", "B", "C"]
+    assert "95 % interval" in note
+    with pytest.raises(ValueError, match="not fitted"):
+        RatingGradeTest().summary()
+
+
+def debtors(rng, n_groups, rate, identical):
+    """Four rows of each debtor, alike or independent."""
+    label = (rng.random((n_groups, 4)) < rate).astype(int)
+    if identical:
+        label[:] = label[:, :1]
+    return np.full(4 * n_groups, rate), label.ravel(), np.repeat(np.arange(n_groups), 4)
+
+
+def test_groups_count_as_fewer_samples():
+    # all rows of a debtor are alike: the interval is nearly that of the debtors
+    proba, label, groups = debtors(np.random.default_rng(0), 200, 0.05, identical=True)
+    options = {"random_state": 0, "n_resamples": 199}
+    test = RatingGradeTest(**options).fit(proba, label, groups=groups)
+    debtor = RatingGradeTest().fit(proba[::4], label[::4])
+    for end in ("low", "high"):
+        np.testing.assert_allclose(test.table_[end], debtor.table_[end], rtol=0.02)
+    assert test.p_value_ >= debtor.p_value_
+    assert test.p_value_ > RatingGradeTest().fit(proba, label).p_value_
+    single = RatingGradeTest(**options).fit(proba, label, groups=np.arange(800))
+    for end in ("low", "high"):  # groups of one sample are independent samples
+        expected = RatingGradeTest().fit(proba, label).table_[end]
+        np.testing.assert_allclose(single.table_[end], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("identical", [False, True])
+def test_groups_keep_size_and_coverage(identical):
+    rng, n_problems, rejected, covered = np.random.default_rng(0), 150, 0, 0
+    for _ in range(n_problems):  # without any default in 36 % of the problems, or 2 %
+        proba, label, groups = debtors(rng, 100, 0.01, identical)
+        test = RatingGradeTest(n_resamples=99, random_state=0, labels=[0, 1])
+        table = test.fit(proba, label, groups=groups).table_
+        rejected += test.p_value_ <= 0.05
+        covered += table["low"][0] <= 0.01 <= table["high"][0]
+    margin = 4 * np.sqrt(0.05 * 0.95 / n_problems)
+    assert rejected / n_problems <= 0.05 + margin
+    assert covered / n_problems >= 0.95 - margin
+
+
+def test_groups_of_a_bad_rating_are_found():
+    proba, label, groups = debtors(np.random.default_rng(0), 300, 0.1, identical=True)
+    assert RatingGradeTest(random_state=0).fit(proba / 3, label, groups=groups).p_value_ < 0.01
+
+
+@pytest.mark.parametrize(
+    ("options", "groups", "message"),
+    [
+        ({"correlation": 0.1}, [0, 1, 2], "correlation must be 0 with groups; .*Leave out"),
+        ({"correlation": 0.1, "method": "jeffreys"}, None, "must be 0 with method='jeffreys'"),
+        ({"method": "jeffreys"}, [0, 1, 2], "method must be 'binomial' with groups"),
+        ({"correlation": 1e-9}, None, "correlation must be 0 or at least 1e-06; .*Pass 0"),
+        ({"correlation": 1.0}, None, "The 'correlation' parameter"),
+        ({"confidence_level": 1.0}, None, "The 'confidence_level' parameter"),
+        ({}, [0, 1], "groups must"),
+    ],
+)
+def test_bad_dependence(options, groups, message):
+    with pytest.raises(ValueError, match=message):
+        RatingGradeTest(**options).fit([0.1, 0.2, 0.3], [0, 1, 1], groups=groups)

@@ -1,0 +1,120 @@
+"""Number of events whose probabilities follow one normal factor: Vasicek's one-factor model."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import betaln, log_ndtr, logsumexp, ndtr
+from scipy.stats import beta
+
+# Φ of a larger number is 1, and of its negative next to the smallest double.
+_MAX_THRESHOLD = 40.0
+
+# Densities that are smaller by the factor exp(−50) than the largest one do not count.
+_LOG_RANGE = 50.0
+
+_MIN_NODES = 400
+
+# Rows whose nodes are computed at once.
+_BLOCK_SIZE = 1000
+
+_LOG_NORMALIZER = np.log(2 * np.pi) / 2
+
+
+def log_tail(
+    n: np.ndarray, events: np.ndarray, threshold: np.ndarray, correlation: float
+) -> np.ndarray:
+    """log P(D ≥ d) of n samples with events of probability Φ((c − √ρ Z) / √(1 − ρ)) given Z.
+
+    All arrays are (m,), the thresholds c may be infinite, and 0 < ρ < 1. Given Z, D ≥ d exactly if
+    the d-th smallest of n uniform numbers, Φ(X), is at most this probability. Its distribution is
+    Beta(d, n + 1 − d), so that P(D ≥ d) = E Φ((c − √(1 − ρ) X) / √ρ). The integrand over X is
+    analytic and log-concave: the trapezoidal rule, between points where it has vanished, is exact
+    up to rounding.
+    """
+    result = np.zeros(len(n))
+    rows = np.flatnonzero(events > 0)
+    for block in np.array_split(rows, max(1, len(rows) // _BLOCK_SIZE)):
+        if len(block):
+            bounded = np.clip(threshold[block], -_MAX_THRESHOLD, _MAX_THRESHOLD)
+            _, log_weight = _nodes(n[block], events[block], bounded, correlation)
+            result[block] = np.minimum(logsumexp(log_weight, axis=1), 0.0)
+    return result
+
+
+def _nodes(
+    n: np.ndarray, events: np.ndarray, threshold: np.ndarray, correlation: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes X and the logarithms of their terms in the integral of `log_tail`, both (m, nodes)."""
+    n, events, threshold = (column[:, None] for column in (n, events, threshold))
+    slope = np.sqrt((1 - correlation) / correlation)
+    normalizer = betaln(events, n - events + 1) + _LOG_NORMALIZER
+
+    def argument(x: np.ndarray) -> np.ndarray:
+        return threshold / np.sqrt(correlation) - slope * x
+
+    def log_integrand(x: np.ndarray) -> np.ndarray:
+        log_beta = (events - 1) * log_ndtr(x) + (n - events) * log_ndtr(-x) - x**2 / 2
+        return log_beta - normalizer + log_ndtr(argument(x))
+
+    def derivative(x: np.ndarray) -> np.ndarray:
+        of_beta = (events - 1) * _hazard(x) - (n - events) * _hazard(-x) - x
+        return of_beta - slope * _hazard(argument(x))
+
+    limit = np.full(n.shape, _MAX_THRESHOLD)
+    mode = _bisect(lambda x: derivative(x) > 0, -limit, limit)
+    least = log_integrand(mode) - _LOG_RANGE
+    low = _bisect(lambda x: log_integrand(x) < least, mode - 2 * limit, mode)
+    high = _bisect(lambda x: log_integrand(x) > least, mode, mode + 2 * limit)
+    # the distribution function falls over a width of 1 / slope
+    n_nodes = max(_MIN_NODES, int(2 * slope * np.max(high - low)))
+    nodes = low + (high - low) * np.linspace(0, 1, n_nodes)
+    return nodes, log_integrand(nodes) + np.log((high - low) / (n_nodes - 1))
+
+
+def default_rate_limits(
+    n: np.ndarray, events: np.ndarray, tail: float, correlation: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rates (m,) at which P(D ≥ d), and P(D ≤ d), have this value; 0 and 1 if there is none.
+
+    Effective numbers need not be whole, if the correlation is 0.
+    """
+    if correlation > 0:
+        low, high = (
+            _threshold_of_tail(n, count, tail, correlation) for count in (events, n - events)
+        )
+        low, high = ndtr(low), ndtr(-high)
+    else:  # the bounds of Clopper and Pearson
+        low = beta.ppf(tail, events, n - events + 1)
+        high = beta.isf(tail, events + 1, n - events)
+    return np.where(events > 0, low, 0.0), np.where(events < n, high, 1.0)
+
+
+def _threshold_of_tail(
+    n: np.ndarray, events: np.ndarray, tail: float, correlation: float
+) -> np.ndarray:
+    """The threshold c at which P(D ≥ d) has this value, (m,); some number if d is 0."""
+    counts, inverse = np.unique(np.stack([n, events]), axis=1, return_inverse=True)
+    size, least = counts[0], np.maximum(counts[1], 1)
+    nodes, log_weight = _nodes(size, least, np.full(len(size), np.inf), correlation)
+    weight = np.exp(log_weight)
+
+    def is_below(threshold: np.ndarray) -> np.ndarray:
+        shift = threshold[:, None] - np.sqrt(1 - correlation) * nodes
+        return np.sum(weight * ndtr(shift / np.sqrt(correlation)), axis=1) < tail
+
+    bound = np.full(len(size), _MAX_THRESHOLD)
+    return _bisect(is_below, -bound, bound)[np.ravel(inverse)]
+
+
+def _hazard(x: np.ndarray) -> np.ndarray:
+    """φ(x) / Φ(x)."""
+    return np.exp(-(x**2) / 2 - _LOG_NORMALIZER - log_ndtr(x))
+
+
+def _bisect(is_below: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Where the condition, which holds at `low` and fails at `high`, begins to fail."""
+    for _ in range(50):
+        middle = (low + high) / 2
+        below = is_below(middle)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return high
