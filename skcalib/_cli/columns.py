@@ -14,7 +14,7 @@ from .._inputs.probabilities import ROW_SUM_ATOL, divide_by_sums
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
 from ..recalibration import export_sql
-from ..recalibration._export import quote_name
+from ..recalibration._export.sql import quote_name
 from ..report._sections import notify_progress
 from . import tables
 from .tables import Column, Rule, Table, to_canonical

@@ -199,6 +199,68 @@ def test_every_family_with_a_formula_has_one():
     assert "DecisionRecalibrator" in without
 
 
+def emulate(dialect):
+    """SQLite, which reads brackets and backticks, with the `LOG` of SQL Server."""
+    database = sqlite()
+    if dialect == "sqlserver":
+        database.create_function("log", 1, math.log, deterministic=True)
+        database.create_function("ln", 1, lambda _: 1 / 0)
+    return database
+
+
+@pytest.mark.parametrize("dialect", ["sqlserver", "mysql"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", WRITABLE)
+def test_dialects_are_predict_proba(name, n_classes, dialect):
+    proba, y = problem(n_classes)
+    recalibrator = WRITABLE[name].fit(proba, y)
+    query = queries(proba)[::5]
+    columns = ['ln("x")', "a`b", "right"][-n_classes:]
+    aliases = [f"{column} new" for column in columns]
+    quote = {
+        "sqlserver": lambda name: f"[{name}]",  # SQLite does not read a bracket in brackets
+        "mysql": lambda name: "`" + name.replace("`", "``") + "`",
+    }[dialect]
+    database = emulate(dialect)
+    database.execute(f"CREATE TABLE scores ({', '.join(map(quote, columns))})")
+    marks = ", ".join("?" * n_classes)
+    database.executemany(f"INSERT INTO scores VALUES ({marks})", query.tolist())
+    expressions = export_sql(recalibrator, columns=columns, aliases=aliases, dialect=dialect)
+    rows = database.execute(f"SELECT {', '.join(expressions)} FROM scores")
+    assert [column[0] for column in rows.description] == aliases
+    found = np.array(rows.fetchall(), dtype=float)
+    np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
+
+
+@all_engines
+def test_aliases_name_the_results(engine):
+    proba, y = problem(2)
+    recalibrator = SigmoidRecalibrator().fit(proba, y)
+    database = table_of(engine, proba.tolist(), ["left", "mid"])
+    expressions = export_sql(recalibrator, columns=["left", "mid"], aliases=True)
+    query = f"SELECT calibrated_right FROM (SELECT {', '.join(expressions)} FROM scores) AS results"
+    found = np.ravel(database.execute(query).fetchall())
+    np.testing.assert_allclose(found, recalibrator.predict_proba(proba)[:, 1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("aliases", ["right", ["right"], ["a", "a"], ["a", 1], ["a", ""], 3, None])
+def test_bad_aliases(aliases):
+    recalibrator = SigmoidRecalibrator().fit(*problem(2))
+    with pytest.raises(ValueError, match="aliases must be True, False, or a list of 2 different"):
+        export_sql(recalibrator, aliases=aliases)
+
+
+def test_brackets_in_names_are_doubled():
+    recalibrator = SigmoidRecalibrator().fit(*problem(2))
+    (_, expression) = export_sql(recalibrator, columns=['a]"b'], dialect="sqlserver")
+    assert expression.startswith('CASE WHEN [a]]"b] BETWEEN')
+
+
+def test_bad_dialect():
+    with pytest.raises(ValueError, match="The 'dialect' parameter of export_sql must be"):
+        export_sql(SigmoidRecalibrator().fit(*problem(2)), dialect="oracle")
+
+
 @all_engines
 def test_a_temperature_by_hand(engine):
     # T = 2 makes odds of 9 odds of 3

@@ -1,21 +1,35 @@
 """The maps of recalibrators, written down for use without Python: as SQL, and as tables."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._inputs.arrays import format_values
 from ..._inputs.probabilities import ROW_SUM_ATOL
+from ..._inputs.scikit_learn import StrOptions, validate_params
 from .._base import Recalibrator
 from .._classifier import RecalibratedClassifier
 from .formulas import sql_expressions
-from .sql import PREFIX, float_literal
+from .sql import DIALECTS, PREFIX, float_literal, quote_name, translate
 from .tables import supports_map, to_piecewise_linear, unwrap_single_candidate
 
 
-def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> list[str]:
+@validate_params(
+    {
+        "columns": "no_validation",
+        "aliases": "no_validation",
+        "dialect": [StrOptions(set(DIALECTS))],
+    }
+)
+def export_sql(
+    recalibrator: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    aliases: Sequence[str] | bool = False,
+    dialect: Literal["standard", "sqlserver", "mysql"] = "standard",
+) -> list[str]:
     """The map of a recalibrator as SQL expressions.
 
     Parameters
@@ -28,9 +42,19 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
         The names of the columns that hold the predicted probabilities, in the order of the classes;
         for two classes also the one of the last class alone, which does not tell how close to 1 it
         is if that is less than rounding. Both are read if the columns at `fit` told more than the
-        last one. They are put in double quotes. By
+        last one. They are quoted as the dialect needs it. By
         default they are those of the data frame that the recalibrator was fitted on, or else
         ``"proba_"`` followed by the class. None begins with ``"skcalib_"``.
+
+    aliases : bool or list of str, default=False
+        Names of the results, one for each class, which ``AS`` gives to the expressions: they are
+        then ready for a SELECT list or a view. True: ``"calibrated_"`` followed by the class.
+
+    dialect : {"standard", "sqlserver", "mysql"}, default="standard"
+        What the database reads. "standard", such as DuckDB, SQLite and PostgreSQL: the natural
+        logarithm is ``ln``, and names are in double quotes. "sqlserver": ``LOG``, and names in
+        brackets. "mysql": ``ln``, and names in backticks, as MySQL, BigQuery and Spark have them;
+        to them double quotes mean a text.
 
     Returns
     -------
@@ -50,12 +74,16 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     :class:`AutoRecalibrator`, the expressions hold all its formulas.
 
     The expressions hold no names but those of the columns, and nothing but standard SQL: arithmetic
-    in double precision, CASE, COALESCE, NULLIF, `abs`, `ln` and `exp`. Those of a
+    in double precision, CASE, COALESCE, NULLIF, `abs`, `ln` (in SQL Server `LOG`, which takes the
+    logarithm to base 10 in other databases) and `exp`. Those of a
     :class:`PairwiseScalingRecalibrator` also hold queries of one row without a table, whose names
     begin with ``"skcalib_"``; most databases allow them where an expression stands.
 
-    All were tested with DuckDB and with SQLite, which needs 3.35 or newer with its mathematical
-    functions. The results differ from those of `predict_proba` by rounding, less than 1e-9. SQLite
+    All were run on DuckDB and SQLite, which needs 3.35 or newer with its mathematical functions.
+    They were not run on SQL Server, MySQL, BigQuery or Spark: those dialects were only run on
+    SQLite, which reads their names, with `LOG` defined as SQL Server has it. Check a few rows
+    against `predict_proba` before you rely on them. SQL Server has no numbers between 0 and
+    2.2e-308. The results differ from those of `predict_proba` by rounding, less than 1e-9. SQLite
     may misread the last digit of a number, and put a prediction that equals a cut of an interval
     map on its other side; this happens to about one number in 20 000.
 
@@ -82,13 +110,24 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     recalibrator = unwrap_classifier(recalibrator)
     classes = check_writable(recalibrator)
     column_names = check_columns(recalibrator, columns)
+    names_of_results = check_aliases(aliases, classes)
     if any(name.lower().startswith(PREFIX) for name in column_names):
         raise ValueError(
             f"columns must not begin with {PREFIX!r}, as names within the expressions do; found "
             f"{format_values(np.array(column_names))}. Rename them."
         )
-    names = [quote_name(name) for name in column_names]
-    if len(classes) == 2 and not recalibrator._reads_both_columns:
+    expressions = write_expressions(recalibrator, [quote_name(name) for name in column_names])
+    if names_of_results:
+        expressions = [
+            f"{expression} AS {quote_name(name)}"
+            for expression, name in zip(expressions, names_of_results, strict=True)
+        ]
+    return [translate(expression, dialect) for expression in expressions]
+
+
+def write_expressions(recalibrator: Any, names: list[str]) -> list[str]:
+    """The expressions of quoted names in standard SQL, NULL where a probability is invalid."""
+    if len(recalibrator.classes_) == 2 and not recalibrator._reads_both_columns:
         names = names[-1:]
     if len(names) == 1:
         formula = sql_expressions(recalibrator, names)[0]
@@ -181,11 +220,6 @@ def unwrap_classifier(model: Any) -> Any:
     return model.recalibrator_
 
 
-def quote_name(name: str) -> str:
-    """Put a name in double quotes, as SQL needs it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def check_writable(recalibrator: Any) -> np.ndarray:
     """Refuse all but fitted recalibrators of class probabilities, and return the classes."""
     if isinstance(recalibrator, Recalibrator):
@@ -223,3 +257,17 @@ def check_columns(recalibrator: Any, columns: Any) -> list[str]:
             "for each class."
         )
     return column_names
+
+
+def check_aliases(aliases: Any, classes: np.ndarray) -> list[str]:
+    """Check the names of the results, and return them; none if there are no aliases."""
+    if isinstance(aliases, bool):
+        return [f"calibrated_{label}" for label in classes] if aliases else []
+    names = [] if isinstance(aliases, str) or not np.iterable(aliases) else list(aliases)
+    are_names = all(isinstance(name, str) and name for name in names)
+    if len(set(names)) != len(classes) or len(names) != len(classes) or not are_names:
+        raise ValueError(
+            f"aliases must be True, False, or a list of {len(classes)} different names, in the "
+            f"order of the classes {format_values(classes)}; found {aliases!r}. Pass such names."
+        )
+    return names

@@ -4,6 +4,7 @@ An expression is a string. Names, calls and expressions in parentheses can stand
 `parenthesize`. "--" starts a comment, so no sign may follow another one.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -18,6 +19,27 @@ PREFIX = "skcalib_"
 
 # The exponential of a larger number overflows; some databases raise an error then.
 _MAX_EXP_ARGUMENT = 700.0
+
+# The quotes around a name, and the natural logarithm.
+DIALECTS = {"standard": ('"', '"', "ln"), "sqlserver": ("[", "]", "LOG"), "mysql": ("`", "`", "ln")}
+
+
+def quote_name(name: str) -> str:
+    """Put a name in double quotes, as standard SQL needs it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def translate(expression: str, dialect: str) -> str:
+    """Return an expression of standard SQL as one of the dialect."""
+    begin, end, logarithm = DIALECTS[dialect]
+
+    def translate_token(token: re.Match) -> str:
+        if token[0] == "ln(":
+            return f"{logarithm}("
+        name = token[0][1:-1].replace('""', '"')
+        return begin + name.replace(end, 2 * end) + end
+
+    return re.sub(r'"(?:[^"]|"")*"|\bln\(', translate_token, expression)
 
 
 def parenthesize(expression: str) -> str:
