@@ -11,11 +11,13 @@ import pytest
 from scipy import stats
 
 from skcalib.forecasts import (
+    CensoredForecast,
     DistributionForecast,
     EnsembleForecast,
     Forecast,
     GaussianForecast,
     GaussianMixtureForecast,
+    LogisticForecast,
     QuantileForecast,
     ResidualForecast,
 )
@@ -314,6 +316,8 @@ FORECASTS = {
     "Poisson": DistributionForecast(stats.poisson(np.exp(MEAN))),
     "gamma": DistributionForecast(stats.gamma(np.exp(MEAN))),
     "normal": GaussianForecast(MEAN, STD),
+    "logistic": LogisticForecast(MEAN, STD),
+    "censored": CensoredForecast((MEAN, STD)),
     "mixture": GaussianMixtureForecast(MEAN[:, None] + [-1.0, 1.0], np.ones((N, 2))),
     "residuals": ResidualForecast(MEAN, Y[:9] - MEAN[:9]),
     "weighted residuals": ResidualForecast(MEAN, Y[:9] - MEAN[:9], np.arange(1, 10)),

@@ -6,11 +6,12 @@ All scores are in the units of the outcome, and 0 is best. Outcomes are (n,), an
 import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 from scipy.optimize import isotonic_regression
-from scipy.special import ndtr
+from scipy.special import expit, log_expit, ndtr
 
 from .array_api import Array, bounded_ratio, power_of_two, special_functions
 from .logits import iter_row_blocks
@@ -20,6 +21,9 @@ _SQRT_2_PI = math.sqrt(2 * math.pi)
 
 # Beyond this many standard deviations the normal density and its tail are 0 in double precision.
 _DENSITY_REACH = 40.0
+
+# Beyond this many scales, the squares of all distribution functions are 0 in double precision.
+_FAR = 700.0
 
 # Beyond this many standard deviations a normal distribution function is 0 or 1.
 _CDF_REACH = 9.0
@@ -213,35 +217,68 @@ def crps_nodes(
     return 2 * np.einsum("nm,nm->n", weight, pinball(gap, level))
 
 
-def crps_gaussian_between(
-    y: np.ndarray, mean: np.ndarray, std: np.ndarray, low: float, high: float
-) -> np.ndarray:
-    """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, which may be infinite."""
-    z, first, last = (
-        (np.clip(end, low, high) - mean) / std for end in (y, np.full(1, low), np.full(1, high))
-    )
-    below = _squared_cdf_integral(z) - _squared_cdf_integral(first)
-    above = _squared_cdf_integral(-z) - _squared_cdf_integral(-last)
-    return std * (below + above)
+class StandardLaw(NamedTuple):
+    """A symmetric distribution at location 0 and scale 1: its cdf, and ∫ F(x)² dx up to z."""
+
+    cdf: Callable[[np.ndarray], np.ndarray]
+    squared_cdf_integral: Callable[[np.ndarray], np.ndarray]
 
 
-def _squared_cdf_integral(z: np.ndarray) -> np.ndarray:
+def _normal_integral(z: np.ndarray) -> np.ndarray:
     """∫ Φ(x)² dx over x from −∞ to z: z Φ(z)² + 2 φ(z) Φ(z) − Φ(√2 z)/√π, and 0 for z = −∞."""
     z = np.maximum(z, -_DENSITY_REACH)
     below = ndtr(z)
     return z * below**2 + 2 * normal_density(z) * below - ndtr(np.sqrt(2) * z) / _SQRT_PI
 
 
-def crps_mixture_between(
-    y: np.ndarray, mean: np.ndarray, std: np.ndarray, weight: np.ndarray, low: float, high: float
+def _logistic_integral(z: np.ndarray) -> np.ndarray:
+    """∫ Λ(x)² dx over x from −∞ to z: log(1 + eᶻ) − Λ(z), as Λ² = Λ − Λ'."""
+    return -log_expit(-z) - expit(z)
+
+
+NORMAL, LOGISTIC = StandardLaw(ndtr, _normal_integral), StandardLaw(expit, _logistic_integral)
+
+
+def crps_between(
+    y: np.ndarray,
+    location: np.ndarray,
+    scale: np.ndarray,
+    low: float | np.ndarray,
+    high: float | np.ndarray,
+    law: StandardLaw,
 ) -> np.ndarray:
-    """`crps_gaussian_between` for mixtures of normals; mean, std and weight (n, c).
+    """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, which may be infinite, or one for each y."""
+    z, first, last = ((np.clip(end, low, high) - location) / scale for end in (y, low, high))
+    integral = law.squared_cdf_integral
+    return scale * (integral(z) - integral(first) + integral(-z) - integral(-last))
+
+
+def crps_above_with_slopes(
+    y: np.ndarray, location: np.ndarray, scale: np.ndarray, low: float, law: StandardLaw
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`crps_between` from low up, with its derivatives in location and scale, for y ≥ low."""
+    value = crps_between(y, location, scale, low, np.inf, law)
+    z, first = (y - location) / scale, np.maximum((low - location) / scale, -_FAR)
+    slope, censored = 2 * law.cdf(z) - 1, law.cdf(first) ** 2
+    return value, censored - slope, value / scale - z * slope + first * censored
+
+
+def crps_mixture_between(
+    y: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    weight: np.ndarray,
+    low: float | np.ndarray,
+    high: float | np.ndarray,
+) -> np.ndarray:
+    """`crps_between` for mixtures of normals; mean, std and weight (n, c).
 
     Gauss–Legendre quadrature with 16 nodes on pieces of at most 2 standard deviations of any
     component that varies there: right to 1e-12. Cost O(n c²).
     """
     steps = np.linspace(-_CDF_REACH, _CDF_REACH, 10)
     ends = (mean[:, :, None] + std[:, :, None] * steps).reshape(len(mean), -1)
+    low, high = (np.reshape(end, (-1, 1)) for end in (low, high))  # (1, 1) or (n, 1)
     ends = np.sort(np.clip(np.column_stack([ends, y]), low, high), axis=1)  # (n, 10 c + 1)
     node, node_weight = gauss_legendre(16)
     score = np.zeros(len(y))
@@ -259,10 +296,10 @@ def crps_ppf_between(
     y: np.ndarray,
     ppf: Callable[[np.ndarray], np.ndarray],
     levels: np.ndarray,
-    low: float,
-    high: float,
+    low: float | np.ndarray,
+    high: float | np.ndarray,
 ) -> np.ndarray:
-    """`crps_gaussian_between` for a continuous quantile function, from levels (n, m) to (n, m).
+    """`crps_between` for a continuous quantile function, from levels (n, m) to (n, m).
 
     The law of min(max(Y, low), high) has quantiles clipped in the same way, which have kinks at
     the levels F(low) and F(high); the pinball loss has one at F(y). So `levels` (n, k) are these,
@@ -270,7 +307,8 @@ def crps_ppf_between(
     between them.
     """
     level, weight = split_nodes(levels)
-    return crps_nodes(np.clip(y, low, high), np.clip(ppf(level), low, high), level, weight)
+    quantiles = np.clip(ppf(level), np.reshape(low, (-1, 1)), np.reshape(high, (-1, 1)))
+    return crps_nodes(np.clip(y, low, high), quantiles, level, weight)
 
 
 def threshold_cells(

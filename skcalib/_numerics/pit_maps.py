@@ -4,6 +4,7 @@ They take z = log u − log(1 − u), the log-odds of u, in place of u: u itself
 outcomes that are far out, and z tells these apart.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ _N_PIECES, _N_OUTER = 192, 24
 
 # Ends of the pieces beyond the outermost ranks, as shares of the probability there.
 _TAIL_EDGES = np.concatenate([[0.0], 10.0 ** np.arange(-10, -1), np.linspace(0.1, 1, 10)])
+
+# A function of (log a, log b, c), with its gradient.
+Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 _RANK_RTOL = 8 * np.finfo(float).eps
 
@@ -218,6 +222,10 @@ class BetaMap:
 
 def fit_beta(z: np.ndarray, weight: np.ndarray) -> tuple[BetaMap, bool]:
     """The map of maximum likelihood R'(u) for log-odds z (n,), and True if the solver converged."""
+    return _minimize(_make_density_loss(z, weight))
+
+
+def _make_density_loss(z: np.ndarray, weight: np.ndarray) -> Loss:
     log_u, log_v = log_expit(z), log_expit(-z)
 
     def negative_log_likelihood(parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -236,13 +244,27 @@ def fit_beta(z: np.ndarray, weight: np.ndarray) -> tuple[BetaMap, bool]:
         ]
         return -value, -np.array(gradient)
 
-    return _minimize(negative_log_likelihood)
+    return negative_log_likelihood
 
 
 def fit_beta_to_intervals(
-    lower: np.ndarray, upper: np.ndarray, weight: np.ndarray
+    lower: np.ndarray, upper: np.ndarray, z: np.ndarray, weight: np.ndarray
 ) -> tuple[BetaMap, bool]:
-    """`fit_beta` for intervals (n,) of positive length, of likelihood R(upper) − R(lower)."""
+    """`fit_beta` for intervals (n,) of likelihood R(upper) − R(lower); R'(u) if it is a point."""
+    is_point = (lower == upper) & np.isfinite(z)
+    losses = [
+        _make_density_loss(z[is_point], weight[is_point]),
+        _make_interval_loss(lower[~is_point], upper[~is_point], weight[~is_point]),
+    ]
+
+    def total(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        (value, gradient), (other_value, other_gradient) = (loss(parameters) for loss in losses)
+        return value + other_value, gradient + other_gradient
+
+    return _minimize(total)
+
+
+def _make_interval_loss(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray) -> Loss:
     logs = [_logarithms(u) for u in (lower, upper)]
 
     def negative_log_likelihood(parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -257,7 +279,7 @@ def fit_beta_to_intervals(
         mass = np.maximum(ends[1] - ends[0], np.finfo(float).tiny)
         return -(weight @ np.log(mass)), -(((slopes[1] - slopes[0]) / mass) @ weight)
 
-    return _minimize(negative_log_likelihood)
+    return negative_log_likelihood
 
 
 def _logarithms(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -267,7 +289,7 @@ def _logarithms(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.log(u), np.log1p(-u), inner
 
 
-def _minimize(negative_log_likelihood: Any) -> tuple[BetaMap, bool]:
+def _minimize(negative_log_likelihood: Loss) -> tuple[BetaMap, bool]:
     bounds = [(-_MAX_LOG_SHAPE, _MAX_LOG_SHAPE)] * 2 + [(None, None)]
     result = minimize(
         negative_log_likelihood,

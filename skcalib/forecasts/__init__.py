@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING
 from .._guesses import raise_no_attribute
 from ._as_forecast import as_forecast
 from ._base import Components, Forecast
+from ._censored import CensoredForecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._estimators import get_forecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
+from ._logistic import LogisticForecast
 from ._quantile import QuantileForecast
 
 __all__ = [
+    "CensoredForecast",
     "Components",
     "DistributionForecast",
     "EnsembleForecast",
     "Forecast",
     "GaussianForecast",
     "GaussianMixtureForecast",
+    "LogisticForecast",
     "QuantileForecast",
     "ResidualForecast",
     "as_forecast",

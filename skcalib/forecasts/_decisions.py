@@ -18,6 +18,7 @@ from .._inputs.scikit_learn import validate_params
 from .._numerics.crps import split_nodes
 from ._as_forecast import as_forecast
 from ._base import Forecast
+from ._censored import CensoredForecast
 
 # Quadrature nodes for each piece between two breakpoints.
 _NODES = 64
@@ -184,7 +185,8 @@ class DecisionLoss:
 
     def _integrate(self, forecast: Forecast) -> np.ndarray:
         """Sum over members, or over nodes of the quantile function between the breakpoints."""
-        if not forecast.is_continuous:
+        is_censored = isinstance(forecast, CensoredForecast) and len(self.breakpoints) > 0
+        if not forecast.is_continuous and not is_censored:
             location, _, weight = forecast.components()
         else:
             location, weight = _split_nodes(forecast, self.breakpoints)
@@ -327,6 +329,8 @@ def _split_nodes(forecast: Forecast, breakpoints: np.ndarray) -> tuple[np.ndarra
         components = Forecast.components(forecast)
         return components.location, components.weight
     at_breakpoints = forecast.cdf(np.tile(breakpoints, (len(forecast), 1)))
+    if isinstance(forecast, CensoredForecast):
+        at_breakpoints = np.column_stack([at_breakpoints, forecast.cdf(forecast.lower)])
     levels, weight = split_nodes(at_breakpoints, _NODES)
     is_inside = (levels > 0) & (levels < 1)  # rounding may reach the ends, where nothing is left
     location = forecast.ppf(np.where(is_inside, levels, 0.5))

@@ -14,6 +14,7 @@ from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels
 from ._gaussian import GaussianForecast
+from ._logistic import LogisticForecast
 
 # The largest number of quantiles in one block of rows.
 _MAX_BLOCK_QUANTILES = 2**22
@@ -331,6 +332,11 @@ def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
     return forecast.loc[:, None] - np.sign(z) * forecast.scale[:, None] * np.where(
         z == 0, 0.0, deviation
     )
+
+
+@ppf_log_odds.register
+def _(forecast: LogisticForecast, z: np.ndarray) -> np.ndarray:
+    return forecast._find_quantile(z)
 
 
 @ppf_log_odds.register

@@ -237,22 +237,22 @@ class GaussianMixtureForecast(Forecast):
         return Components(self.loc, self.scale**2, self.weights)
 
 
-def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+def check_deviations(std: ArrayLike, shape: tuple[int, ...], name: str = "std") -> np.ndarray:
     """Return standard deviations in the shape of the means; refuse those that are not positive."""
-    array = check_numbers(std, "std", most=MAX_NUMBER)
+    array = check_numbers(std, name, most=MAX_NUMBER)
     if array.ndim == 2 and len(shape) == 1 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim > 0 and array.shape != shape:
         raise ValueError(
-            f"std must have the same shape as the means, {shape}, or be one number; found shape "
+            f"{name} must have the same shape as the means, {shape}, or be one number; found shape "
             f"{array.shape}. Pass one value for each mean."
         )
     array = np.broadcast_to(array, shape).copy()
     if (array < _MIN_STD).any():
         row = int(np.argmax((array < _MIN_STD).reshape(len(array), -1).any(axis=1)))
         raise ValueError(
-            f"std must be positive; found {array[row].min():.6g} in row {row}. Use a small number, "
-            f"but at least {_MIN_STD:g}, for an outcome that is all but certain."
+            f"{name} must be positive; found {array[row].min():.6g} in row {row}. Use a small "
+            f"number, but at least {_MIN_STD:g}, for an outcome that is all but certain."
         )
     return array
 

@@ -12,6 +12,7 @@ from ._base import Components, Forecast
 from ._derived import AffineForecast, RecalibratedForecast, ppf_log_odds, remap_weights
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
+from ._logistic import LogisticForecast
 from ._quantile import QuantileForecast
 
 
@@ -21,9 +22,10 @@ def affine(forecast: Forecast, centre: np.ndarray, new: np.ndarray, factor: np.n
     return AffineForecast(forecast, new - factor * centre, factor)
 
 
-@affine.register
-def _(forecast: GaussianForecast, centre: Any, new: Any, factor: Any) -> Forecast:
-    return GaussianForecast(new + factor * (forecast.loc - centre), factor * forecast.scale)
+@affine.register(GaussianForecast)
+@affine.register(LogisticForecast)
+def _(forecast: Any, centre: Any, new: Any, factor: Any) -> Forecast:
+    return type(forecast)(new + factor * (forecast.loc - centre), factor * forecast.scale)
 
 
 @affine.register

@@ -27,8 +27,8 @@ from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from ..forecasts import Forecast
+from ..forecasts._thresholds import threshold_weighted_crps
 from ..lenses import Lens
-from ._forecast_scores import threshold_weighted_crps
 from ._reductions import average_over_reductions
 
 # Integrals over cells of thresholds may miss by this share of the score.

@@ -91,7 +91,8 @@ class PITRecalibrator(ForecastRecalibrator):
     of :class:`BetaRecalibrator` [2]_, by the largest mean of :math:`\log R'(u)`. The density is
     :math:`f R'(F)`. For ensembles and discrete forecasts the likelihood is that of the intervals in
     which the transforms lie; these of an ensemble whose weights have the effective size
-    :math:`s = 1/\sum_k w_k^2` are :math:`[sF(y-), sF(y) + 1]/(s + 1)`.
+    :math:`s = 1/\sum_k w_k^2` are :math:`[sF(y-), sF(y) + 1]/(s + 1)`. Censored forecasts have
+    an interval at the bound, and a density above it.
 
     Neither can mend standard deviations that are many times too small, as all that counts
     lies in the tails then: a :class:`LocationScaleRecalibrator` must come first. "Beta" alone can
@@ -140,7 +141,8 @@ class PITRecalibrator(ForecastRecalibrator):
             self.map_, is_inside = fit_beta(check_log_odds(data), weight)
         else:
             lower, upper = _level_intervals(data)
-            self.map_, is_inside = fit_beta_to_intervals(lower, upper, weight)
+            z = forecast._log_odds(data.value[:, None])[:, 0]
+            self.map_, is_inside = fit_beta_to_intervals(lower, upper, z, weight)
         warn_unless_inside(self, is_inside, "the transforms are too few or too much alike")
 
     def _map(self, forecast: Forecast) -> Forecast:

@@ -10,10 +10,12 @@ import pytest
 from scipy import integrate, special, stats
 
 from skcalib.forecasts import (
+    CensoredForecast,
     DistributionForecast,
     EnsembleForecast,
     GaussianForecast,
     GaussianMixtureForecast,
+    LogisticForecast,
     QuantileForecast,
     ResidualForecast,
 )
@@ -28,6 +30,8 @@ LEVELS = np.array([0.1, 0.25, 0.5, 0.9])
 
 FORECASTS = {
     "Gaussian": GaussianForecast(MEAN[:, 0], STD[:, 0]),
+    "logistic": LogisticForecast(MEAN[:, 0], STD[:, 0]),
+    "censored": CensoredForecast((MEAN[:, 0], STD[:, 0]), MEAN[:, 1] - 0.5),
     "mixture": GaussianMixtureForecast(MEAN, STD, WEIGHTS),
     "ensemble": EnsembleForecast(MEMBERS),
     "weighted ensemble": EnsembleForecast(MEMBERS, MEMBER_WEIGHTS),

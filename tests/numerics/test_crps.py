@@ -9,10 +9,11 @@ from scipy.special import gammainc, ndtr
 from scipy.stats import gamma, norm
 
 from skcalib._numerics.crps import (
+    NORMAL,
     EnsembleScore,
+    crps_between,
     crps_ensemble,
     crps_gaussian,
-    crps_gaussian_between,
     crps_mixture,
     crps_mixture_between,
     crps_nodes,
@@ -58,7 +59,7 @@ def test_gaussian(window):
         integrate(lambda t, m=m, s=s: ndtr((t - m) / s), c, window, kinks_of(m, s))
         for c, m, s in zip(y, mean, std, strict=True)
     ]
-    score = crps_gaussian_between(y, mean, std, *window)
+    score = crps_between(y, mean, std, *window, NORMAL)
     np.testing.assert_allclose(score, expected, atol=1e-12)
     if window == WINDOWS[0]:
         np.testing.assert_allclose(crps_gaussian(y, mean, std), expected, atol=1e-12)
@@ -83,7 +84,7 @@ def test_one_component_is_a_gaussian():
     for window in WINDOWS:
         np.testing.assert_allclose(
             crps_mixture_between(y, mean[:, :1], std[:, :1], ones, *window),
-            crps_gaussian_between(y, mean[:, 0], std[:, 0], *window),
+            crps_between(y, mean[:, 0], std[:, 0], *window, NORMAL),
             atol=1e-12,
         )
 

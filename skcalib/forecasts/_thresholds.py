@@ -1,0 +1,86 @@
+"""The continuous ranked probability score between two thresholds, for each kind of forecast."""
+
+from functools import singledispatch
+
+import numpy as np
+
+from .._numerics.crps import (
+    LOGISTIC,
+    NORMAL,
+    crps_between,
+    crps_ensemble,
+    crps_mixture_between,
+    crps_ppf_between,
+    crps_quantiles,
+)
+from ._base import Forecast
+from ._ensemble import EnsembleForecast, ResidualForecast
+from ._gaussian import GaussianForecast, GaussianMixtureForecast
+from ._logistic import LogisticForecast
+from ._quantile import QuantileForecast
+
+# Members of the forecasts in one block of rows (8 MB).
+_MAX_MEMBER_ENTRIES = 2**20
+
+Bound = float | np.ndarray  # the same threshold for all rows, or one for each (n,)
+
+
+@singledispatch
+def threshold_weighted_crps(
+    forecast: Forecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
+) -> np.ndarray:
+    """Return ∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
+    if not forecast.is_continuous and forecast.components(n_nodes=1).location.shape[1] > 1:
+        return _threshold_crps_of_members(forecast, y, low, high, fair)  # it has members, not nodes
+    kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
+    levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # some have a kink at ½
+    return crps_ppf_between(y, forecast.ppf, levels, low, high)
+
+
+@threshold_weighted_crps.register
+def _(
+    forecast: GaussianForecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
+) -> np.ndarray:
+    return crps_between(y, forecast.loc, forecast.scale, low, high, NORMAL)
+
+
+@threshold_weighted_crps.register
+def _(
+    forecast: LogisticForecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
+) -> np.ndarray:
+    return crps_between(y, forecast.loc, forecast.scale, low, high, LOGISTIC)
+
+
+@threshold_weighted_crps.register
+def _(
+    forecast: GaussianMixtureForecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
+) -> np.ndarray:
+    components = forecast.loc, forecast.scale, forecast.weights
+    return crps_mixture_between(y, *components, low, high)
+
+
+@threshold_weighted_crps.register
+def _(
+    forecast: QuantileForecast, y: np.ndarray, low: float, high: float, fair: bool = False
+) -> np.ndarray:
+    values = np.clip(forecast.values, low, high)
+    return crps_quantiles(np.clip(y, low, high), values, forecast.levels)
+
+
+@threshold_weighted_crps.register(EnsembleForecast)
+@threshold_weighted_crps.register(ResidualForecast)
+def _threshold_crps_of_members(
+    forecast: Forecast, y: np.ndarray, low: float, high: float, fair: bool = False
+) -> np.ndarray:
+    """Return the CRPS of members and outcomes that are clipped to [low, high]."""
+    blocks = []
+    size = forecast[:1].components().location.shape[1]
+    rows = max(1, _MAX_MEMBER_ENTRIES // size)
+    for first in range(0, len(y), rows):
+        block = slice(first, first + rows)
+        location, _, weight = forecast[block].components()
+        order = np.argsort(location, axis=1, kind="stable")
+        members = np.clip(np.take_along_axis(location, order, axis=1), low, high)
+        weight = np.take_along_axis(weight, order, axis=1)
+        blocks.append(crps_ensemble(np.clip(y[block], low, high), members, weight, fair=fair))
+    return np.concatenate(blocks)
