@@ -13,35 +13,62 @@ far,
 where C = Σ c_k ≥ 0 (flip all signs otherwise): a bounded isotonic regression in L1.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from .sorting import first_of_ties
+from .sorting import first_of_ties, order_within_groups
 
 # Items per block from which on collapsing runs of items saves more time than it takes.
 _ITEMS_WORTH_COLLAPSING = 96
+
+# Problems share their steps up to this many items, which stay in the cache.
+_MAX_ITEMS_AT_ONCE = 2**16
 
 
 def lipschitz_maximum(points: np.ndarray, mass: np.ndarray) -> float:
     """max Σ mass·f(points) over 1-Lipschitz f with |f| ≤ 1, for points in [0, 1].
 
-    Points (m,) are sorted and distinct, with the signed mass (m,) at each. Both arrays are
-    overwritten. Cost O(m log m).
+    Points (m,) are sorted and distinct, with the signed mass (m,) at each. Cost O(m log m).
     """
-    flow = np.cumsum(mass, out=mass)
-    total = flow[-1]
-    if total < 0:
-        np.negative(flow, out=flow)
-        total = -total
-    if len(points) == 1:
-        return float(total)
-    flow = flow[:-1]  # (m - 1,)
-    distance = np.subtract(points[1:], points[:-1], out=points[:-1])  # (m - 1,)
+    return lipschitz_maxima([(points, mass)])[0]
+
+
+def lipschitz_maxima(problems: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+    """`lipschitz_maximum` of the points and masses of each problem; small ones share their steps.
+
+    Problems are taken from the iterable as they are solved, so that few are in memory at once.
+    """
+    maxima: list[float] = []
+    rows: list[tuple[np.ndarray, np.ndarray]] = []
+    length = 0
+    for points, mass in problems:
+        length = max(length, len(points))
+        if rows and length * (len(rows) + 1) > _MAX_ITEMS_AT_ONCE:
+            maxima += _maxima_of_rows(rows)
+            rows, length = [], len(points)
+        rows.append((points, mass))
+    return maxima + _maxima_of_rows(rows) if rows else maxima
+
+
+def _maxima_of_rows(rows: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+    """The maxima of problems that fit into one table; shorter ones end with distances of 0."""
+    shape = len(rows), max(len(points) for points, _ in rows)
+    flow, distance = np.empty(shape), np.zeros(shape)
+    for row, (points, mass) in enumerate(rows):
+        n = len(points)
+        np.cumsum(mass, out=flow[row, :n])
+        flow[row, n:] = flow[row, n - 1]
+        np.subtract(points[1:], points[:-1], out=distance[row, : n - 1])
+    total, flow, distance = flow[:, -1].copy(), flow[:, :-1], distance[:, :-1]
+    flow *= np.copysign(1.0, total)[:, None]
+    np.abs(total, out=total)
     gap = bounded_isotonic_l1(flow, distance, total)
     np.subtract(flow, gap, out=gap)
     np.abs(gap, out=gap)
-    return float(total + np.dot(distance, gap))
+    total += np.einsum("ij,ij->i", distance, gap)
+    return total.tolist()
 
 
 def lipschitz_maximiser(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
@@ -58,7 +85,7 @@ def lipschitz_maximiser(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
     flow *= sign
     total, flow = flow[-1], flow[:-1]
     distance = np.diff(points)  # (m - 1,)
-    excess = flow - bounded_isotonic_l1(flow, distance, total) if len(flow) else flow
+    excess = flow - bounded_isotonic_l1(flow[None], distance[None], total)[0]
     rise = np.where(excess > 0, -distance, distance)  # the most that it may rise
     fall = np.where(excess < 0, -distance, distance)  # the most that it may fall
     from_left = _largest_below_one(rise)
@@ -90,26 +117,33 @@ class _Blocks(NamedTuple):
     high: np.ndarray  # (b,), highest possible rank of the fit
 
 
-def bounded_isotonic_l1(values: np.ndarray, weights: np.ndarray, upper: float) -> np.ndarray:
-    """argmin Σ weights·|values − G| over 0 ≤ G_1 ≤ … ≤ G_m ≤ upper, in O(m log m).
+def bounded_isotonic_l1(
+    values: np.ndarray, weights: np.ndarray, upper: np.ndarray | float
+) -> np.ndarray:
+    """argmin Σ weights·|values − G| over 0 ≤ G_1 ≤ … ≤ G_m ≤ upper for each row, (R, m).
 
-    The unbounded solution clipped to the bounds solves the bounded problem, so the values are
-    clipped first. The problem falls apart wherever no value before exceeds a value after; a value
-    that stands alone then is its own fit.
+    The upper bounds are (R,). The unbounded solution clipped to the bounds solves the bounded
+    problem, so the values are clipped first. A problem falls apart wherever no value before exceeds
+    a value after; a value that stands alone then is its own fit. Cost O(R m log m).
     """
-    fit = np.clip(values, 0.0, upper)
-    is_start = np.ones(len(fit), dtype=bool)
-    lowest_after = np.minimum.accumulate(fit[:0:-1])[::-1]
-    np.less_equal(np.maximum.accumulate(fit[:-1]), lowest_after, out=is_start[1:])
+    fit = np.clip(values, 0.0, np.reshape(upper, (-1, 1)))
+    is_start = np.ones(fit.shape, dtype=bool)
+    lowest_after = np.minimum.accumulate(fit[:, :0:-1], axis=1)[:, ::-1]
+    highest_before = np.maximum.accumulate(fit[:, :-1], axis=1)
+    np.less_equal(highest_before, lowest_after, out=is_start[:, 1:])
     joined = np.logical_not(is_start)
-    joined[:-1] |= joined[1:]  # the first of a block, too
+    joined[:, :-1] |= joined[:, 1:]  # the first of a block, too
     if joined.any():
-        fit[joined] = _fit_of_blocks(fit[joined], weights[joined], is_start[joined])
+        numbers = np.arange(len(fit), dtype=np.min_scalar_type(len(fit)))
+        row = np.repeat(numbers, np.count_nonzero(joined, axis=1))
+        fit[joined] = _fit_of_blocks(fit[joined], weights[joined], is_start[joined], row)
     return fit
 
 
-def _fit_of_blocks(values: np.ndarray, weights: np.ndarray, is_start: np.ndarray) -> np.ndarray:
-    """The fit of blocks that begin at some of the values.
+def _fit_of_blocks(
+    values: np.ndarray, weights: np.ndarray, is_start: np.ndarray, row: np.ndarray
+) -> np.ndarray:
+    """The fit of blocks that begin at some of the values, which belong to ascending rows.
 
     Divide and conquer over the ranks of the values halves the range of ranks of every block at
     once: G is at most the middle rank up to the lowest prefix sum of ±weights (+ where the value is
@@ -117,7 +151,7 @@ def _fit_of_blocks(values: np.ndarray, weights: np.ndarray, is_start: np.ndarray
     value is outside the range of its block keeps its sign for good; runs of such elements collapse
     to two items, which makes the rounds shorter and shorter.
     """
-    levels, rank = _ranks(values)
+    levels, rank = _ranks(values, row)
     start = np.flatnonzero(is_start).astype(rank.dtype)
     items = _Items(weights, rank, np.arange(1, len(rank) + 1, dtype=rank.dtype))
     low, high = np.minimum.reduceat(rank, start), np.maximum.reduceat(rank, start)
@@ -137,11 +171,12 @@ def _fit_of_blocks(values: np.ndarray, weights: np.ndarray, is_start: np.ndarray
     return levels[np.maximum.accumulate(fit, out=fit)]
 
 
-def _ranks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted distinct values, and for each value its place among them."""
-    order = np.argsort(values)
+def _ranks(values: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct values of each row, sorted within rows, and for each value its place among them."""
+    order = order_within_groups(values, row)
     ordered = values[order]
     is_new = first_of_ties(ordered)
+    is_new[1:] |= row[1:] != row[:-1]
     dtype = np.int32 if len(values) < 2**31 - 1 else np.int64
     rank = np.empty(len(values), dtype=dtype)
     rank[order] = np.cumsum(is_new, dtype=dtype) - 1

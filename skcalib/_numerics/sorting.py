@@ -240,7 +240,7 @@ def _split_at_medians(
     share /= np.add.reduceat(share, start)[group]
     widest = _widest_coordinates(points.take(rows, axis=0), share, start, group)
     value = points[rows, widest[group]]
-    order = _order_within_groups(value, group)
+    order = order_within_groups(value, group)
     value, share = value[order], share[order]
     below = np.cumsum(share) - share - group  # the shares of every group sum to 1
     imbalance = np.abs(below - 0.5)
@@ -265,12 +265,14 @@ def _widest_coordinates(
     return np.argmax(variance >= (1 - _SHARE_RTOL) * largest, axis=1)
 
 
-def _order_within_groups(value: np.ndarray, group: np.ndarray) -> np.ndarray:
+def order_within_groups(value: np.ndarray, group: np.ndarray) -> np.ndarray:
     """An order that leaves the groups, which are sorted, in place and sorts the values within them.
 
     Faster than `lexsort`: equal values may come in any order, and NumPy sorts small integers in
     linear time.
     """
     order = np.argsort(value)
+    if group[-1] == 0:
+        return order
     short = group.astype(np.min_scalar_type(group[-1]))
     return order[np.argsort(short[order], kind="stable")]

@@ -1,7 +1,8 @@
 """Metrics of probabilities: binary measures, applied to more than two classes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,23 +17,35 @@ from ..lenses import Lens, _get_lens
 # The name and the weight of a problem, and its data: None if it has no samples.
 NamedProblem = tuple[Any, float, ClassData | None]
 
+# The values of many binary problems, which may be solved together.
+MeasureEach = Callable[[Iterable[ClassData]], Iterable[Any]]
+
 
 def map_problems(
-    function: Callable[[ClassData], Any], problems: Iterable[NamedProblem], n_jobs: int | None
+    measure_each: MeasureEach, problems: Iterable[NamedProblem], n_jobs: int | None = 1
 ) -> list[tuple[Any, float, Any]]:
     """Return the name, weight and value of each problem; None for one without samples.
 
     Jobs are threads, which share the data: sorting and long sums release the interpreter's lock.
     """
+    names: list[tuple[Any, float, bool]] = []
 
-    def evaluate(name: Any, weight: float, problem: ClassData | None) -> tuple[Any, float, Any]:
-        return name, weight, None if problem is None else function(problem)
+    def iter_data() -> Iterator[ClassData]:
+        for name, weight, problem in problems:
+            names.append((name, weight, problem is not None))
+            if problem is not None:
+                yield problem
 
     if effective_n_jobs(n_jobs) == 1:  # joblib takes as long as the error of a few samples
-        return [evaluate(*problem) for problem in problems]
-    return Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(evaluate)(*problem) for problem in problems
-    )
+        values = iter(list(measure_each(iter_data())))
+    else:
+        values = chain.from_iterable(
+            Parallel(n_jobs=n_jobs, require="sharedmem")(
+                delayed(lambda problem: list(measure_each([problem])))(problem)
+                for problem in iter_data()
+            )
+        )
+    return [(name, weight, next(values) if exists else None) for name, weight, exists in names]
 
 
 def map_reduction(
@@ -49,7 +62,10 @@ def map_reduction(
     lens = _get_lens(multi_class)
     if lens._is_identity(data):
         return function(data)
-    values = [value for *_, value in map_problems(function, data.iter_problems(lens), n_jobs)]
+    values = [
+        value
+        for *_, value in map_problems(partial(map, function), data.iter_problems(lens), n_jobs)
+    ]
     return values[0] if lens.is_single else values
 
 
@@ -81,18 +97,56 @@ def average_over_reductions(
     for a class, whose samples do not suffice, the average leaves out that class. More than one job
     is for measures that draw no random numbers.
     """
-    if options:
-        measure = partial(measure, **options)
-    if isinstance(multi_class, str) and multi_class == "canonical":
-        return measure(data)
-    lens = _get_lens(multi_class)
-    if lens._is_identity(data):
-        return measure(data)
-    data = data.to_numpy()  # the predicted classes are searched, others sorted
-    if lens.is_single:
-        ((_, _, problem),) = data.iter_problems(lens)
-        return measure(problem)
-    results = map_problems(measure, data.iter_problems(lens), n_jobs)
+    measure_each = partial(map, partial(measure, **options) if options else measure)
+    return average_each(measure_each, [data], multi_class, average, needs, n_jobs)[0]
+
+
+def average_each(
+    measure_each: MeasureEach,
+    data: Iterable[ClassData],
+    multi_class: str | Lens = "confidence",
+    average: str | None = "auto",
+    needs: SampleRequirement = _DEFAULT_REQUIREMENT,
+    n_jobs: int | None = 1,
+) -> list[Any]:
+    """Return the value of `average_over_reductions` for each of the data.
+
+    All their binary problems are measured at once, which pays off for small ones.
+    """
+    is_canonical = isinstance(multi_class, str) and multi_class == "canonical"
+    lens = None if is_canonical else _get_lens(multi_class)
+    is_single: list[bool] = []
+
+    def iter_problems() -> Iterator[NamedProblem]:
+        for number, predictions in enumerate(data):
+            if lens is None or lens._is_identity(predictions):
+                is_single.append(True)
+                yield (number, None), 1.0, predictions
+                continue
+            is_single.append(lens.is_single)
+            # the predicted classes are searched, others sorted
+            for name, weight, problem in predictions.to_numpy().iter_problems(lens):
+                yield (number, name), weight, problem
+
+    if lens is not None and average == "auto":
+        average = lens.average
+    averages = []
+    results = map_problems(measure_each, iter_problems(), n_jobs)
+    for number, group in groupby(results, lambda result: result[0][0]):
+        problems = [(name, weight, value) for (_, name), weight, value in group]
+        averages.append(
+            problems[0][2] if is_single[number] else _average(problems, multi_class, average, needs)
+        )
+    return averages
+
+
+def _average(
+    results: list[tuple[Any, float, Any]],
+    multi_class: str | Lens,
+    average: str | None,
+    needs: SampleRequirement,
+) -> Any:
+    """Return the mean of the values of all problems, or the values if `average` is None."""
     share = np.array([weight for _, weight, _ in results])  # (P,)
     exists = np.array([value is not None for *_, value in results])
     values = (np.nan if value is None else value for *_, value in results)
@@ -109,8 +163,6 @@ def average_over_reductions(
             f"{needs.remedy}.",
             UndefinedMetricWarning,
         )
-    if average == "auto":
-        average = lens.average
     weights = share[is_measured] if average == "weighted" else None
     if weights is not None and not weights.any():
         raise ValueError(

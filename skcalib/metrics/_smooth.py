@@ -1,20 +1,30 @@
 """The smooth calibration error, and the function that attains it."""
 
-from typing import Literal
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
-from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
+from .._numerics.smooth import lipschitz_maxima, lipschitz_maximiser
 from ..lenses import Lens
-from ._reductions import map_reduction, reduce_classes
+from ._reductions import average_each, map_reduction
 from ._registry import register_metric
 
 
-def _smooth_error(data: ClassData) -> float:
-    return lipschitz_maximum(*data.pool_residuals())
+def smooth_errors(problems: Iterable[ClassData]) -> list[float]:
+    """Return the errors of binary problems; small ones are solved together."""
+    return lipschitz_maxima(problem.pool_residuals() for problem in problems)
+
+
+_smooth_calibration_errors = partial(average_each, smooth_errors)
+
+
+def _smooth_calibration_error(data: ClassData, **options: Any) -> Any:
+    return _smooth_calibration_errors([data], **options)[0]
 
 
 def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray]:
@@ -22,11 +32,9 @@ def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray
     return points, lipschitz_maximiser(points, mass)
 
 
-_smooth_calibration_error = reduce_classes(_smooth_error)
-
-
 @register_metric(
     _smooth_calibration_error,
+    compute_each=_smooth_calibration_errors,
     largest=1.0,
     cost="n log n",
     in_report=True,

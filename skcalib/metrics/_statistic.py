@@ -127,7 +127,7 @@ class MetricStatistic(Statistic):
         """One value for each vector of outcomes (R, n)."""
         outcomes = outcomes.view()
         outcomes.flags.writeable = False  # they may be those of the data
-        values = np.array(self.metric.measure_each(self.data, outcomes, **self.params))
+        values = np.array(self.metric.measure_outcomes(self.data, outcomes, **self.params))
         if values.ndim != 1 or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"statistic must return one number; found values of shape {values.shape[1:]} and "

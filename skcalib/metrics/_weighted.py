@@ -21,7 +21,7 @@ from ..lenses import Lens
 from ._binned import pool_class_residuals
 from ._reductions import reduce_classes
 from ._registry import register_metric
-from ._smooth import _smooth_error
+from ._smooth import smooth_errors
 
 SMOOTH = Lipschitz() & Bounded()
 
@@ -35,7 +35,7 @@ HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolera
 def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
     check_function_class(function_class)
     if data.is_binary and function_class in _SMOOTH_CLASSES:
-        return _smooth_error(data)
+        return smooth_errors([data])[0]
     import cvxpy
 
     function_class = _resolve_for_sample(function_class, data.doubles, data.weight)

@@ -156,9 +156,12 @@ class Sections(ABC):
         models = self.data, *(section.data for section in others)
         losses = np.column_stack([section.scores()[name] for section in (self, *others)])
         return resample(
-            lambda of: [
-                section.weight @ type(self)(section, self.rng).scores()[name]
-                for section in of.models
+            lambda parts: [
+                [
+                    section.weight @ type(self)(section, self.rng).scores()[name]
+                    for section in measured.models
+                ]
+                for measured in parts
             ],
             MeasuredModels((), {}, models),
             units,

@@ -510,7 +510,7 @@ def _measure_with_intervals(
     signed, deviation = signed_intervals(data, _ANALYSED, confidence_level, **options)
     values = np.array(_distances(data))
     resamples = resample(
-        _distances,
+        partial(map, _distances),
         data,
         Units(data),
         values,

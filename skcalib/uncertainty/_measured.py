@@ -1,6 +1,6 @@
 """The metric of one or several models on the same samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
@@ -106,6 +106,15 @@ class MeasuredModels:
         pairs = zip(self.metrics, self.models, strict=True)
         return [metric.measure(data, **self.options) for metric, data in pairs]
 
+    def values_of(self, parts: Iterable["MeasuredModels"]) -> list[list[float]]:
+        """The values (C,) of this metric and its models, of each of many parts of the samples."""
+        metric, n_models = self.metrics[0], len(self.models)
+        if metric.compute_each is None:
+            return [measured.values() for measured in parts]
+        models = (data for measured in parts for data in measured.models)
+        values = metric.measure_each(models, **self.options)
+        return [values[start : start + n_models] for start in range(0, len(values), n_models)]
+
     def resample(
         self,
         *,
@@ -124,7 +133,7 @@ class MeasuredModels:
         is_smooth = self.metrics[0].is_mean or not self.metrics[0].lower_is_better
         needs_none = method == "jackknife" or (method == "auto" and is_smooth)
         return resample(
-            MeasuredModels.values,
+            self.values_of,
             self,
             units,
             values,
@@ -140,7 +149,7 @@ class MeasuredModels:
     def halves(self, n_jobs: int | None) -> np.ndarray:
         """The differences (H,) of two models in halves of the samples."""
         units = Units(self.models[0])
-        return units.halves(MeasuredModels.values, self, n_jobs) @ [1.0, -1.0]
+        return units.halves(self.values_of, self, n_jobs) @ [1.0, -1.0]
 
     def limits(self, **resampling: Any) -> Limits | RootLimits:
         """The limits of one model's metric; `resampling` holds the arguments of `resample`."""

@@ -1,8 +1,9 @@
 """Jackknife and subsamples of any measure, and the limits that follow from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from time import perf_counter
 from typing import Any
 
@@ -38,8 +39,8 @@ _N_TIMED_DRAWS = 100
 # Bytes of memory for each number that is known of a subsample.
 _BYTES_PER_RESAMPLE = 100.0
 
-# Jobs share at least this many batches of subsamples.
-_BATCHES = 64
+# Jobs share at least this many batches of subsamples, and batches of so many larger parts.
+_BATCHES, _PARTS_PER_BATCH = 64, 10
 
 # Fewer samples say nothing about how the estimate varies.
 _MIN_UNITS = 10
@@ -53,8 +54,8 @@ _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 # So many drawn errors that are larger show that an error is due to chance.
 _LARGER = 20
 
-# Values (C,) of data, which can be taken by rows and with other outcomes.
-Measure = Callable[[Any], list[float]]
+# Values (C,) of each of many data, which can be taken by rows and with other outcomes.
+Measure = Callable[[Iterable[Any]], Iterable[list[float]]]
 
 
 @dataclass(frozen=True)
@@ -259,33 +260,53 @@ class Units:
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
     def leave_block_out_means(
-        self, measure: Measure, data: Any, rng: np.random.RandomState, n_jobs: int | None
+        self, measure_each: Measure, data: Any, rng: np.random.RandomState, n_jobs: int | None
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _N_JACKKNIFE_BLOCKS)
         block_of_sample = (rng.permutation(self.number) % n_parts)[self.of_sample]
-        values = Parallel(n_jobs=n_jobs)(
-            delayed(measure)(data.take(np.flatnonzero(block_of_sample != k)))
-            for k in range(n_parts)
-        )
-        return values, _degrees(np.bincount(block_of_sample, self.weight))
+        masks = (block_of_sample != k for k in range(n_parts))
+        values = _measure_parts(measure_each, data, masks, n_jobs)
+        return np.array(values), _degrees(np.bincount(block_of_sample, self.weight))
 
-    def halves(self, measure: Measure, data: Any, n_jobs: int | None) -> np.ndarray:
+    def halves(self, measure_each: Measure, data: Any, n_jobs: int | None) -> np.ndarray:
         """The values (H, C) of complementary halves of the units, the same in every call."""
-        rng, halves = np.random.default_rng(0), []
-        for _ in range(_N_HALVES // 2):
-            is_first = (rng.permutation(self.number) < self.number // 2)[self.of_sample]
-            halves += [np.flatnonzero(is_first), np.flatnonzero(~is_first)]
-        values = Parallel(n_jobs=n_jobs)(delayed(measure)(data.take(rows)) for rows in halves)
-        return check_finite_values(values)
+        rng = np.random.default_rng(0)
+        firsts = (
+            (rng.permutation(self.number) < self.number // 2)[self.of_sample]
+            for _ in range(_N_HALVES // 2)
+        )
+        masks = (mask for is_first in firsts for mask in (is_first, ~is_first))
+        return check_finite_values(_measure_parts(measure_each, data, masks, n_jobs))
 
-    def subsamples(self, measure: Measure, data: Any, size: int, seed: int) -> list[list[float]]:
+    def subsamples(
+        self, measure_each: Measure, data: Any, size: int, seed: int
+    ) -> list[list[float]]:
         """The values (C,) of random units, and behind them their effective number."""
-        rng, values = np.random.default_rng(seed), []
-        for _ in range(size):
-            rows = self.draw(rng)
-            values.append([*measure(data.take(rows)), self.effective_size_of(rows)])
-        return values
+        rng = np.random.default_rng(seed)
+        samples = [self.draw(rng) for _ in range(size)]
+        values = measure_each(map(data.take, samples))
+        return [
+            [*value, self.effective_size_of(rows)]
+            for value, rows in zip(values, samples, strict=True)
+        ]
+
+
+def _measure_parts(
+    measure_each: Measure, data: Any, masks: Iterator[np.ndarray], n_jobs: int | None
+) -> list[list[float]]:
+    """The values (P, C) of the samples in each of many masks (n,), which jobs share."""
+    batches = iter(lambda: list(islice(masks, _PARTS_PER_BATCH)), [])
+    values = Parallel(n_jobs=n_jobs)(
+        delayed(_values_of_parts)(measure_each, data, batch) for batch in batches
+    )
+    return list(chain.from_iterable(values))
+
+
+def _values_of_parts(
+    measure_each: Measure, data: Any, masks: list[np.ndarray]
+) -> list[list[float]]:
+    return list(measure_each(data.take(np.flatnonzero(mask)) for mask in masks))
 
 
 def _degrees(share: np.ndarray) -> float:
@@ -294,7 +315,7 @@ def _degrees(share: np.ndarray) -> float:
 
 
 def resample(
-    measure: Measure,
+    measure_each: Measure,
     data: Any,
     units: Units,
     values: np.ndarray,
@@ -314,14 +335,14 @@ def resample(
     tested, too, whether an error of the first one may be due to chance.
     """
     if losses is None:
-        without, degrees = units.leave_block_out_means(measure, data, rng, n_jobs)
+        without, degrees = units.leave_block_out_means(measure_each, data, rng, n_jobs)
     else:
         without, degrees = units.leave_one_out_means(values, losses)
     subsamples = np.empty((0, len(values) + 1))
     if n_resamples:
         batches = make_batches(n_resamples, 1, _BATCHES, rng)
         evaluate, size = (
-            partial(units.subsamples, measure, data),
+            partial(units.subsamples, measure_each, data),
             _BYTES_PER_RESAMPLE * (len(values) + 1),
         )
         batch_values = evaluate_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
@@ -331,11 +352,11 @@ def resample(
     for labels, tails in (
         labels_and_tails for model in models for labels_and_tails in rare_event_labels(model, units)
     ):
-        steps = check_finite_values([values, *(measure(data.with_outcome(row)) for row in labels)])
+        steps = check_finite_values([values, *measure_each(map(data.with_outcome, labels))])
         moved_values.append((np.append(1.0, tails), steps))
     chance = np.zeros(len(values))
     if moved_values and is_error:
-        chance = _calibration_p_values(measure, data, values, models[0], n_resamples, rng)
+        chance = _calibration_p_values(measure_each, data, values, models[0], n_resamples, rng)
     return Resamples(
         values,
         subsamples[:, :-1],
@@ -349,8 +370,13 @@ def resample(
 
 
 def _calibration_p_values(
-    measure: Any, data: Any, values: Any, model: Any, n_resamples: Any, rng: Any
-) -> Any:
+    measure_each: Measure,
+    data: Any,
+    values: np.ndarray,
+    model: Any,
+    n_resamples: int,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     """Return the probability of errors (C,) as large if labels are drawn from the predictions.
 
     It is 1 for groups and for indicator matrices, as it is not known how their labels depend on
@@ -360,12 +386,17 @@ def _calibration_p_values(
         return np.ones(len(values))
     generator, n_larger = np.random.default_rng(rng.randint(2**31 - 1)), np.zeros(len(values))
     start = perf_counter()
-    for n_drawn in range(1, n_resamples + 1):
-        null_values = measure(data.with_outcome(model.simulate_outcomes(generator, 1)[0]))
-        n_larger += np.array(null_values) >= values * (1 - TIE_RTOL)
-        if (n_larger >= _LARGER).all():
-            return n_larger / n_drawn
-        if n_drawn == _N_TIMED_DRAWS:
+    for n_drawn in range(0, n_resamples, _LARGER):
+        size = min(_LARGER, n_resamples - n_drawn)
+        outcomes = (model.simulate_outcomes(generator, 1)[0] for _ in range(size))
+        null_values = np.array(list(measure_each(map(data.with_outcome, outcomes))))
+        counts = n_larger + np.cumsum(null_values >= values * (1 - TIE_RTOL), axis=0)
+        is_enough = (counts >= _LARGER).all(axis=1)
+        if is_enough.any():
+            last = int(np.argmax(is_enough))
+            return counts[last] / (n_drawn + last + 1)
+        n_larger = counts[-1]
+        if n_drawn + size == _N_TIMED_DRAWS:
             seconds = (perf_counter() - start) * n_resamples / _N_TIMED_DRAWS
             warn_if_slow(seconds, f"n_resamples={n_resamples}", "Choose fewer.")
     return (1 + n_larger) / (1 + n_resamples)

@@ -1,6 +1,7 @@
 """Intervals of the signed measures of clinical validations, by the jackknife."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..metrics._clinical import (
     compute_observed_expected_ratio,
 )
 from ._group_scores import GroupScores
-from ._resampling import Limits, Measure, Units, jackknife_deviation
+from ._resampling import Limits, Units, jackknife_deviation
 
 
 def _log_observed_expected_ratio(data: ClassData) -> float:
@@ -78,10 +79,10 @@ def jackknife_limits(
     units: Units,
     rng: np.random.RandomState,
     n_jobs: int | None,
-    measures: Measure = differentiable_measures,
+    measures: Callable[[Any], list[float]] = differentiable_measures,
 ) -> list[Limits]:
     """Jackknife limits; infinite ones if a part of the samples has no finite value."""
-    without, degrees = units.leave_block_out_means(measures, data, rng, n_jobs)
+    without, degrees = units.leave_block_out_means(partial(map, measures), data, rng, n_jobs)
     values = np.array(without)  # (G, C)
     deviation = np.full(values.shape[1], np.inf)
     is_finite = np.isfinite(values).all(axis=0)

@@ -18,6 +18,7 @@ from skcalib.metrics import (
     upper_distance_to_calibration,
 )
 from skcalib.metrics._reductions import average_over_reductions, map_reduction
+from skcalib.metrics._registry import METRICS
 
 
 def problem(n_classes=5, n=400):
@@ -102,3 +103,27 @@ def test_one_job_starts_no_joblib(monkeypatch):
     monkeypatch.setattr(_reductions, "Parallel", None)
     actual = smooth_calibration_error(label, proba, **options)
     np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("multi_class", ["confidence", "classwise", "top-label"])
+@pytest.mark.parametrize("average", ["auto", "weighted", None])
+def test_many_data_give_what_each_gives_alone(multi_class, average):
+    label, proba = problem(n_classes=4)
+    proba[:, 3] = 0  # a class that is never predicted
+    proba /= proba.sum(axis=1, keepdims=True)
+    weight = np.random.default_rng(1).random(len(label))
+    parts = [slice(n) for n in (400, 3, 90)]
+    data = [check_predictions(label[p], proba[p], weight[p], labels=range(4)) for p in parts]
+    data.append(check_predictions([0, 1, 1], [0.2, 0.5, 0.5]))
+    options = {"multi_class": multi_class, "average": average}
+    values = METRICS["smooth_calibration_error"].measure_each(iter(data), **options)
+    assert len(values) == len(data)
+    for value, item in zip(values, data, strict=True):
+        alone = average_over_reductions(smooth_error_of_two_classes, item, **options)
+        np.testing.assert_allclose(value, alone, rtol=0, atol=1e-15)
+
+
+def smooth_error_of_two_classes(data):
+    return smooth_calibration_error(
+        data.label, data.proba, sample_weight=data.weight, labels=[0, 1]
+    )
