@@ -27,6 +27,10 @@ _MIN_RELATIVE_RANGE, _MIN_RANGE = 1e-10, 1e-30
 # these are projected out.
 _DEGREE_RTOL = 1e-13
 
+# More samples are summed in blocks of so many rows, which stay in the cache. A sum of squares or of
+# fourth powers that is below this share of another one has lost digits.
+_MAX_ROWS, _MIN_MOMENT_SHARE = 2**13, 1e-3
+
 # Distances in memory at the same time, unless there are more samples.
 _MAX_BLOCK_DISTANCES = 2**16
 
@@ -46,7 +50,7 @@ def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndar
 def loess_of_sorted(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The smoothed values (n,) at sorted points x (n,), of values y with weights w."""
     vertices = _vertices(x)
-    n_rows = max(_MAX_BLOCK_DISTANCES // len(x), 1)
+    n_rows = max(_MAX_BLOCK_DISTANCES // len(x), 1) if _SPAN * len(x) <= _MAX_ROWS else 1
     blocks = [vertices[k : k + n_rows] for k in range(0, len(vertices), n_rows)]
     value, slope = np.hstack([_local_fits(x, y, w, block) for block in blocks])
     return _cubics(x, vertices, value, slope)
@@ -102,6 +106,10 @@ def _local_fits(
     n_near = max(int(_SPAN * len(x)), 1)
     first = np.searchsorted(x[: len(x) - n_near] + x[n_near:], 2 * q)
     windows = [slice(start, start + n_near) for start in first]
+    if n_near > _MAX_ROWS:  # a single q
+        fit = _fit_by_moments(x[windows[0]], y[windows[0]], w[windows[0]], float(q[0]))
+        if fit is not None:
+            return fit
     x_near, y_near, w_near = (
         values[None, windows[0]] if len(windows) == 1 else np.array([values[k] for k in windows])
         for values in (x, y, w)
@@ -124,6 +132,48 @@ def _local_fits(
         distance.min(axis=1)[:, None] < radius, (1 - ratio**3) ** 3, distance == radius
     )
     return _fit_parabolas(gap, kernel * w, np.broadcast_to(y, gap.shape))
+
+
+def _fit_by_moments(
+    x: np.ndarray, y: np.ndarray, w: np.ndarray, q: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Value and slope (1,) at q of the parabola of `_fit_parabolas`, for sorted x (n_near,).
+
+    It needs sums of u, …, u⁴, where u is the gap divided by the radius, and these are taken of rows
+    that fit into the cache. None if differences of the sums would lose digits.
+    """
+    if x[0] == x[-1]:
+        return None
+    radius = max(abs(x[0] - q), abs(x[-1] - q))
+    moments, products = np.zeros((3, 3)), np.zeros(3)
+    for start in range(0, len(x), _MAX_ROWS):
+        rows = slice(start, start + _MAX_ROWS)
+        gap = x[rows] - q
+        gap /= radius
+        powers = np.stack([np.ones_like(gap), gap, gap * gap])  # (3, rows)
+        kernel = np.abs(gap)
+        kernel *= powers[2]
+        np.subtract(1.0, kernel, out=kernel)
+        kernel *= kernel * kernel
+        kernel *= w[rows]
+        weighted = kernel * powers
+        moments += weighted @ powers.T
+        products += weighted @ (y[rows] - y[0])
+    (total, m1, m2), (m3, m4) = moments[0].tolist(), moments[2, 1:].tolist()
+    if total <= 0:  # all are equally far
+        return None
+    a = m1 / total
+    size = m2 - a * m1
+    if size <= _MIN_MOMENT_SHARE * m2:
+        return None
+    b, c = (m3 - a * (2 * m2 - a * m1)) / size, size / total
+    bend = m4 - (a + b) * m3 + (a * b - c) * m2
+    if bend <= _MIN_MOMENT_SHARE * m4:
+        return None
+    slope = (products[1] - a * products[0]) / size
+    curvature = (products[2] - (a + b) * products[1] + (a * b - c) * products[0]) / bend
+    value = y[0] + products[0] / total - a * slope + (a * b - c) * curvature
+    return np.array([value]), np.array([(slope - (a + b) * curvature) / radius])
 
 
 def _fit_parabolas(

@@ -47,7 +47,8 @@ def sort_labelled(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, n
     """
     key = points.view(np.int64) << 1
     key |= labels
-    key.sort()
+    if not (key[1:] >= key[:-1]).all():
+        key.sort()
     labels = key & 1
     key >>= 1
     return key.view(np.float64), labels

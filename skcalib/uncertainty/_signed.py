@@ -14,6 +14,7 @@ from ..metrics._clinical import (
     compute_calibration_intercept,
     compute_calibration_slope,
     compute_observed_expected_ratio,
+    logistic_line,
 )
 from ._group_scores import GroupScores
 from ._resampling import Limits, Units, jackknife_deviation
@@ -54,7 +55,9 @@ def signed_intervals(
     """
     units = Units(data)
     check_both_outcomes(data)
-    functions = [SIGNED_MEASURES[name] for name in names]
+    start = logistic_line(data)  # near that of each part
+    near = {"calibration_slope": lambda part: logistic_line(part, start)[1]}
+    functions = [(SIGNED_MEASURES | near)[name] for name in names]
     limits = jackknife_limits(
         data,
         units,

@@ -169,3 +169,27 @@ def test_few_samples_are_met_exactly():
     for n in range(1, 5):
         points, values = np.linspace(0.1, 0.7, n) ** 2, np.arange(n) % 2
         np.testing.assert_allclose(loess(points, values, np.ones(n)), values, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [12_000, 40_000])
+def test_many_equal_points_get_their_mean(n):
+    # rounding made a slope of 20,000 equal predictions, and a value that was off by 3e-5
+    values = (np.random.default_rng(0).random(n) < 0.3).astype(float)
+    for weight in (np.full(n, 1 / n), np.arange(1.0, n + 1)):
+        fitted = loess(np.full(n, 0.3), values, weight)
+        np.testing.assert_allclose(fitted, np.average(values, weights=weight), rtol=1e-12)
+    points = np.where(np.arange(n) < 0.1 * n, 0.9, 0.3)
+    expected = values[points == 0.3].mean()  # nothing else is near
+    np.testing.assert_allclose(loess(points, values, np.ones(n))[-1], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scene", ["even", "skew", "rounded", "weighted"])
+def test_sums_of_many_samples_equal_general_tools(scene):
+    rng = np.random.default_rng(0)
+    n = 12_000
+    points = rng.beta(0.1, 8, n) if scene == "skew" else rng.random(n)
+    points = np.round(points, 2) if scene == "rounded" else points
+    values = (rng.random(n) < points**2).astype(float)
+    weight = rng.exponential(size=n) if scene == "weighted" else np.ones(n)
+    expected = naive_loess(points, values, weight)
+    np.testing.assert_allclose(loess(points, values, weight), expected, atol=1e-9)
