@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -418,4 +419,28 @@ def test_capabilities_are_those_of_the_functions():
         else:
             with pytest.raises(ValueError, match=r"name|metric"):
                 state.evaluate(name)
+        for ability, use in (("finite_sample", try_radius), ("groups", try_groups)):
+            assert table[ability][row] == use(name, table["classes"][row]), (name, ability)
     assert table["scorer"] == metrics.get_scorer_names()
+
+
+def try_radius(name, takes_classes):
+    """Whether some options of the metric have a finite-sample radius."""
+    for options in ({}, {"method": "surrogate"}, {"bandwidth": 0.1}):
+        with suppress(ValueError):
+            return (
+                skcalib.uncertainty.finite_sample_radius(name, 9, metric_params=options).above > 0
+            )
+    return False
+
+
+def try_groups(name, takes_classes):
+    rng, groups = np.random.default_rng(0), np.arange(30) // 3
+    value, given = rng.random(30), rng.random((30, 1))
+    X, y = (value, groups % 2) if takes_classes else ((value, value + 1), value)
+    test = skcalib.CalibrationTest(name, n_resamples=3, random_state=0)
+    try:
+        test.fit(X, y, groups=groups, given=given if name == "local_calibration_error" else None)
+    except ValueError as error:
+        return "groups need a statistic that is made of residuals" not in str(error)
+    return True

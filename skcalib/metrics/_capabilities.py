@@ -14,7 +14,9 @@ def capabilities() -> dict[str, list[Any]]:
         Ready for :class:`pandas.DataFrame`, with a row for each metric: its "name", which tests and
         intervals take; the name of its "scorer"; whether it takes probabilities of "classes" and
         "forecasts" of a number; whether it is a "mean" over samples; whether a
-        :class:`skcalib.streaming.CalibrationState` gives it ("streaming"); whether it has the
+        :class:`skcalib.streaming.CalibrationState` gives it ("streaming"); whether a test of it
+        takes "groups" of samples that depend on each other, as its intervals always do; whether it
+        has a :func:`skcalib.uncertainty.finite_sample_radius` ("finite_sample"); whether it has the
         argument "multi_class"; whether it needs to be told what it is conditioned on ("given");
         and how its "cost" grows with the number of samples n.
 
@@ -38,6 +40,8 @@ def capabilities() -> dict[str, list[Any]]:
         "forecasts": ["forecasts" in metric.takes for metric in metrics],
         "mean": [metric.is_mean for metric in metrics],
         "streaming": [metric.supports_counts for metric in metrics],
+        "groups": [metric.supports_groups for metric in metrics],
+        "finite_sample": [metric.radius is not None for metric in metrics],
         "multi_class": ["multi_class" in metric.parameters for metric in metrics],
         "given": [metric.requires_given for metric in metrics],
         "cost": [metric.cost for metric in metrics],

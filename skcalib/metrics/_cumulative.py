@@ -1,6 +1,7 @@
 """Measures of the cumulated residuals."""
 
-from typing import Literal
+import math
+from typing import Any, Literal
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, StrOptions
 from ..lenses import Lens
 from ._reductions import reduce_classes
-from ._registry import register_metric
+from ._registry import RadiusRule, register_metric
 
 
 def _cumulative_error(data: ClassData, kind: str) -> float:
@@ -22,12 +23,27 @@ def _cumulative_error(data: ClassData, kind: str) -> float:
 _cumulative_calibration_error = reduce_classes(_cumulative_error)
 
 
+# Bounds on √n times the mean of sup |F_n − F| (the gap) and of sup (F_n − F) (the rise), from
+# Massart (1990). The gap is bounded by the integral of min(1, 2 exp(−2x²)), the rise by that of
+# exp(−2x²), where values above 1/2 are replaced by 1.
+_THRESHOLD = math.sqrt(math.log(2) / 2)
+_TAIL = math.sqrt(math.pi / 8) * math.erfc(math.sqrt(math.log(2)))
+_MAX_GAP = _THRESHOLD + 2 * _TAIL
+_MAX_RISE = _THRESHOLD + _TAIL
+
+
+def _radius_bounds(options: dict[str, Any]) -> tuple[float, float, float]:
+    first = _MAX_GAP if options["kind"] == "max" else 2 * _MAX_RISE
+    return first + 2 * _MAX_RISE, 2.0, 0.0
+
+
 @register_metric(
     _cumulative_calibration_error,
     {"kind": [StrOptions({"max", "range"})]},
     largest=1.0,
     cost="n log n",
     supports_counts=True,
+    radius=RadiusRule(_radius_bounds, {"kind": None}),
 )
 def cumulative_calibration_error(
     y_true: ArrayLike,

@@ -15,7 +15,7 @@ from .._inputs.warnings import warn
 from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ..lenses import Lens
 from ._reductions import average_over_reductions, map_reduction, reduce_classes
-from ._registry import register_metric
+from ._registry import RadiusRule, register_metric
 from ._upper_distance import interval_change, make_certificate
 
 _TOL_CONSTRAINTS: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
@@ -125,6 +125,7 @@ _lower_distance_to_calibration = reduce_classes(_lower_distance)
     supports_counts=True,
     lipschitz_constant=1.0,
     has_lipschitz_witness=True,
+    radius=RadiusRule(lambda options: (1.0, 2.0, options["tol"]), {"tol": None}),
 )
 def lower_distance_to_calibration(
     y_true: ArrayLike,

@@ -20,7 +20,7 @@ from .._numerics.interval import (
 )
 from ..lenses import Lens
 from ._reductions import average_over_reductions
-from ._registry import register_metric
+from ._registry import RadiusRule, register_metric
 
 # Narrower intervals of a random grid lose digits to rounding.
 _MIN_WIDTH = 1e-6
@@ -121,6 +121,10 @@ def _interval_calibration_error(
     largest=lambda options: 2.0 if options["precision"] else 1.0,
     rate=1 / 3,
     supports_counts=True,
+    radius=RadiusRule(  # of "random-grid"
+        lambda options: (math.sqrt(math.ceil(1 / options["width"]) + 1), 2.0, 0.0),
+        {"method": ["surrogate", "random-grid"], "precision": None, "width": None},
+    ),
 )
 def interval_calibration_error(
     y_true: ArrayLike,

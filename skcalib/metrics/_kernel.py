@@ -27,7 +27,7 @@ from .._statistics.squared_error import (
 )
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
-from ._registry import register_metric
+from ._registry import RadiusRule, register_metric
 
 CONDITIONAL_CONSTRAINTS: dict = (
     CANONICAL_CONSTRAINTS
@@ -107,6 +107,7 @@ _ERROR_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KE
     largest=_max_square,
     statistic=_kernel_statistic,
     supports_counts=True,
+    supports_groups=True,
 )
 def squared_kernel_calibration_error(
     y_true: ArrayLike,
@@ -337,6 +338,14 @@ _kernel_calibration_error = reduce_classes(_kernel_error)
     cost="n²",
     largest=lambda options: math.sqrt(_max_square(options)),
     supports_counts=True,
+    radius=RadiusRule(
+        lambda options: (math.sqrt(2), 2 * math.sqrt(2), 0.0),
+        {
+            "kernel": sorted(KERNELS),
+            "bandwidth": None,
+            "multi_class": ["canonical", "classwise", "confidence"],
+        },
+    ),
 )
 def kernel_calibration_error(
     y_true: ArrayLike,

@@ -1,5 +1,6 @@
 """The calibration error of the Laplace kernel on the line."""
 
+import math
 from numbers import Real
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
 from ..lenses import Lens
 from ._reductions import average_over_reductions
-from ._registry import register_metric
+from ._registry import RadiusRule, register_metric
 
 # Pairs of samples in one block of draws; an array of them takes 8 MB.
 _MAX_BLOCK_PAIRS = 2**20
@@ -117,6 +118,10 @@ def _laplace_kernel_calibration_error(
     cost="n log n",
     supports_counts=True,
     has_lipschitz_witness=True,
+    radius=RadiusRule(
+        lambda options: (1.0, math.sqrt(2 + 2 * math.exp(-1 / options["bandwidth"])), 0.0),
+        {"bandwidth": None, "method": ["exact"]},
+    ),
 )
 def laplace_kernel_calibration_error(
     y_true: ArrayLike,

@@ -3,11 +3,11 @@
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
@@ -29,6 +29,17 @@ PublicFunction = TypeVar("PublicFunction", bound=Callable)
 # The arguments of metrics that are data, not options.
 _DATA = {"y_true", "y_proba", "y_forecast", "y_pred", "sample_weight", "labels"}
 _DATA |= {"pos_label", "given"}
+
+
+class RadiusRule(NamedTuple):
+    """How far an estimate may be off: the Notes of `finite_sample_radius` say why.
+
+    `bounds` gives B, R and what is added above, of all options. `options` are those that may have
+    other values than their defaults: a list of values, or None for all that the metric takes.
+    """
+
+    bounds: Callable[[dict[str, Any]], tuple[float, float, float]]
+    options: dict[str, Sequence[Any] | None] = {}
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,8 @@ class Metric:
     supports_counts: bool = False
     # the most that it changes if predictions are moved by 1 on average; None if unknown
     lipschitz_constant: float | None = None
+    supports_groups: bool = False  # True if a test of it takes samples that depend on each other
+    radius: RadiusRule | None = None  # None if no finite-sample radius is known
     is_selectable: bool = True  # True if tests and intervals take its name
     fixed: dict[str, Any] = field(default_factory=dict)  # options of a partial function
 

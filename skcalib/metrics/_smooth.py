@@ -12,7 +12,7 @@ from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
 from .._numerics.smooth import lipschitz_maxima, lipschitz_maximiser
 from ..lenses import Lens
 from ._reductions import average_each, map_reduction
-from ._registry import register_metric
+from ._registry import RadiusRule, register_metric
 
 
 def smooth_errors(problems: Iterable[ClassData]) -> list[float]:
@@ -41,6 +41,7 @@ def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray
     supports_counts=True,
     lipschitz_constant=2.0,
     has_lipschitz_witness=True,
+    radius=RadiusRule(lambda options: (1.5, 2.0, 0.0)),
 )
 def smooth_calibration_error(
     y_true: ArrayLike,

@@ -1,23 +1,13 @@
 """Bounds on the error of an estimate at any number of samples, with explicit constants."""
 
 import math
-from collections.abc import Sequence
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from .._inputs.scikit_learn import Interval, validate_params
-from .._statistics.kernels import KERNELS
 from ..metrics._interval import largest_exponent
-from ..metrics._registry import METRICS
+from ..metrics._registry import METRICS, RadiusRule
 from ._measured import RESAMPLING_CONSTRAINTS
-
-# Bounds on √n times the mean of sup |F_n − F| (the gap) and of sup (F_n − F) (the rise), from
-# Massart (1990). The gap is bounded by the integral of min(1, 2 exp(−2x²)), the rise by that of
-# exp(−2x²), where values above 1/2 are replaced by 1.
-_THRESHOLD = math.sqrt(math.log(2) / 2)
-_TAIL = math.sqrt(math.pi / 8) * math.erfc(math.sqrt(math.log(2)))
-_MAX_GAP = _THRESHOLD + 2 * _TAIL
-_MAX_RISE = _THRESHOLD + _TAIL
 
 
 class FiniteSampleRadius(NamedTuple):
@@ -195,12 +185,12 @@ def finite_sample_radius(
     >>> finite_sample_radius("smooth_calibration_error", 10_000)
     FiniteSampleRadius(below=0.042..., above=0.027...)
     """
-    params, n = check_has_radius(metric, metric_params or {}), n_samples
+    (rule, params), n = check_has_radius(metric, metric_params or {}), n_samples
     error = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
-    if metric == "interval_calibration_error" and params["method"] == "surrogate":
+    if params.get("method") == "surrogate":
         below, above = _surrogate_radius(n, error, params["precision"])
     else:
-        bias, change, slack = _bounds(metric, params)
+        bias, change, slack = rule.bounds(params)
         deviation = change * math.sqrt(math.log(1 / error) / (2 * n))
         below, above = bias / math.sqrt(n) + deviation, deviation + slack
     if alternative == "greater":
@@ -210,41 +200,7 @@ def finite_sample_radius(
     return FiniteSampleRadius(below, above)
 
 
-# The options of metrics with a known radius, and their values for which it is known; None for all
-# that the metric takes. Other options must have their defaults.
-_RADIUS_OPTIONS: dict[str, dict[str, Sequence[Any] | None]] = {
-    "smooth_calibration_error": {},
-    "lower_distance_to_calibration": {"tol": None},
-    "laplace_kernel_calibration_error": {"bandwidth": None, "method": ["exact"]},
-    "kernel_calibration_error": {
-        "kernel": sorted(KERNELS),
-        "bandwidth": None,
-        "multi_class": ["canonical", "classwise", "confidence"],
-    },
-    "interval_calibration_error": {
-        "method": ["surrogate", "random-grid"],
-        "precision": None,
-        "width": None,
-    },
-    "cumulative_calibration_error": {"kind": None},
-}
 _MULTI_CLASS_OPTIONS = {"multi_class": ["classwise", "confidence"], "average": ["auto", "macro"]}
-
-
-def _bounds(metric: str, params: dict[str, Any]) -> tuple[Any, ...]:
-    """B, R and what is added above for accuracy: see the Notes of `finite_sample_radius`."""
-    if metric == "lower_distance_to_calibration":
-        return 1.0, 2.0, params["tol"]
-    if metric == "laplace_kernel_calibration_error":
-        return 1.0, math.sqrt(2 + 2 * math.exp(-1 / params["bandwidth"])), 0.0
-    if metric == "kernel_calibration_error":
-        return math.sqrt(2), 2 * math.sqrt(2), 0.0
-    if metric == "interval_calibration_error":
-        return math.sqrt(math.ceil(1 / params["width"]) + 1), 2.0, 0.0
-    if metric == "cumulative_calibration_error":
-        first = _MAX_GAP if params["kind"] == "max" else 2 * _MAX_RISE
-        return first + 2 * _MAX_RISE, 2.0, 0.0
-    return 1.5, 2.0, 0.0  # smooth_calibration_error
 
 
 def _surrogate_radius(n: Any, error: Any, precision: Any) -> Any:
@@ -266,14 +222,17 @@ def _surrogate_radius(n: Any, error: Any, precision: Any) -> Any:
     return bias + 2 * math.sqrt(math.log(1 / error) / (2 * n)), above
 
 
-def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, Any]:
-    """All options of a metric, which must be those with a known radius."""
-    if metric not in _RADIUS_OPTIONS:
+def check_has_radius(
+    metric: str, metric_params: dict[str, Any]
+) -> tuple[RadiusRule, dict[str, Any]]:
+    """The rule of a metric, and all its options, which must be those with a known radius."""
+    rules = {name: entry.radius for name, entry in METRICS.items() if entry.radius is not None}
+    if metric not in rules:
         raise ValueError(
-            f"metric must be one with a known radius: {sorted(_RADIUS_OPTIONS)}; found {metric!r}. "
+            f"metric must be one with a known radius: {sorted(rules)}; found {metric!r}. "
             "Choose one of them, or an interval by resampling."
         )
-    defaults, allowed = METRICS[metric].options, _MULTI_CLASS_OPTIONS | _RADIUS_OPTIONS[metric]
+    defaults, allowed = METRICS[metric].options, _MULTI_CLASS_OPTIONS | rules[metric].options
     options = {key: metric_params[key] for key in metric_params.keys() - {"labels", "pos_label"}}
     changed = {name for name, value in options.items() if value is not defaults.get(name, options)}
     if changed - allowed.keys():
@@ -301,4 +260,4 @@ def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, An
             f"bandwidth must be a number for the radius of {metric}; found 'median', which "
             "follows the data. Pass a number that does not."
         )
-    return params
+    return rules[metric], params
