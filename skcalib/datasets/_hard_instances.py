@@ -161,9 +161,9 @@ def make_hard_instance(
     check_generator_options(make_hard_instance, _HARD_INSTANCE_OPTIONS, locals())
     if problem == "gaussian-blind-spot":
         n_points = math.ceil(10 / period)
-        offset = (np.arange(n_points) + 0.5) / (2 * n_points) - 0.25  # from the middle, 1/2
-        y_proba = 0.5 + offset
-        true_proba = y_proba + np.sin(offset / period) * np.exp(-2 * offset**2 / period) / 4
+        gap = (np.arange(n_points) + 0.5) / (2 * n_points) - 0.25  # from the middle, 1/2
+        y_proba = 0.5 + gap
+        true_proba = y_proba + np.sin(gap / period) * np.exp(-2 * gap**2 / period) / 4
         share = np.full(n_points, 1 / n_points)
     else:
         check_separation(offset, separation)
