@@ -147,6 +147,9 @@ class _BuiltInLens(Lens):
     x_label: ClassVar[str] = "predicted probability"
     event_names: ClassVar[tuple[str, str] | None] = None  # in figures; None for the problem's name
 
+    # from probabilities of events (n, P) and the classes (K,) to (n, K); None if that cannot be
+    _combine: Any = None
+
     def _check_classes(self, classes: np.ndarray) -> None:
         """Refuse classes that the lens is not for."""
 
@@ -632,8 +635,10 @@ class _UserLens(_BuiltInLens):
                 f"{self.lens!r}. Yield them in its method reduce."
             )
 
-    def _combine(self, proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        return self.lens.combine(proba)
+    @property
+    def _combine(self) -> Any:
+        combine = getattr(self.lens, "combine", None)
+        return combine and (lambda proba, classes: combine(proba))
 
 
 # The lenses that have a name; "canonical" is the name of none, as nothing is reduced.

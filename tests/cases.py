@@ -277,6 +277,7 @@ WITH_PRIOR_OR_FOLDS = {
     "isotonic",
     "matrix scaling",
     "pairwise scaling",
+    "problems of a lens",
     "quadratic",
     "scaling-binning",
     "sigmoid",

@@ -26,6 +26,7 @@ from .._inputs.checks import (
 )
 from .._inputs.labels import as_labels, class_array, encode, label_array
 from .._inputs.probabilities import (
+    check_label_proba,
     check_logits,
     check_not_swapped,
     check_probabilities,
@@ -171,32 +172,6 @@ def _check_multilabel(
     weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)[rows]
     share = np.broadcast_to(1.0 / n, n) if sample_weight is None else normalize_weights(weight)
     return MultilabelData(proba[rows], label[rows].astype(np.int32), share, classes)
-
-
-def check_label_proba(y_proba: Any, name: str) -> np.ndarray:
-    """Probabilities of labels (n, L) that need not sum to 1, also from scikit-learn's list."""
-    if isinstance(y_proba, list | tuple) and y_proba and all(np.ndim(p) == 2 for p in y_proba):
-        shapes = {np.shape(p) for p in y_proba}
-        if len(shapes) > 1 or shapes.pop()[1] != 2:
-            raise ValueError(
-                f"{name} must hold an array (n_samples, 2) for each label if it is a list; found "
-                f"shapes {[np.shape(p) for p in y_proba]}. A classifier that saw one value of a "
-                "label only has one column: pass the probabilities as a matrix (n_samples, "
-                "n_labels)."
-            )
-        y_proba = np.column_stack([as_array(p, name)[:, 1] for p in y_proba])
-    proba = check_numbers(y_proba, name)
-    if proba.ndim != 2 or proba.size == 0:
-        raise ValueError(
-            f"{name} must have shape (n_samples, n_labels) with multi_class=Multilabel(); found "
-            f"{proba.shape}. Pass a single label as one column, y_proba[:, None]."
-        )
-    if proba.min() < 0 or proba.max() > 1:
-        raise ValueError(
-            f"{name} must lie in [0, 1]; found {proba.min():.6g} to {proba.max():.6g}. Map logits "
-            "of labels to probabilities with scipy.special.expit."
-        )
-    return proba
 
 
 def check_fit_input(

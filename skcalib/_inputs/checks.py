@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax
 from .arrays import as_array, check_numbers, check_same_length, column_names, format_values
-from .probabilities import check_logits, check_probabilities
+from .probabilities import check_label_proba, check_logits, check_probabilities
 from .scikit_learn import check_feature_names
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
@@ -27,7 +27,10 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
     check_is_fitted(estimator)
     check_feature_names(estimator, X, reset=False)
     on_device = estimator._maps_on_device
-    if estimator._expects_logits:
+    has_indicator = getattr(getattr(estimator, "multi_class", None), "needs_indicator", False)
+    if has_indicator:
+        kind, proba = "probabilities", check_label_proba(X, "X")
+    elif estimator._expects_logits:
         kind, proba = "logits", log_softmax(check_logits(X, name="X", on_device=on_device))
     else:
         kind = "probabilities"
@@ -43,7 +46,9 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
             "class."
         )
     check_column_order(X, estimator.classes_, name="X")
-    is_last_enough = kind == "probabilities" and not estimator._reads_both_columns
+    is_last_enough = kind == "probabilities" and not (
+        has_indicator or estimator._reads_both_columns
+    )
     return proba[:, 1] if is_last_enough and proba.shape[1:] == (2,) else proba
 
 

@@ -14,6 +14,7 @@ from .arrays import (
     are_probably_probabilities,
     as_array,
     as_device_floats,
+    check_numbers,
     convert_numbers,
     is_number,
 )
@@ -84,6 +85,32 @@ def check_probabilities(
     if proba.ndim == 1:
         return proba
     return _check_row_sums(proba, tolerance, name, partner_values, estimator)
+
+
+def check_label_proba(y_proba: Any, name: str) -> np.ndarray:
+    """Probabilities of labels (n, L) that need not sum to 1, also from scikit-learn's list."""
+    if isinstance(y_proba, list | tuple) and y_proba and all(np.ndim(p) == 2 for p in y_proba):
+        shapes = {np.shape(p) for p in y_proba}
+        if len(shapes) > 1 or shapes.pop()[1] != 2:
+            raise ValueError(
+                f"{name} must hold an array (n_samples, 2) for each label if it is a list; found "
+                f"shapes {[np.shape(p) for p in y_proba]}. A classifier that saw one value of a "
+                "label only has one column: pass the probabilities as a matrix (n_samples, "
+                "n_labels)."
+            )
+        y_proba = np.column_stack([as_array(p, name)[:, 1] for p in y_proba])
+    proba = check_numbers(y_proba, name)
+    if proba.ndim != 2 or proba.size == 0:
+        raise ValueError(
+            f"{name} must have shape (n_samples, n_labels) with multi_class=Multilabel(); found "
+            f"{proba.shape}. Pass a single label as one column, y_proba[:, None]."
+        )
+    if proba.min() < 0 or proba.max() > 1:
+        raise ValueError(
+            f"{name} must lie in [0, 1]; found {proba.min():.6g} to {proba.max():.6g}. Map logits "
+            "of labels to probabilities with scipy.special.expit."
+        )
+    return proba
 
 
 def _device_probabilities(values: Any) -> Array | None:

@@ -16,6 +16,7 @@ from ._either import IdentityRecalibrator
 from ._export import export_sql, export_table
 from ._features import FeatureRecalibrator
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
+from ._lens import LensRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
@@ -47,6 +48,7 @@ __all__ = [
     "InterceptRecalibrator",
     "IntervalBinningRecalibrator",
     "IsotonicRecalibrator",
+    "LensRecalibrator",
     "LocationScaleRecalibrator",
     "MatrixScalingRecalibrator",
     "PITRecalibrator",

@@ -225,7 +225,16 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
 def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
     """Check the arguments of `fit`; warn of a single class, or named classes without samples."""
-    data = check_fit_input(recalibrator, X, y, sample_weight)
+    lens = getattr(recalibrator, "multi_class", None)
+    data = check_fit_input(recalibrator, X, y, sample_weight, lens)
+    if data.label.ndim == 2:
+        constant = data.classes[(data.label == data.label[0]).all(axis=0)]
+        if len(constant):
+            warn(
+                f"y holds one value only of the label(s) {format_values(constant)}, from which no "
+                "probability can be learned. Pass samples with and without each label."
+            )
+        return data
     label, classes = data.label, data.classes
     is_single = array_namespace(label).all(label == label[0])
     if recalibrator.labels is None and is_single:

@@ -8,6 +8,7 @@ from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
 from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
 from ._either import ClassOrForecastRecalibrator, IdentityRecalibrator, to_fit_data
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
+from ._lens import LensRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, normal_score_p_value
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
@@ -88,6 +89,7 @@ RECALIBRATORS = {
     "prior shift": Entry(PriorShiftRecalibrator()),
     "decision": Entry(DecisionRecalibrator()),
     "any decision": Entry(AnyDecisionRecalibrator(random_state=0)),
+    "problems of a lens": Entry(LensRecalibrator()),
     "identity": Entry(IdentityRecalibrator()),
 }
 
