@@ -248,9 +248,12 @@ def crps_between(
     law: StandardLaw,
 ) -> np.ndarray:
     """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, which may be infinite, or one for each y."""
-    z, first, last = ((np.clip(end, low, high) - location) / scale for end in (y, low, high))
-    integral = law.squared_cdf_integral
-    return scale * (integral(z) - integral(first) + integral(-z) - integral(-last))
+    integral, z = law.squared_cdf_integral, (np.clip(y, low, high) - location) / scale
+    value = integral(z) + integral(-z)
+    for sign, end in ((1, low), (-1, high)):
+        if np.isfinite(end).any():
+            value -= integral(sign * (end - location) / scale)
+    return scale * value
 
 
 def crps_above_with_slopes(

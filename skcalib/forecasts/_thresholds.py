@@ -70,7 +70,7 @@ def _(
 @threshold_weighted_crps.register(EnsembleForecast)
 @threshold_weighted_crps.register(ResidualForecast)
 def _threshold_crps_of_members(
-    forecast: Forecast, y: np.ndarray, low: float, high: float, fair: bool = False
+    forecast: Forecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
 ) -> np.ndarray:
     """Return the CRPS of members and outcomes that are clipped to [low, high]."""
     blocks = []

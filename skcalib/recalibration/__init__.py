@@ -20,6 +20,7 @@ from ._lens import LensRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._nonhomogeneous import NonhomogeneousRegressionRecalibrator
 from ._pairwise import PairwiseScalingRecalibrator
 from ._predict_proba import PredictProba
 from ._prior_shift import PriorShiftRecalibrator
@@ -51,6 +52,7 @@ __all__ = [
     "LensRecalibrator",
     "LocationScaleRecalibrator",
     "MatrixScalingRecalibrator",
+    "NonhomogeneousRegressionRecalibrator",
     "PITRecalibrator",
     "PairwiseScalingRecalibrator",
     "PredictProba",

@@ -12,6 +12,7 @@ from ._lens import LensRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, normal_score_p_value
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._nonhomogeneous import NonhomogeneousRegressionRecalibrator
 from ._pairwise import WEAKLY_PENALISED, PairwiseScalingRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
 from ._scaling import (
@@ -98,6 +99,7 @@ FORECAST_RECALIBRATORS: dict[str, Any] = {
     "levels": PITRecalibrator(),
     "quantiles": QuantileRecalibrator(),
     "location and scale": LocationScaleRecalibrator(),
+    "nonhomogeneous regression": NonhomogeneousRegressionRecalibrator(),
     "identity": IdentityRecalibrator(),
 }
 

@@ -1,0 +1,237 @@
+"""Regression of outcomes on the mean and the spread of forecasts: model output statistics."""
+
+from numbers import Real
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .._data import ForecastData
+from .._inputs.arrays import check_numbers
+from .._inputs.scikit_learn import Interval, StrOptions
+from .._numerics.array_api import power_of_two
+from .._numerics.crps import LOGISTIC, NORMAL, StandardLaw, crps_above_with_slopes
+from ..forecasts import CensoredForecast, Forecast, GaussianForecast, LogisticForecast
+from ..forecasts._base import MAX_NUMBER
+from ..forecasts._transformed import center_and_spread
+from ._base import (
+    PRIOR_CONSTRAINTS,
+    ForecastRecalibrator,
+    check_enough_outcomes,
+    prior_share,
+    warn_unless_inside,
+)
+
+_FAMILIES = {"normal": (GaussianForecast, NORMAL), "logistic": (LogisticForecast, LOGISTIC)}
+
+# Smaller spreads count as this share of their root mean square, as 0 has no logarithm.
+_MIN_RELATIVE_SPREAD = 0.01
+
+# The least scale, relative to that of the errors of a linear regression on the mean.
+_MIN_RELATIVE_SCALE = 1e-4
+
+# The least error of that regression, relative to the standard deviation of the outcomes.
+_MIN_RELATIVE_ERROR = 1e-8
+
+# Outcomes of prior samples: of all normal forecasts the standard one has the least mean CRPS.
+_PRIOR_OUTCOMES = np.array([-1.0757, 0.0, 1.0757])
+
+# Exponents of the spread at which the search begins.
+_STARTS = (0.0, 1.0)
+
+
+class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
+    r"""Regression on the mean and the spread of an ensemble, known as EMOS.
+
+    Ensemble model output statistics are normal or logistic forecasts whose location is a linear
+    function of the ensemble's mean m, and whose scale is a function of its standard deviation s. So
+    they correct a bias and a wrong spread, and learn how much the spread tells of the errors.
+
+    Parameters
+    ----------
+    family : {"normal", "logistic"}, default="normal"
+        The distributions; logistic ones have heavier tails.
+
+    spread : {"power", "affine"}, default="power"
+        The scale σ: "power" is :math:`\log σ = c + d \log s`, "affine" is :math:`σ = c + d s`.
+
+    censored_at : float, default=None
+        Least possible outcome, such as 0 for rain: forecasts are censored there (see
+        :class:`~skcalib.forecasts.CensoredForecast`), in the fit as well. None for no bound.
+
+    prior_weight : float, default=1.0
+        Number of additional samples, for each of the four parameters, that the fit treats as seen.
+        Their outcomes are those that the ensemble predicts, with a spread that is wrong by a
+        factor. They help with few samples; 0 is the plain minimum of the score.
+
+    Attributes
+    ----------
+    intercept_, coef_ : float
+        a and b of the location :math:`a + bm`.
+
+    scale_intercept_, scale_coef_ : float
+        c and d ≥ 0 of the scale σ: the standard deviation of normal forecasts, and
+        :math:`\sqrt{3}/π` times that of logistic ones.
+
+    min_spread_ : float
+        Spreads below count as this one: a hundredth of the root mean square of all at fit.
+
+    See Also
+    --------
+    LocationScaleRecalibrator : Keeps the shape of the forecasts, and the power of the spread.
+    PITRecalibrator : Corrects the shape that is left, by a map of levels.
+
+    Notes
+    -----
+    The fit minimises the mean continuous ranked probability score, in closed form with its
+    gradient, from two starts. Without censoring, the score is a convex function of location and
+    scale, so that an affine spread has no other local minimum. In other units, with `censored_at` in
+    these units as well, the forecasts are the same.
+
+    Take roots or logarithms of skewed outcomes first: on the square roots of precipitation at
+    Innsbruck, 11 members and 2485 days to fit, the CRPS on the later 2486 days falls from 1.296 to
+    0.937 with a :class:`LocationScaleRecalibrator`, 0.908 here, and 0.879 with ``censored_at=0``.
+    Among 10 days the latter has 0.98 on average, and 1.12 without the prior. Forecasts of any kind
+    are taken: m and s are their mean and standard deviation.
+
+    Prior samples have the outcomes :math:`m` and :math:`m \pm 1.08fs`, by which normal forecasts
+    with the standard deviation fs have the least score; f² is the mean square of y − m over that of s, with `prior_weight` samples of f = 1 among them.
+    The cost is that of some 50 evaluations of the score.
+
+    References
+    ----------
+    .. [1] Gneiting, Raftery, Westveld and Goldman (2005). Calibrated probabilistic forecasting
+       using ensemble model output statistics and minimum CRPS estimation.
+       :doi:`10.1175/MWR2904.1`
+    .. [2] Messner, Mayr and Zeileis (2016). Heteroscedastic censored and truncated regression with
+       crch. The R Journal. :doi:`10.32614/RJ-2016-012`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.forecasts import EnsembleForecast
+    >>> from skcalib.recalibration import NonhomogeneousRegressionRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> signal, spread = rng.normal(size=(2, 20_000)) ** 2
+    >>> members = signal[:, None] + spread[:, None] * rng.normal(size=(20_000, 50))
+    >>> y = 1 + signal + 2 * np.sqrt(spread) * rng.normal(size=20_000)
+    >>> recalibrator = NonhomogeneousRegressionRecalibrator().fit(EnsembleForecast(members), y)
+    >>> round(recalibrator.intercept_, 1), round(recalibrator.scale_coef_, 1)
+    (1.0, 0.5)
+    """
+
+    _parameter_constraints: dict = {
+        "family": [StrOptions(set(_FAMILIES))],
+        "spread": [StrOptions({"power", "affine"})],
+        "censored_at": [Interval(Real, -MAX_NUMBER, MAX_NUMBER, closed="both"), None],
+        **PRIOR_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        family: Literal["normal", "logistic"] = "normal",
+        spread: Literal["power", "affine"] = "power",
+        *,
+        censored_at: float | None = None,
+        prior_weight: float = 1.0,
+    ) -> None:
+        self.family = family
+        self.spread = spread
+        self.censored_at = censored_at
+        self.prior_weight = prior_weight
+
+    def _fit(self, data: ForecastData) -> None:
+        check_enough_outcomes(data, 2, "to fit a location and a spread")
+        data = data.take(data.canonical_order())  # sums are the same in any order of the rows
+        y = check_numbers(data.value, "y", most=MAX_NUMBER)
+        lower = -np.inf if self.censored_at is None else float(self.censored_at)
+        if y.min() < lower:
+            raise ValueError(
+                f"y must be at least censored_at={lower:g}; found {y.min():.6g}. Pass the least "
+                "possible outcome, or clip the outcomes."
+            )
+        mean, std = center_and_spread(data.forecast)
+        largest = max(float(np.abs(values).max()) for values in (y, mean, std))
+        unit = power_of_two(np.array([largest]), 0).item()  # in which squares are finite
+        y, mean, std = y / unit, mean / unit, std / unit
+        error = float(np.sqrt(data.weight @ (y - mean) ** 2)) or 1.0
+        of_spread = float(np.sqrt(data.weight @ std**2))
+        min_spread = _MIN_RELATIVE_SPREAD * of_spread or error
+        std = np.maximum(std, min_spread)
+        share = prior_share(data, self.prior_weight)
+        factor = np.sqrt((1 - share) * (error / (of_spread or error)) ** 2 + share)
+        share = prior_share(data, 4 * self.prior_weight)  # there are four parameters
+        prior = _PRIOR_OUTCOMES if share else np.empty(0)
+        outcomes = np.column_stack([y, mean[:, None] + factor * std[:, None] * prior])
+        shares = np.array([1 - share, *np.full(len(prior), share / 3)])
+        (a, b, c, d), is_inside = _fit_regression(
+            np.maximum(outcomes, lower / unit).ravel(),
+            np.repeat(mean, len(shares)),
+            np.repeat(std, len(shares)),
+            np.outer(data.weight, shares).ravel(),
+            lower=lower / unit,
+            law=_FAMILIES[self.family][1],
+            is_power=self.spread == "power",
+        )
+        self.intercept_, self.coef_, self.scale_coef_ = unit * a, b, d
+        self.scale_intercept_ = c + (1 - d) * np.log(unit) if self.spread == "power" else unit * c
+        self.min_spread_ = unit * min_spread
+        warn_unless_inside(self, is_inside, "a line through the means hits all outcomes exactly")
+
+    def _map(self, forecast: Forecast) -> Forecast:
+        mean, std = center_and_spread(forecast)
+        std = np.maximum(std, self.min_spread_)
+        if self.spread == "power":
+            scale = np.exp(self.scale_intercept_ + self.scale_coef_ * np.log(std))
+        else:
+            scale = self.scale_intercept_ + self.scale_coef_ * std
+        result = _FAMILIES[self.family][0](self.intercept_ + self.coef_ * mean, scale)
+        return result if self.censored_at is None else CensoredForecast(result, self.censored_at)
+
+
+def _fit_regression(
+    y: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    weight: np.ndarray,
+    *,
+    lower: float,
+    law: StandardLaw,
+    is_power: bool,
+) -> tuple[list[float], bool]:
+    """(a, b, c, d) of the least mean score, and whether it leaves the forecasts some spread."""
+    centre, typical = float(weight @ mean), float(np.exp(weight @ np.log(std)))
+    width = float(np.sqrt(weight @ (mean - centre) ** 2)) or 1.0
+    x, ratio = (mean - centre) / width, std / typical
+    log_ratio = np.log(ratio)
+    a, b = float(weight @ y), float(weight @ (x * y)) if x.any() else 1.0
+    error, deviation = (float(np.sqrt(weight @ (y - a - slope * x) ** 2)) for slope in (b, 0.0))
+    error = max(error, _MIN_RELATIVE_ERROR * deviation) or 1.0  # smaller ones are of rounding
+    least = _MIN_RELATIVE_SCALE * error
+
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        a, b, c, d = parameters
+        scale = np.exp(c + d * log_ratio) if is_power else c + d * ratio
+        by_c, by_d = (scale, scale * log_ratio) if is_power else (1.0, ratio)
+        values, by_location, by_scale = crps_above_with_slopes(y, a + b * x, scale, lower, law)
+        slopes = [by_location, by_location * x, by_scale * by_c, by_scale * by_d]
+        return float(weight @ values) / error, np.array([weight @ slope for slope in slopes]) / error
+
+    bound = np.log(least) if is_power else least
+    fits = [
+        minimize(
+            loss,
+            [a, b, np.log(error) if is_power else max(least, (1 - d) * error), d * (is_power or error)],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(None, None), (None, None), (bound, None), (0.0, None)],
+            options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10},
+        )
+        for d in _STARTS
+    ]
+    a, b, c, d = min(fits, key=lambda fit: fit.fun).x.tolist()
+    is_inside = c > bound or (not is_power and d > 0)
+    b /= width
+    if is_power:
+        return [a - b * centre, b, c - d * np.log(typical), d], is_inside
+    return [a - b * centre, b, c, d / typical], is_inside
