@@ -306,8 +306,9 @@ def test_the_name_of_predictions_says_what_they_may_be():
 def test_the_same_parameter_of_recalibrators_has_the_same_words(parameter):
     # a temperature can do without, and maps with parameters for each class are drawn to it; those
     # of subgroups are drawn to each other, and those of forecasts to a scale
+    # or to the outcomes that a forecast expects
     of_classes = {"Beta", "Dirichlet", "Quadratic", "Sigmoid", "Spline", "VectorScaling"}
-    others = {"Temperature": 1, "Subgroup": 3, "LocationScale": 4}
+    others = {"Temperature": 1, "Subgroup": 3, "LocationScale": 4, "NonhomogeneousRegression": 5}
     kinds = others | dict.fromkeys(of_classes, 2) if parameter[0] == "p" else {}
     words = {}
     for name in PUBLIC:

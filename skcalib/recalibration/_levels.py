@@ -1,14 +1,16 @@
 """Recalibration of the levels of forecasts: by their transforms, or quantile by quantile."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.stats import chi2
 
-from .._data import ForecastData
+from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import StrOptions
+from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.warnings import warn
 from .._numerics.pit import normal_scores
 from .._numerics.pit_maps import (
     fit_beta,
@@ -25,6 +27,7 @@ from ..forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._derived import AffineForecast
 from ..forecasts._quantile import check_quantile_levels
 from ..forecasts._transformed import apply_level_map
@@ -229,10 +232,18 @@ class QuantileRecalibrator(ForecastRecalibrator):
         :class:`~skcalib.forecasts.QuantileForecast`. With levels, forecasts of any kind can be
         recalibrated; the result is a grid of quantiles.
 
+    step_size : float, default=0.005
+        What one outcome outside of its interval adds to the probability of the interval, in
+        :meth:`partial_fit`. Larger steps follow a drift faster, and vary more.
+
     Attributes
     ----------
     levels_ : ndarray of shape (n_levels,)
         The levels.
+
+    miss_rates_ : ndarray of shape (n_levels // 2,)
+        For intervals, from the widest on, the rate of misses at which the ranks aim:
+        :math:`α_t`, which :meth:`partial_fit` moves. Absent for "levels".
 
     offsets_ : ndarray of shape (n_levels,)
         What is added to the quantiles, in the units of the outcome.
@@ -267,10 +278,23 @@ class QuantileRecalibrator(ForecastRecalibrator):
     nothing is guaranteed. The level α needs at least :math:`α/(1 - α)` samples, or :math:`(1 -
     α)/α` if it is below 1/2. The cost is that of sorting for each level.
 
+    **Series that drift** are not exchangeable. There :meth:`partial_fit` is adaptive conformal
+    inference [2]_: of each m rows whose intervals were predicted together, α of an interval that
+    should miss at the rate α moves by :math:`γ \sum (α - \mathrm{miss})`, with γ the `step_size`,
+    and the scores of these rows replace the m oldest. For any sequence of outcomes, the rate of
+    misses of T rows, before crossings are mended, differs from α by at most
+
+    .. math:: \frac{\max(α_1, 1 - α_1) + γm}{γT}.
+
+    An interval whose :math:`α_t` is below :math:`1/(n + 1)` must be infinite for that: its
+    quantiles are moved to the largest number, ±1e150, with a warning.
+
     References
     ----------
     .. [1] Romano, Patterson and Candès (2019). Conformalized quantile regression. NeurIPS.
        :arxiv:`1905.03222`
+    .. [2] Gibbs and Candès (2021). Adaptive conformal inference under distribution shift. NeurIPS.
+       :arxiv:`2106.00170`
 
     Examples
     --------
@@ -288,25 +312,34 @@ class QuantileRecalibrator(ForecastRecalibrator):
     _parameter_constraints: dict = {
         "method": [StrOptions({"levels", "intervals"})],
         "levels": ["array-like", None],
+        "step_size": [Interval(Real, 0, 1, closed="right")],
     }
 
     def __init__(
-        self, method: Literal["levels", "intervals"] = "levels", levels: ArrayLike | None = None
+        self,
+        method: Literal["levels", "intervals"] = "levels",
+        levels: ArrayLike | None = None,
+        *,
+        step_size: float = 0.005,
     ) -> None:
         self.method = method
         self.levels = levels
+        self.step_size = step_size
 
     def _fit(self, data: ForecastData) -> None:
-        self.levels_ = self._check_levels(data.forecast)
+        self.levels_, self._has_weights = self._check_levels(data.forecast), False
         gap = data.value[:, None] - _quantiles(data.forecast, self.levels_)  # (n, K)
         if self.method == "levels":
             targets, scores = self.levels_, gap
             find_ranks = [least_rank if level >= 0.5 else greatest_rank for level in targets]
         else:
             check_symmetric(self.levels_)
-            # for levels up to the median the score of the interval that begins there
-            scores = np.maximum(-gap, gap[:, ::-1])
-            targets = 1 - 2 * self.levels_[: (len(self.levels_) + 1) // 2]
+            n_intervals = (len(self.levels_) + 1) // 2  # that of a median has the probability 0
+            scores = _interval_scores(gap)[:, :n_intervals]
+            targets = 1 - 2 * self.levels_[:n_intervals]
+            n_intervals = len(self.levels_) // 2
+            self.miss_rates_ = 1 - targets[:n_intervals]
+            self._scores, self._has_weights = scores[:, :n_intervals], bool(np.ptp(data.weight) > 0)
             find_ranks = [least_rank] * len(targets)
         offsets = np.array(
             [
@@ -315,20 +348,82 @@ class QuantileRecalibrator(ForecastRecalibrator):
             ]
         )
         if self.method == "intervals":
-            lower = -offsets[: len(self.levels_) // 2]
-            median = np.zeros(len(self.levels_) % 2)
-            offsets = np.concatenate([lower, median, -lower[::-1]])
+            offsets = self._make_offsets(offsets[: len(self.levels_) // 2])
         check_enough_ranks(offsets, self.levels_, data.n_samples)
         self.offsets_ = offsets
 
-    def _map(self, forecast: Forecast) -> Forecast:
-        levels = self._check_levels(forecast)
-        if not np.array_equal(levels, self.levels_):
+    def partial_fit(self, X: Any, y: ArrayLike) -> Self:
+        """Follow a series: move the intervals by the outcomes that came in.
+
+        Parameters
+        ----------
+        X : forecast of shape (n_samples,)
+            Forecasts as :meth:`transform` took them since the last call, before recalibration, in
+            the order of time.
+
+        y : array-like of shape (n_samples,)
+            Their outcomes.
+
+        Returns
+        -------
+        self : object
+            The recalibrator; if it was not fitted before, it is fitted to these rows.
+        """
+        if not hasattr(self, "offsets_"):
+            return self.fit(X, y)
+        if self.method != "intervals" or self._has_weights:
+            raise ValueError(
+                "partial_fit must follow a fit with method='intervals' and equal weights; found "
+                f"method={self.method!r}{', and unequal weights' * self._has_weights}. Fit all "
+                "samples again, or pass method='intervals' without weights."
+            )
+        data = check_forecasts(y, X, names=("y", "X"))
+        n_intervals, n = len(self.levels_) // 2, len(self._scores)
+        gap = data.value[:, None] - self._check_quantiles(data.forecast)
+        scores = _interval_scores(gap)[:, :n_intervals]
+        is_miss = scores > self.offsets_[::-1][:n_intervals]
+        expected = 2 * self.levels_[:n_intervals]
+        rates = self.miss_rates_ + self.step_size * (expected - is_miss).sum(axis=0)
+        self._scores = np.concatenate([self._scores, scores])[-n:]
+        ranks = np.ceil((n + 1) * (1 - rates) * (1 - 1e-12)).astype(int)
+        padded = np.vstack(
+            [
+                np.full(n_intervals, -np.inf),
+                np.sort(self._scores, axis=0),
+                np.full(n_intervals, np.inf),
+            ]
+        )
+        distance = padded[np.clip(ranks, 0, n + 1), np.arange(n_intervals)]
+        self.miss_rates_, self.offsets_ = rates, self._make_offsets(distance)
+        return self
+
+    def _make_offsets(self, distance: np.ndarray) -> np.ndarray:
+        """What is added to all quantiles (K,), if the ends of intervals move out by distances."""
+        median = np.zeros(len(self.levels_) % 2)
+        return np.concatenate([-distance, median, distance[::-1]])
+
+    def _check_quantiles(self, forecast: Forecast) -> np.ndarray:
+        """The quantiles (n, K) that are moved."""
+        if not np.array_equal(self._check_levels(forecast), self.levels_):
             raise ValueError(
                 "X must have the levels that it had at fit, as their quantiles are moved; found "
                 "others. Forecast quantiles at the same levels."
             )
-        quantiles = _quantiles(forecast, self.levels_) + self.offsets_
+        return _quantiles(forecast, self.levels_)
+
+    def _map(self, forecast: Forecast) -> Forecast:
+        quantiles = self._check_quantiles(forecast) + self.offsets_
+        if not np.isfinite(self.offsets_).all():  # only partial_fit leads there
+            if (self.miss_rates_ <= 1 / (len(self._scores) + 1)).any():
+                warn(
+                    "Intervals were missed so often that some must be infinite now: their ends are "
+                    f"±{MAX_NUMBER:g}. Fit again to recent samples, or choose a smaller step_size."
+                )
+            middle = self._check_quantiles(forecast).mean(axis=1, keepdims=True)
+            is_empty = np.isinf(self.offsets_) & (
+                np.sign(self.offsets_) != np.sign(self.levels_ - 0.5)
+            )
+            quantiles = np.where(is_empty, middle, np.clip(quantiles, -MAX_NUMBER, MAX_NUMBER))
         if self.method == "levels":
             return QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)
         return QuantileForecast(_enforce_nesting(quantiles), self.levels_)
@@ -342,6 +437,11 @@ class QuantileRecalibrator(ForecastRecalibrator):
                 f"and {type(forecast).__name__} as X. Pass levels=[0.05, 0.5, 0.95]."
             )
         return forecast.levels
+
+
+def _interval_scores(gap: np.ndarray) -> np.ndarray:
+    """How far outcomes lie outside of each interval, (n, K) in the column of its lower end."""
+    return np.maximum(-gap, gap[:, ::-1])
 
 
 def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:

@@ -25,13 +25,13 @@ from ._base import (
 _FAMILIES = {"normal": (GaussianForecast, NORMAL), "logistic": (LogisticForecast, LOGISTIC)}
 
 # Smaller spreads count as this share of their root mean square, as 0 has no logarithm.
-_MIN_RELATIVE_SPREAD = 0.01
+_MIN_SPREAD_SHARE = 0.01
 
 # The least scale, relative to that of the errors of a linear regression on the mean.
-_MIN_RELATIVE_SCALE = 1e-4
+_MIN_SCALE_SHARE = 1e-6
 
 # The least error of that regression, relative to the standard deviation of the outcomes.
-_MIN_RELATIVE_ERROR = 1e-8
+_MIN_ERROR_SHARE = 1e-8
 
 # Outcomes of prior samples: of all normal forecasts the standard one has the least mean CRPS.
 _PRIOR_OUTCOMES = np.array([-1.0757, 0.0, 1.0757])
@@ -85,8 +85,8 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     -----
     The fit minimises the mean continuous ranked probability score, in closed form with its
     gradient, from two starts. Without censoring, the score is a convex function of location and
-    scale, so that an affine spread has no other local minimum. In other units, with `censored_at` in
-    these units as well, the forecasts are the same.
+    scale, so that an affine spread has no other local minimum. In other units, with `censored_at`
+    in these units as well, the forecasts are the same.
 
     Take roots or logarithms of skewed outcomes first: on the square roots of precipitation at
     Innsbruck, 11 members and 2485 days to fit, the CRPS on the later 2486 days falls from 1.296 to
@@ -94,8 +94,9 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     Among 10 days the latter has 0.98 on average, and 1.12 without the prior. Forecasts of any kind
     are taken: m and s are their mean and standard deviation.
 
-    Prior samples have the outcomes :math:`m` and :math:`m \pm 1.08fs`, by which normal forecasts
-    with the standard deviation fs have the least score; f² is the mean square of y − m over that of s, with `prior_weight` samples of f = 1 among them.
+    Prior samples have the outcomes m and :math:`m \pm 1.08fs`, for which the normal forecast of
+    standard deviation fs has the least score; f² is the mean square of y − m over that of s, with
+    `prior_weight` samples of f = 1 among them.
     The cost is that of some 50 evaluations of the score.
 
     References
@@ -156,7 +157,7 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         y, mean, std = y / unit, mean / unit, std / unit
         error = float(np.sqrt(data.weight @ (y - mean) ** 2)) or 1.0
         of_spread = float(np.sqrt(data.weight @ std**2))
-        min_spread = _MIN_RELATIVE_SPREAD * of_spread or error
+        min_spread = _MIN_SPREAD_SHARE * of_spread or error
         std = np.maximum(std, min_spread)
         share = prior_share(data, self.prior_weight)
         factor = np.sqrt((1 - share) * (error / (of_spread or error)) ** 2 + share)
@@ -199,15 +200,16 @@ def _fit_regression(
     law: StandardLaw,
     is_power: bool,
 ) -> tuple[list[float], bool]:
-    """(a, b, c, d) of the least mean score, and whether it leaves the forecasts some spread."""
+    """(a, b, c, d) of the least mean score, and whether some spread is left."""
     centre, typical = float(weight @ mean), float(np.exp(weight @ np.log(std)))
     width = float(np.sqrt(weight @ (mean - centre) ** 2)) or 1.0
     x, ratio = (mean - centre) / width, std / typical
     log_ratio = np.log(ratio)
     a, b = float(weight @ y), float(weight @ (x * y)) if x.any() else 1.0
     error, deviation = (float(np.sqrt(weight @ (y - a - slope * x) ** 2)) for slope in (b, 0.0))
-    error = max(error, _MIN_RELATIVE_ERROR * deviation) or 1.0  # smaller ones are of rounding
-    least = _MIN_RELATIVE_SCALE * error
+    is_inside = error > _MIN_ERROR_SHARE * deviation  # less is rounding
+    error = max(error, _MIN_ERROR_SHARE * deviation) or 1.0
+    least = _MIN_SCALE_SHARE * error
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         a, b, c, d = parameters
@@ -215,13 +217,20 @@ def _fit_regression(
         by_c, by_d = (scale, scale * log_ratio) if is_power else (1.0, ratio)
         values, by_location, by_scale = crps_above_with_slopes(y, a + b * x, scale, lower, law)
         slopes = [by_location, by_location * x, by_scale * by_c, by_scale * by_d]
-        return float(weight @ values) / error, np.array([weight @ slope for slope in slopes]) / error
+        return float(weight @ values) / error, np.array(
+            [weight @ slope for slope in slopes]
+        ) / error
 
     bound = np.log(least) if is_power else least
     fits = [
         minimize(
             loss,
-            [a, b, np.log(error) if is_power else max(least, (1 - d) * error), d * (is_power or error)],
+            [
+                a,
+                b,
+                np.log(error) if is_power else max(least, (1 - d) * error),
+                d * (is_power or error),
+            ],
             jac=True,
             method="L-BFGS-B",
             bounds=[(None, None), (None, None), (bound, None), (0.0, None)],
@@ -230,7 +239,6 @@ def _fit_regression(
         for d in _STARTS
     ]
     a, b, c, d = min(fits, key=lambda fit: fit.fun).x.tolist()
-    is_inside = c > bound or (not is_power and d > 0)
     b /= width
     if is_power:
         return [a - b * centre, b, c - d * np.log(typical), d], is_inside

@@ -1,5 +1,6 @@
 """Nonhomogeneous regression against a general optimiser of a score by quadrature."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -36,7 +37,7 @@ def crps_by_quadrature(y, location, scale, least, cdf):
     high = np.maximum(y, location + 40 * scale)
     middle = np.clip(location, low, high)
     ends = np.sort([low, middle, y, high], axis=0)
-    for first, last in zip(ends[:-1], ends[1:], strict=True):
+    for first, last in itertools.pairwise(ends):
         for k in range(2):
             start, half = first + (last - first) * k / 2, (last - first) / 4
             t = (start + half)[:, None] + half[:, None] * NODE
@@ -81,7 +82,11 @@ def test_no_general_search_finds_a_smaller_score(family, spread, censored_at):
 @pytest.mark.parametrize("low", [-np.inf, 0.0])
 def test_slopes_are_those_of_differences(law, low):
     rng = np.random.default_rng(0)
-    y, location, scale = np.maximum(rng.normal(size=8), low), rng.normal(size=8), rng.random(8) + 0.1
+    y, location, scale = (
+        np.maximum(rng.normal(size=8), low),
+        rng.normal(size=8),
+        rng.random(8) + 0.1,
+    )
     y[0] = max(low, -30.0)
     value, by_location, by_scale = crps_above_with_slopes(y, location, scale, low, law)
 
@@ -150,7 +155,8 @@ def test_members_that_agree(spread):
     members[:5] = members[:5, :1]
     recalibrated = Recalibrator(spread=spread).fit(EnsembleForecast(members), y)
     scale = recalibrated.transform(EnsembleForecast(members)).scale
-    assert np.isfinite(scale).all() and (scale > 0).all()
+    assert np.isfinite(scale).all()
+    assert (scale > 0).all()
     assert scale[:5] == pytest.approx(scale[0])
     assert scale[0] == pytest.approx(scale.min())
     certain = EnsembleForecast(members[:, :1].repeat(2, axis=1))  # no spread in any row
@@ -185,7 +191,8 @@ def test_kinds_of_results_and_forecasts():
     assert isinstance(Recalibrator().fit(forecast, y).transform(forecast), GaussianForecast)
     fitted = Recalibrator("logistic", censored_at=0).fit(forecast, y)
     result = pickle.loads(pickle.dumps(fitted)).transform(forecast[:3])
-    assert isinstance(result, CensoredForecast) and isinstance(result.base, LogisticForecast)
+    assert isinstance(result, CensoredForecast)
+    assert isinstance(result.base, LogisticForecast)
     quantiles = QuantileForecast(forecast.quantiles([0.1, 0.5, 0.9]), [0.1, 0.5, 0.9])
     assert len(Recalibrator().fit(quantiles, y).transform(quantiles)) == 60
 
