@@ -200,6 +200,12 @@ def _raise_wrong_type(proba: np.ndarray, name: str, partner: str, partner_values
         remedy = f"{partner} and {name} look swapped: exchange them."
     values = proba.ravel().tolist()
     first = next((value for value in values if not is_number(value)), values[0])
+    if first is None:
+        raise ValueError(
+            f"{name} must hold a probability for every sample; found None in {values.count(None)} "
+            f"of {len(values)} places. Leave out these rows, of {partner}, too, and say how many "
+            "they are: a missing confidence is no 0."
+        )
     raise ValueError(
         f"{name} must hold probabilities as floating-point numbers; found {first!r} of type "
         f"{proba.dtype}, which is taken for a class label. {remedy}"

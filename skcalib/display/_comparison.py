@@ -251,7 +251,12 @@ class ComparisonDisplay(PredictionsDisplay):
             validate_parameter_constraints(
                 RESAMPLING_CONSTRAINTS, {"metric": metric, **options}, cls.__name__
             )
-        data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
+        data: dict[str, Any] = {
+            "sample_weight": sample_weight,
+            "labels": labels,
+            "given": given,
+            "groups": groups,
+        }
         result: Callable = interval_of if reference is None else comparison_of
         models = [name for name in y_preds if name != reference]
         rows = []

@@ -162,8 +162,8 @@ class ClassSections(Sections):
     def intervals(self, numbers: Numbers) -> Intervals:
         return super().intervals(numbers) | clinical_intervals(self.data, self.rng, numbers)
 
-    def differences(self, other: Sections) -> Intervals:
-        intervals = super().differences(other)
+    def differences(self, other: Sections, *, shares_outcomes: bool = True) -> Intervals:
+        intervals = super().differences(other, shares_outcomes=shares_outcomes)
         intervals["area_under_roc_curve"] = np.nan, np.nan  # of two classes only
         return intervals | clinical_difference_intervals(self.data, other.data, self.rng)
 

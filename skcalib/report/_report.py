@@ -386,7 +386,7 @@ def calibration_report(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
+    y_true : array-like of shape (n_samples,), or dict of them
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict of them
@@ -474,6 +474,8 @@ def calibration_report(
     ``{"before": p, "after": q}``. Each gets its report, and the others are compared with the first:
     the intervals of differences are those of :func:`skcalib.uncertainty.compare_models`, and of the
     measures of two classes by the jackknife, with the samples resampled for both models together.
+    If each model has outcomes of its own, such as whether its answers to the same questions were
+    right, pass them as a dict with the same names in `y_true`.
 
     The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, in
     groups 300 000, or of a thousand classes 100 000) the test uses a random part of them, so that
@@ -525,15 +527,20 @@ def calibration_report(
     >>> calibration_report(y, forecast, random_state=0).advice
     'Miscalibrated (p ≤ 0.001): prediction intervals are too narrow: standard deviations are ...'
     """
-    several = isinstance(y_pred, Mapping)
+    several, outcomes = isinstance(y_pred, Mapping), None
     if several:
         check_models(y_pred, "y_pred")
+    if isinstance(y_true, Mapping):
+        check_outcomes_by_model(y_true, y_pred)
+        outcomes = {f"y_true[{key!r}]": y_true[key] for key in y_pred}
+        y_true = next(iter(outcomes.values()))
     probas = (
         {f"y_pred[{key!r}]": prediction for key, prediction in y_pred.items()} if several else {}
     )
     checked = check_predicted(
         probas or {"y_pred": y_pred},
         y_true,
+        outcomes,
         sample_weight=sample_weight,
         pos_label=pos_label,
         labels=labels,
@@ -552,7 +559,19 @@ def calibration_report(
         title = ", ".join(filter(None, [name, str(key)])) if several else name
         is_new = recalibrated and not (several and len(reports) == 0)
         reports[key] = _make_report(prediction, subgroups, is_new, title, date, audit)
-    return _make_comparison(sections, reports, name, date) if several else reports[name]
+    if not several:
+        return reports[name]
+    return _make_comparison(sections, reports, name, date, shares_outcomes=outcomes is None)
+
+
+def check_outcomes_by_model(y_true: Mapping, y_pred: Any) -> None:
+    """Outcomes by the names of models are for the same models as the predictions."""
+    if not isinstance(y_pred, Mapping) or set(y_true) != set(y_pred):
+        names = list(y_pred) if isinstance(y_pred, Mapping) else type(y_pred).__name__
+        raise ValueError(
+            "y_true must be a dict only if y_pred is one with the same names; found "
+            f"{list(y_true)} and {names}. Pass {{'name': y_true}} and {{'name': y_pred}}."
+        )
 
 
 def _make_comparison(
@@ -560,13 +579,15 @@ def _make_comparison(
     reports: dict[Any, CalibrationReport],
     name: str | None,
     date: str | None,
+    *,
+    shares_outcomes: bool,
 ) -> ComparisonReport:
     """The report on several models: that on each, and the differences of all from the first."""
     (first, before), *later = sections.items()
     numbers, changes = {key: entry.numbers for key, entry in reports.items()}, []
     for key, after in later:
         notify_progress(f"comparing {key} with {first}")
-        ends = after.differences(before)
+        ends = after.differences(before, shares_outcomes=shares_outcomes)
         for measure in [
             entry for entry in numbers[first] if entry in ends and entry in numbers[key]
         ]:

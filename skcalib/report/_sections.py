@@ -152,7 +152,9 @@ class Sections(ABC):
                 intervals[measure.name] = self._measure_interval(measure)
         return intervals
 
-    def _resample_score(self, name: str, units: Units, *others: "Sections") -> Resamples:
+    def _resample_score(
+        self, name: str, units: Units, *others: "Sections", shares_outcomes: bool = True
+    ) -> Resamples:
         models = self.data, *(section.data for section in others)
         losses = np.column_stack([section.scores()[name] for section in (self, *others)])
         return resample(
@@ -163,7 +165,7 @@ class Sections(ABC):
                 ]
                 for measured in parts
             ],
-            MeasuredModels((), {}, models),
+            MeasuredModels((), {}, models, shares_outcomes),
             units,
             units.weight @ losses,
             n_resamples=0,
@@ -172,10 +174,10 @@ class Sections(ABC):
             models=models,
         )
 
-    def differences(self, other: "Sections") -> Intervals:
+    def differences(self, other: "Sections", *, shares_outcomes: bool = True) -> Intervals:
         """Return the 95 % intervals of how scores and measures differ from those of another model.
 
-        Both are of the same outcomes, which are resampled together. NaN of too few samples, or of
+        Both are of the same samples, which are resampled together. NaN of too few samples, or of
         too many values.
         """
         names = [*self.scores(), *(entry.name for entry in self.measures())]
@@ -184,13 +186,14 @@ class Sections(ABC):
             return intervals
         units = Units(self.data)
         for name in self.scores():
-            intervals[name] = (
-                self._resample_score(name, units, other).limits([1.0, -1.0]).interval(0.95)
-            )
+            resamples = self._resample_score(name, units, other, shares_outcomes=shares_outcomes)
+            intervals[name] = resamples.limits([1.0, -1.0]).interval(0.95)
         for entry in self.measures():
             if entry.n_values <= MAX_RESAMPLED_VALUES:
                 # of all classes, as the models may predict different ones
-                pair = MeasuredModels((entry.entry,) * 2, entry.options, (self.data, other.data))
+                pair = MeasuredModels(
+                    (entry.entry,) * 2, entry.options, (self.data, other.data), shares_outcomes
+                )
                 result = comparison_of(
                     pair, method="auto", n_resamples=_N_INTERVAL_RESAMPLES, random_state=self.rng
                 )

@@ -16,7 +16,7 @@ from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
 from ..metrics._clinical import check_two_classes, distances_from_curve
 from ._group_scores import MIN_EFFECTIVE_EVENTS, GroupScores
 from ._intervals import ConfidenceInterval, SubgroupIntervals
-from ._measured import RESAMPLING_CONSTRAINTS
+from ._measured import RESAMPLING_CONSTRAINTS, MeasuredModels
 from ._resampling import Units, resample
 from ._signed import SIGNED_MEASURES, differentiable_measures, signed_intervals
 
@@ -510,8 +510,8 @@ def _measure_with_intervals(
     signed, deviation = signed_intervals(data, _ANALYSED, confidence_level, **options)
     values = np.array(_distances(data))
     resamples = resample(
-        partial(map, _distances),
-        data,
+        lambda parts: [_distances(part.models[0]) for part in parts],
+        MeasuredModels((), {}, (data,)),
         Units(data),
         values,
         n_resamples=n_resamples,

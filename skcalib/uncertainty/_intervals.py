@@ -20,6 +20,7 @@ from ._measured import (
     MeasuredModels,
     Result,
     check_predicted,
+    split_outcomes,
     split_pos_label,
 )
 from ._resampling import check_finite_values, with_halves
@@ -527,8 +528,13 @@ def confidence_interval(
     over 65        5  0.005    0.420...      nan      nan  y_true must hold at least 10 samples ...
     all         1000  1.000    0.070...  0.03...  0.09...
     """
-    data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
-    data["multi_class"] = find_multi_class(metric, metric_params)
+    data: dict[str, Any] = {
+        "sample_weight": sample_weight,
+        "labels": labels,
+        "given": given,
+        "groups": groups,
+        "multi_class": find_multi_class(metric, metric_params),
+    }
     metric, metric_params, pos_label = split_pos_label(metric, metric_params)
     models = check_predicted({"y_pred": y_pred}, y_true, **data, pos_label=pos_label)
     measured = MeasuredModels.make(metric, metric_params, **models)
@@ -610,7 +616,7 @@ def compare_models(
         **metric_params) -> float``. It gets `sample_weight` if weights are given, and the classes
         if it takes an argument `labels`.
 
-    y_true : array-like of shape (n_samples,)
+    y_true : array-like of shape (n_samples,), or tuple of two of them
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred_a : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
@@ -685,6 +691,13 @@ def compare_models(
     that are moved if less than 25 predictions of a model are wrong: no model wins because nothing
     happened.
 
+    **Outcomes of their own.** Two language models that answer the same questions are right on
+    different ones. ``compare_models(metric, (right_a, right_b), confidence_a, confidence_b)`` takes
+    a tuple of two outcomes in the order of the models, with the same question in each row: what
+    makes a question hard for both is resampled together. A single array says that both models
+    predict the same event. If it holds whether model A was right, B is measured by how well its
+    confidence predicts A's answers, and not its own.
+
     **Resampling.** The interval is the hull of that of :func:`confidence_interval`'s two methods,
     applied to the difference: the normal one with the jackknife, right for miscalibrated models,
     and subsampling, right also for calibrated ones, whose errors are due to chance but not equally
@@ -740,12 +753,28 @@ def compare_models(
     ... )
     >>> result.difference, result.p_value
     (0.028..., 0.002)
+
+    Two language models, each with answers of its own to the same questions:
+
+    >>> import numpy as np
+    >>> from sklearn.metrics import brier_score_loss
+    >>> rng = np.random.default_rng(0)
+    >>> confidence_a, confidence_b = rng.uniform(0.5, 1, size=(2, 500))
+    >>> right = rng.random(500) < confidence_a, rng.random(500) < 0.6
+    >>> compare_models(brier_score_loss, right, confidence_a, confidence_b).high < 0
+    True
     """
-    data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
-    data["multi_class"] = find_multi_class(metric, metric_params)
+    data: dict[str, Any] = {
+        "sample_weight": sample_weight,
+        "labels": labels,
+        "given": given,
+        "groups": groups,
+        "multi_class": find_multi_class(metric, metric_params),
+    }
     metric, metric_params, pos_label = split_pos_label(metric, metric_params)
     probas = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    models = check_predicted(probas, y_true, **data, pos_label=pos_label)
+    outcomes = split_outcomes(y_true)
+    models = check_predicted(probas, y_true, outcomes, **data, pos_label=pos_label)
     return comparison_of(
         MeasuredModels.make(metric, metric_params, **models),
         confidence_level=confidence_level,

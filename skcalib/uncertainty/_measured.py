@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils import check_random_state
 
 from .._data import ClassData, ForecastData, check_data
+from .._inputs.arrays import check_same_length
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -18,6 +19,7 @@ from .._inputs.scikit_learn import (
     Interval,
     RandomState,
     StrOptions,
+    num_samples,
 )
 from .._numerics.logits import PROPER_LOSSES
 from ..metrics._registry import (
@@ -69,11 +71,12 @@ class Result:
 
 @dataclass(frozen=True)
 class MeasuredModels:
-    """The metric of one or several models, of the same outcomes, weights and groups."""
+    """The metric of one or several models, of the same samples, weights and groups."""
 
     metrics: tuple[Metric, ...]  # of each model, as foreign functions get what the user passed
     options: dict[str, Any]  # judged
     models: tuple[ModelData, ...]
+    shares_outcomes: bool = True  # False if each model has outcomes of its own
 
     @classmethod
     def make(
@@ -84,6 +87,7 @@ class MeasuredModels:
         models: Sequence[ModelData],
         as_matrix: Sequence[bool],
         weighted: bool,
+        shares_outcomes: bool = True,
     ) -> "MeasuredModels":
         """The measured models, if the metric takes such data and all that is given."""
         entries = [
@@ -91,15 +95,22 @@ class MeasuredModels:
         ]
         first, options = entries[0]
         check_metric_fits(first, models[0], "metric")
-        return cls(tuple(entry for entry, _ in entries), options, tuple(models))
+        metrics = tuple(entry for entry, _ in entries)
+        return cls(metrics, options, tuple(models), shares_outcomes)
 
     def take(self, rows: np.ndarray | slice) -> "MeasuredModels":
         """This metric and its models, with only some of the samples."""
         return replace(self, models=tuple(data.take(rows) for data in self.models))
 
-    def with_outcome(self, outcome: np.ndarray) -> "MeasuredModels":
-        """This metric and its models, with other outcomes (n,)."""
-        return replace(self, models=tuple(data.with_outcome(outcome) for data in self.models))
+    def with_outcome(self, outcome: np.ndarray, k: int = 0) -> "MeasuredModels":
+        """This metric and its models, with other outcomes (n,) of model k, or of all that share."""
+        return replace(
+            self,
+            models=tuple(
+                data.with_outcome(outcome) if self.shares_outcomes or j == k else data
+                for j, data in enumerate(self.models)
+            ),
+        )
 
     def values(self) -> list[float]:
         """The values (C,) of the models."""
@@ -210,18 +221,35 @@ class MeasuredModels:
         return [square / 2, square]  # for two classes the half by default
 
 
-def check_predicted(probas: dict[str, Any], y_true: Any, **data: Any) -> dict[str, Any]:
-    """The predictions of one model or several, given by name, as `Measured.of` takes them.
+def check_predicted(
+    probas: dict[str, Any], y_true: Any, outcomes: dict[str, Any] | None = None, **data: Any
+) -> dict[str, Any]:
+    """The predictions of one model or several, given by name, as `MeasuredModels.make` takes them.
 
-    `data` holds sample_weight, labels, given, groups and multi_class.
+    `outcomes` are those of each model by name, if it has its own, in place of `y_true`; `data`
+    holds sample_weight, labels, given, groups and multi_class.
     """
     check_same_kind(probas)
     models: list[Any] = []
-    for name, y_pred in probas.items():
-        models.append(check_data(y_true, y_pred, names=("y_true", name), **data))
+    if outcomes is not None:
+        check_same_length({name: num_samples(values) for name, values in outcomes.items()})
+    pairs = outcomes.items() if outcomes else [("y_true", y_true)] * len(probas)
+    for (outcome_name, outcome), (name, y_pred) in zip(pairs, probas.items(), strict=True):
+        models.append(check_data(outcome, y_pred, names=(outcome_name, name), **data))
         data["labels"] = models[0].labels  # hold for the next models, too
-    as_matrix = [has_several_columns(y_pred) for y_pred in probas.values()]
-    return {"models": models, "as_matrix": as_matrix, "weighted": data["sample_weight"] is not None}
+    return {
+        "models": models,
+        "as_matrix": [has_several_columns(y_pred) for y_pred in probas.values()],
+        "weighted": data["sample_weight"] is not None,
+        "shares_outcomes": outcomes is None,
+    }
+
+
+def split_outcomes(y_true: Any) -> dict[str, Any] | None:
+    """The outcomes of two models, each with its own, by name; None if they share them."""
+    if isinstance(y_true, tuple) and len(y_true) == 2 and all(map(np.ndim, y_true)):
+        return {f"y_true[{k}]": outcome for k, outcome in enumerate(y_true)}
+    return None
 
 
 def split_pos_label(

@@ -349,11 +349,10 @@ def resample(
         subsamples = check_finite_values([row for batch in batch_values for row in batch])
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _MAX_SUBSAMPLE_RATIO) ** rate
     moved_values = []
-    for labels, tails in (
-        labels_and_tails for model in models for labels_and_tails in rare_event_labels(model, units)
-    ):
-        steps = check_finite_values([values, *measure_each(map(data.with_outcome, labels))])
-        moved_values.append((np.append(1.0, tails), steps))
+    for k, model in enumerate(models):
+        for labels, tails in rare_event_labels(model, units):
+            moved = measure_each(data.with_outcome(row, k) for row in labels)
+            moved_values.append((np.append(1.0, tails), check_finite_values([values, *moved])))
     chance = np.zeros(len(values))
     if moved_values and is_error:
         chance = _calibration_p_values(measure_each, data, values, models[0], n_resamples, rng)
