@@ -62,9 +62,10 @@ def test_equal_outcomes_are_shared_ones():
 
 
 def test_groups_of_questions():
-    groups = np.arange(120) // 4
-    losses = ((RIGHT - CONFIDENCE) ** 2).reshape(2, 30, 4).mean(axis=2)
-    result = compare_models(brier_score_loss, tuple(RIGHT), *CONFIDENCE, groups=groups)
+    right, confidence = questions(600, 1)
+    losses = ((right - confidence) ** 2).reshape(2, 150, 4).mean(axis=2)
+    groups = np.arange(600) // 4
+    result = compare_models(brier_score_loss, tuple(right), *confidence, groups=groups)
     assert result.p_value == pytest.approx(stats.ttest_rel(*losses).pvalue)
 
 
@@ -80,10 +81,13 @@ def test_only_the_outcomes_of_one_model_are_moved():
 
 
 def test_few_wrong_answers_of_one_model_widen_the_interval():
-    right = np.array([RIGHT[0], np.ones(120, int)])
-    result = compare_models(brier_score_loss, tuple(right), CONFIDENCE[0], np.full(120, 0.99))
-    plain = stats.ttest_rel(*((right - np.array([CONFIDENCE[0], np.full(120, 0.99)])) ** 2))
-    assert result.low < plain.confidence_interval(0.95).low - 0.01
+    # model B was always right: its Brier score may be up to 0.03, the bound of Clopper and Pearson
+    right = np.array([np.arange(120) % 5 < 3, np.ones(120)]).astype(int)
+    confidence = np.array([np.full(120, 0.6), np.full(120, 0.99)])
+    result = compare_models(brier_score_loss, tuple(right), *confidence)
+    plain = stats.ttest_rel(*((right - confidence) ** 2)).confidence_interval(0.95)
+    assert result.low < plain.low - 0.005
+    assert result.high == pytest.approx(plain.high)
 
 
 def test_the_report_of_two_models():
@@ -129,7 +133,9 @@ def test_a_missing_confidence_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match=r"found None in 1 of 120 places. Leave out these rows"):
         smooth_calibration_error(RIGHT[0], confidence)
     with pytest.raises(ValueError, match=r"y_proba_a .* found nan .* in row 0"):
-        compare_models(brier_score_loss, tuple(RIGHT), np.array(confidence, dtype=float), CONFIDENCE[1])
+        compare_models(
+            brier_score_loss, tuple(RIGHT), np.array(confidence, dtype=float), CONFIDENCE[1]
+        )
 
 
 @pytest.mark.slow
