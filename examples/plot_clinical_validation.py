@@ -1,11 +1,11 @@
 """
-===============================================
+=================================================
 Does a risk model hold in each of six hospitals?
-===============================================
+=================================================
 
 A model predicts the risk of recurrence within three years, and 555 patients of six hospitals are
-followed. The data are simulated to what an external validation of such a model reported: 12 % more
-events than predicted, and hospitals that differ.
+followed. The data are simulated like such a validation: risks are underestimated by about a tenth,
+and hospitals differ.
 
 """
 
@@ -34,6 +34,6 @@ ForestDisplay.from_result(result)
 # %%
 # The smooth curve with its band, and the decision curve: is the model worth using?
 _, axes = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
-ReliabilityDisplay.from_predictions(recurred, risk, band="confidence", ax=axes[0])
+ReliabilityDisplay.from_predictions(recurred, risk, method="smooth", band="confidence", ax=axes[0])
 DecisionDisplay.from_predictions(recurred, risk, kind="net-benefit", ax=axes[1])
 plt.show()

@@ -1,7 +1,7 @@
 """
-==========================================================
+============================================================
 Which of two language models states its confidence rightly?
-==========================================================
+============================================================
 
 Two models answer the same 600 questions and state how sure they are. Each is right on questions of
 its own; hard questions are hard for both. The answers are simulated.
