@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from .._data import ClassData
 from .._inputs.scikit_learn import RandomState
 from ..metrics._clinical import (
+    check_two_classes,
     compute_calibration_in_the_large,
     compute_calibration_intercept,
     compute_calibration_slope,
@@ -53,6 +54,7 @@ def signed_intervals(
     The standard error of the O:E ratio is that of its logarithm. With groups the ends are the hull
     of those of the jackknife and of the score intervals.
     """
+    check_two_classes(data)
     units = Units(data)
     check_both_outcomes(data)
     start = logistic_line(data)  # near that of each part

@@ -198,6 +198,11 @@ def test_bad_input(arguments, options, message):
         clinical_calibration(*arguments, **options)
 
 
+def test_signed_measures_are_of_two_classes():
+    with pytest.raises(ValueError, match="y_proba must be about two classes; found 3 columns"):
+        confidence_interval("calibration_slope", np.arange(30) % 3, np.full((30, 3), 1 / 3))
+
+
 def alike_in_groups(n_groups=15, size=3):
     """Predictions and labels that are equal within each group, of 15 groups of three."""
     rng = np.random.default_rng(4)
