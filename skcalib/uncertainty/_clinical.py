@@ -399,8 +399,9 @@ def clinical_calibration(
     subgroups; its standard error is never below that of the model [4]_. The prediction
     interval of a new subgroup is :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 +
     \mathrm{SE}^2}`. Both need three subgroups. Where a subgroup has too few events,
-    samples or groups for a finite jackknife, the logarithm of its O:E ratio is :math:`\log((O + ½) / (E + ½))` with the
-    variance :math:`1 / (O + ½)`, which the result says; the other measures leave it out. In
+    samples or groups for a finite jackknife, the logarithm of its O:E ratio is
+    :math:`\log((O + ½) / (E + ½))` with the variance :math:`1 / (O + ½)`, which the result says;
+    the other measures leave it out. In
     simulations with 3 to 10 subgroups the interval of the mean covered it 0.91 to 1.00 of the time,
     and the prediction interval a new subgroup 0.84 to 1.00, least where τ is about as large as the
     standard errors.
