@@ -191,7 +191,7 @@ class ReliabilityDisplay(CurvesDisplay):
         **CURVE_CONSTRAINTS,
         scale=[StrOptions({"auto", "linear", "logit"})],
         decomposition=["boolean"],
-        shade=["boolean"],
+        shade=["boolean", StrOptions({"bars"})],
     )
     def from_predictions(
         cls,
@@ -213,7 +213,7 @@ class ReliabilityDisplay(CurvesDisplay):
         random_state: RandomState = None,
         scale: Literal["auto", "linear", "logit"] = "auto",
         decomposition: bool = False,
-        shade: bool = False,
+        shade: bool | Literal["bars"] = False,
         max_panels: int = 9,
         name: str | None = None,
         ax: Any = None,
@@ -287,9 +287,10 @@ class ReliabilityDisplay(CurvesDisplay):
             the uncertainty (UNC), of which the Brier score is MCB − DSC + UNC, as of
             :func:`~skcalib.metrics.score_decomposition`, for each curve.
 
-        shade : bool, default=False
+        shade : bool or "bars", default=False
             Whether to shade the area between curve and diagonal. Weighted by the predictions it is
-            the error of "binned" and "smooth".
+            the error of "binned" and "smooth". "bars" draws the bins of ``method="binned"`` as bars
+            with gaps, as the diagrams of Guo et al. (2017); of one model, as bars hide others.
 
         max_panels : int, default=9
             The largest number of panels; others are named below.
@@ -310,6 +311,7 @@ class ReliabilityDisplay(CurvesDisplay):
             The display, drawn. Of several models, that of the first, with the others as `others`.
         """
         check_options(cls.from_predictions, kwargs)
+        _check_bars(shade, method == "binned", y_proba)
         models: Any = {name: y_proba}
         if isinstance(y_proba, Mapping):
             check_models(y_proba, "y_proba", name=name)
@@ -339,7 +341,9 @@ class ReliabilityDisplay(CurvesDisplay):
         panels, left_out = choose_panels(
             problems[0], largest, max_panels, keep_order=by is not None
         )
-        if scale == "auto":
+        if scale == "auto" and shade == "bars":
+            scale = "linear"
+        elif scale == "auto":
             scale = choose_scale(ax, [each[0].predictions for each in problems], len(panels))
         band_options: dict[str, Any] = {"kind": band, "level": confidence_level}
         band_options["n_resamples"] = n_resamples
@@ -359,7 +363,7 @@ class ReliabilityDisplay(CurvesDisplay):
         return first.plot(ax, shade=shade, **kwargs)
 
     def plot(
-        self, ax: Any = None, *, name: str | None = None, shade: bool = False, **kwargs: Any
+        self, ax: Any = None, *, name: str | None = None, shade: bool | str = False, **kwargs: Any
     ) -> Self:
         """Draw the diagram.
 
@@ -372,8 +376,8 @@ class ReliabilityDisplay(CurvesDisplay):
         name : str, default=None
             Name of the model, for the legend; by default that of the display.
 
-        shade : bool, default=False
-            Whether to shade the area between curve and diagonal.
+        shade : bool or "bars", default=False
+            Whether to shade the area between curve and diagonal; or "bars" of bins with gaps.
 
         **kwargs : dict
             Passed to matplotlib's `plot` for the curves. Other names are refused.
@@ -384,12 +388,13 @@ class ReliabilityDisplay(CurvesDisplay):
             This object, with its artists.
         """
         check_options(self.plot, kwargs)
+        _check_bars(shade, all(curve.ends is not None for curve in self.curves), self.others)
         self._draw_styled(ax, name, kwargs, shade=shade)
         for other in self.others:
             self.legend_ = other.plot(self.axes_, shade=shade, **kwargs).legend_
         return self
 
-    def _draw_curves(self, label: str, style: dict[str, Any], *, shade: bool) -> list[Any]:
+    def _draw_curves(self, label: str, style: dict[str, Any], *, shade: bool | str) -> list[Any]:
         self.strips_, self.bands_, self.areas_, lines = [], [], [], []
         for ax, curve in zip(self.axes_, self.curves, strict=True):
             check_same_scale(ax, self.scale)
@@ -400,6 +405,20 @@ class ReliabilityDisplay(CurvesDisplay):
             self.strips_.append(draw_strip(ax, curve, line))
         set_axes(self.axes_, self.strips_, self.scale)
         return lines
+
+
+def _check_bars(shade: Any, are_bins: bool, others: Any) -> None:
+    """Bars are of bins, and of one model."""
+    if shade == "bars" and not are_bins:
+        raise ValueError(
+            "shade='bars' must come with method='binned', whose bins are the bars; found another "
+            "curve. Pass method='binned', or shade=True."
+        )
+    if shade == "bars" and (isinstance(others, Mapping) or (isinstance(others, list) and others)):
+        raise ValueError(
+            "shade='bars' must come with a single model, as bars hide each other; found several. "
+            "Pass shade=True, or draw each model on axes of its own."
+        )
 
 
 def _check_same_panels(problems: list[list[Problem]]) -> None:

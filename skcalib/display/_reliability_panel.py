@@ -37,7 +37,7 @@ _SURE = 0.01
 
 
 def draw_curve(
-    ax: Any, curve: ReliabilityCurve, label: str, shade: bool, style: dict[str, Any]
+    ax: Any, curve: ReliabilityCurve, label: str, shade: bool | str, style: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
     """Draw the diagonal, if it is missing, the curve, its band and the shaded area; return them."""
     from matplotlib import rcParams
@@ -62,6 +62,12 @@ def draw_curve(
         band = ax.fill_between(x, lower, upper, **style)
     if curve.decomposition is not None:
         _write_parts(ax, curve.decomposition, color)
+    if shade == "bars" and curve.ends is not None:
+        begin, end = curve.ends
+        bars = {"align": "edge", "color": color, "alpha": 0.5, "edgecolor": "white", "zorder": 1}
+        ax.bar(begin, curve.observed, end - begin, **bars)
+        line.set(linestyle="none", marker="o")
+        color = "tab:red"
     if shade:
         area = _shade(ax, curve, color)
     return line, band, area

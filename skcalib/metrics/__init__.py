@@ -57,6 +57,7 @@ from ._quantile import Sharpness as Sharpness, sharpness
 from ._reliability_curve import ReliabilityCurve as ReliabilityCurve, reliability_curve
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth_expected import smooth_expected_calibration_error
+from ._table import metric_table
 from ._upper_distance import (
     UpperDistanceCertificate as UpperDistanceCertificate,
     upper_distance_certificate,
@@ -94,6 +95,7 @@ __all__ = [
     "local_calibration_error",
     "lower_distance_to_calibration",
     "make_scorer",
+    "metric_table",
     "negative_log_likelihood",
     "observed_expected_ratio",
     "pit_histogram",

@@ -318,13 +318,20 @@ class Sections(ABC):
     def _describe_gain(self, numbers: Numbers, ends: Intervals, change: str) -> str:
         """Return a sentence on the gain of a change, if it is known."""
         if "gain" not in numbers:
-            return ""
+            fewest, most = self.gain_sample_limits()
+            return _NO_GAIN if numbers["n_samples"] >= fewest > most else ""
         where = " In cross-validation"
         if numbers["n_recalibrated"] < numbers["n_samples"]:
             where += f" on {numbers['n_recalibrated']} of the samples"
         if ends["gain"][0] > 0:
             return f"{where} {change} lowers the {self.loss} by {numbers['gain']:.2g}."
         return f"{where} it is not clear that {change} lowers the {self.loss}."
+
+
+_NO_GAIN = (
+    " How much recalibration gains is not shown: with so many classes its cross-validation would "
+    "take too long. Compare the log loss before and after it on other samples."
+)
 
 
 def _describe_size(numbers: Numbers) -> str:

@@ -516,3 +516,21 @@ def test_models_with_other_panels_or_without_names_are_refused_by_name():
         ReliabilityDisplay.from_predictions(
             names, models, labels=list("abc"), multi_class="top-label"
         )
+
+
+def test_bars_have_the_heights_of_the_bins():
+    label, proba = random_problem(np.random.default_rng(0), 200, 2)
+    display = ReliabilityDisplay.from_predictions(
+        label, proba, method="binned", shade="bars", band=None
+    )
+    (curve,) = display.curves
+    heights = [patch.get_height() for patch in display.ax_.containers[0]]
+    np.testing.assert_array_equal(heights, curve.observed)
+    gaps = [patch.get_height() for patch in display.areas_[0]]
+    np.testing.assert_allclose(gaps, curve.observed - curve.predicted)
+    assert display.scale == "linear"
+    with pytest.raises(ValueError, match="shade='bars' must come with method='binned'"):
+        ReliabilityDisplay.from_predictions(label, proba, shade="bars")
+    models = {"a": proba, "b": proba}
+    with pytest.raises(ValueError, match="shade='bars' must come with a single model"):
+        ReliabilityDisplay.from_predictions(label, models, method="binned", shade="bars")

@@ -1,0 +1,109 @@
+"""Several metrics of one or several models, as a table."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from sklearn.metrics import brier_score_loss, log_loss
+
+from .._data import check_data
+from .._inputs.arrays import ArrayLike
+from .._inputs.scikit_learn import Label
+from ._binned import expected_calibration_error
+from ._registry import ALL_METRICS, check_name, resolve_metric
+
+_DEFAULT_METRICS: dict[str, str | Callable] = {
+    "ECE": "expected_calibration_error",
+    "adaptive ECE": partial(expected_calibration_error, strategy="quantile"),
+    "classwise ECE": partial(expected_calibration_error, multi_class="classwise"),
+    "log loss": log_loss,
+    "Brier score": brier_score_loss,
+}
+
+
+def metric_table(
+    y_true: ArrayLike,
+    y_proba: Any,
+    *,
+    metrics: Mapping[str, str | Callable] | list[str] | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+) -> dict[str, list]:
+    """Tabulate several metrics of one or several models.
+
+    By default these are what papers on deep learning report: the expected calibration error (ECE)
+    with bins of equal width, with bins of equal mass (adaptive), and of each class against the rest
+    (classwise), the log loss (negative log-likelihood, NLL) and the Brier score.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
+        Probabilities, as for the metrics; or those of several models, by their names.
+
+    metrics : list of str, or dict of str to str or callable, default=None
+        Names of metrics, as :func:`capabilities` lists them; or columns of the table, and of each
+        the name of a metric, its function, or that with options fixed by
+        :func:`functools.partial`.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`.
+
+    Returns
+    -------
+    table : dict of str to list
+        Ready for :class:`pandas.DataFrame`, with a row for each model: "model" if `y_proba` is a
+        dict, and each metric.
+
+    See Also
+    --------
+    skcalib.uncertainty.compare_models : Whether the difference of two models is due to chance.
+    skcalib.report.calibration_report : What is wrong with one model.
+
+    Notes
+    -----
+    The estimates have no intervals, and the ECE of a calibrated model is not 0 by chance: two rows
+    may differ by no more than that.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.metrics import metric_table
+    >>> y_true, y_proba = make_temperature_family(1000, inverse_temperature=2, random_state=0)
+    >>> table = metric_table(y_true, {"mine": y_proba, "constant": 0 * y_proba + 0.5})
+    >>> table["ECE"]
+    [0.1..., 0.0...]
+    """
+    columns = dict.fromkeys(metrics) if isinstance(metrics, list) else metrics
+    if columns is None:
+        columns = _DEFAULT_METRICS
+    is_metric = isinstance(columns, Mapping) and all(
+        metric is None or isinstance(metric, str) or callable(metric) for metric in columns.values()
+    )
+    if not is_metric or not columns:
+        raise TypeError(
+            "metrics must be a list of names or a dict of column and metric; found "
+            f"{metrics!r:.80}. Pass {{'ECE': 'expected_calibration_error'}}, for example."
+        )
+    models = y_proba if isinstance(y_proba, Mapping) else {"": y_proba}
+    table: dict[str, list] = {"model": list(models)} if models is y_proba else {}
+    data_args: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
+    checked = [check_data(y_true, proba, **data_args) for proba in models.values()]
+    for title, column in columns.items():
+        metric = title if column is None else column
+        if isinstance(metric, str):
+            check_name("metrics", metric, ALL_METRICS, "Pass one of them, or a function.")
+        entry, options = resolve_metric(metric, weighted=sample_weight is not None)
+        table[title] = [entry.measure(data, **options) for data in checked]
+    return table

@@ -1,0 +1,57 @@
+"""The table holds what the metrics themselves return."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from problems import random_problem
+from sklearn.metrics import log_loss
+
+from skcalib.metrics import (
+    expected_calibration_error,
+    metric_table,
+    smooth_calibration_error,
+)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_a_row_for_each_model(n_classes):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 200, n_classes)
+    models = {"model": proba, "blend": proba / 2 + proba.mean(axis=0) / 2}
+    weight = rng.random(200)
+    table = metric_table(label, models, sample_weight=weight)
+    assert table.pop("model") == ["model", "blend"]
+    ece = partial(expected_calibration_error, label, sample_weight=weight)
+    one_hot = np.eye(n_classes)[label]
+    for k, p in enumerate(models.values()):
+        matrix = np.column_stack([1 - p, p]) if n_classes == 2 else p
+        brier = np.average(np.sum((one_hot - matrix) ** 2, axis=1), weights=weight)
+        expected = {
+            "ECE": ece(p),
+            "adaptive ECE": ece(p, strategy="quantile"),
+            "classwise ECE": ece(p, multi_class="classwise"),
+            "log loss": log_loss(label, p, sample_weight=weight),
+            "Brier score": brier / 2 if n_classes == 2 else brier,
+        }
+        assert {name: values[k] for name, values in table.items()} == pytest.approx(expected)
+
+
+def test_metrics_by_name_and_function():
+    label, proba = random_problem(np.random.default_rng(1), 50, 3)
+    expected = smooth_calibration_error(label, proba)
+    table = metric_table(label, proba, metrics=["smooth_calibration_error"])
+    assert table == {"smooth_calibration_error": [expected]}
+    table = metric_table(label, proba, metrics={"mine": smooth_calibration_error})
+    assert table == {"mine": [expected]}
+
+
+@pytest.mark.parametrize("metrics", ["ECE", {}, [], {"a": 3}, 7])
+def test_bad_metrics(metrics):
+    with pytest.raises(TypeError, match="metrics must be a list of names or a dict"):
+        metric_table([0, 1], [0.2, 0.7], metrics=metrics)
+
+
+def test_unknown_metric():
+    with pytest.raises(ValueError, match="Did you mean 'expected_calibration_error'"):
+        metric_table([0, 1], [0.2, 0.7], metrics=["ECE"])
