@@ -1,0 +1,59 @@
+"""
+====================================
+Are the PDs of these grades too low?
+====================================
+
+A rating has seven grades. One year is observed, in which the economy was bad: defaults depend on
+each other. The best grade had no default at all.
+"""
+
+# %%
+# A simulated portfolio
+# ---------------------
+# All debtors share one normal factor (Vasicek's model). Grade 5 has twice the PD that was assigned.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.stats import norm
+
+from skcalib.hypothesis_tests import RatingGradeTest
+from skcalib.uncertainty import most_prudent_default_rates
+
+rng = np.random.default_rng(1)
+n = np.array([300, 900, 1500, 1500, 900, 400, 150])
+pd_assigned = np.array([0.0003, 0.001, 0.003, 0.008, 0.02, 0.05, 0.12])
+pd_true = pd_assigned * [1, 1, 1, 1, 2, 1, 1]
+given_year = norm.cdf((norm.ppf(pd_true) + np.sqrt(0.12) * 0.8) / np.sqrt(1 - 0.12))
+grade = np.repeat(np.arange(1, 8), n)
+default = rng.random(len(grade)) < given_year[grade - 1]
+
+# %%
+# With and without correlation
+# ----------------------------
+# If defaults were independent, grade 5 would be refuted beyond doubt. But a bad year explains as
+# many defaults: with the correlation no light is red. One year does not show that a PD is half of
+# what it should be.
+
+proba = pd_assigned[grade - 1]
+independent = RatingGradeTest().fit(proba, default, grades=grade)
+print(independent.summary())
+correlated = RatingGradeTest(correlation=0.12).fit(proba, default, grades=grade)
+print(correlated.summary())
+
+# %%
+# The table as a figure
+# ---------------------
+# And the most prudent PDs of Pluto and Tasche, which are never 0.
+
+table = correlated.table_
+prudent = most_prudent_default_rates(n, table["defaults"], confidence_level=0.75, correlation=0.12)
+x = table["grade"]
+plt.vlines(x, np.maximum(table["low"], 1e-5), table["high"], color="0.7", linewidth=6)
+observed = np.maximum(table["rate"], 1e-5)
+plt.scatter(x, observed, c=table["light"], edgecolor="k", zorder=3, label="observed")
+plt.plot(x, table["PD"], "k_", markersize=16, label="assigned PD")
+plt.plot(x, prudent, "bv", label="most prudent PD (75 %)")
+plt.yscale("log")
+plt.gca().set(xlabel="grade", ylabel="default rate (0 is drawn at 0.00001)")
+plt.legend()
+plt.show()
