@@ -200,6 +200,7 @@ def test_every_metric_is_registered():
         "get_scorer_names",
         "local_calibration",
         "make_scorer",
+        "metric_table",
         "observed_expected_ratio",
         "pit_histogram",
         "reliability_curve",
