@@ -160,7 +160,7 @@ class LogScaleRecalibrator(Recalibrator):
         it, but not trained. Gradients reach the logits.
         """
         check_is_fitted(self)
-        return _scaling_class()(*self._linear_map(), self.smallest_probability_, dtype)
+        return make_scaling(*self._linear_map(), self.smallest_probability_, dtype)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -200,6 +200,13 @@ def __getattr__(name: str) -> Any:
     if name == "Scaling":
         return _scaling_class()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def make_scaling(
+    factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
+) -> Any:
+    """A module of scores that are linear in log-probabilities."""
+    return _scaling_class()(factor, shift, smallest_probability, dtype)
 
 
 @cache

@@ -9,8 +9,10 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from skcalib.recalibration import (
+    BetaRecalibrator,
     DirichletRecalibrator,
     MatrixScalingRecalibrator,
+    SigmoidRecalibrator,
     SplineRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
@@ -169,3 +171,23 @@ def test_bad_tensors_are_refused_by_name():
         SplineRecalibrator().fit(torch.tensor(logits, requires_grad=True), torch.tensor(label))
     with pytest.raises(TypeError, match="X must be an array of one or two dimensions"):
         SplineRecalibrator().fit(torch.eye(3).to_sparse(), [0, 1, 2])
+
+
+@pytest.mark.parametrize("recalibrator", [SigmoidRecalibrator(), BetaRecalibrator()])
+def test_modules_of_two_classes(recalibrator):
+    label, logits = logit_problem(2)
+    fitted = clone(recalibrator).fit(softmax(logits, axis=1), label)
+    other = logit_problem(2, n=200, seed=1)[1]
+    module = fitted.to_module(dtype=torch.float64)
+    proba = torch.softmax(module(torch.tensor(other)), dim=1).numpy()
+    np.testing.assert_allclose(proba, fitted.predict_proba(softmax(other, axis=1)), atol=1e-12)
+    label, logits = logit_problem(4)
+    with pytest.raises(TypeError, match="of two classes; found 4 classes"):
+        clone(recalibrator).fit(softmax(logits, axis=1), label).to_module()
+
+
+def test_maps_that_are_no_modules_name_those_that_are():
+    label, logits = logit_problem(2)
+    fitted = SplineRecalibrator().fit(softmax(logits, axis=1), label)
+    with pytest.raises(TypeError, match="SplineRecalibrator has a module only if it is a Sigmoid"):
+        fitted.to_module()
