@@ -17,7 +17,7 @@ import numpy as np
 
 from ._data import ClassData, check_predictions
 from ._inputs.arrays import ArrayLike, format_values
-from ._inputs.labels import encode_labels
+from ._inputs.labels import as_labels, encode_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params
 from ._numerics.logits import iter_row_blocks
 
@@ -686,7 +686,7 @@ def _order_classes(order: Any, classes: np.ndarray) -> np.ndarray:
             "order must list the classes from the lowest to the highest if they are not numbers; "
             f"found None and the classes {format_values(classes)}. Pass Ordinal(order=[...])."
         )
-    names, ordered = classes.tolist(), list(order)
+    names, ordered = classes.tolist(), np.ravel(as_labels(order, "order")).tolist()
     if len(ordered) != len(names) or any(name not in ordered for name in names):
         raise ValueError(
             f"order must list each of the classes {format_values(classes)} once; found "
@@ -726,6 +726,11 @@ def _check_partition(
     partition: dict | list | tuple, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted names of the groups, and for each class the index of its group (K,)."""
+    if not isinstance(partition, dict | list | tuple):
+        raise TypeError(
+            f"partition must be a dict or a list of lists of classes; found {partition!r:.80}. "
+            "Pass the classes of each group."
+        )
     if isinstance(partition, dict):
         names, _ = encode_labels(
             list(partition), name="The names in partition", partner="partition"

@@ -262,6 +262,8 @@ class Yields:
     ("lens", "error", "message"),
     [
         (Ordinal, TypeError, r"multi_class must be an object; .* Write Ordinal\(\)"),
+        (Ordinal(3), ValueError, "order must"),
+        (ClassGroups(3), TypeError, "partition must be a dict or a list of lists"),
         (5, ValueError, "The 'multi_class' parameter .* implementing 'reduce'"),
         (Yields(), ValueError, "must yield at least one BinaryProblem"),
         (Yields(7), TypeError, r"must yield BinaryProblem\("),

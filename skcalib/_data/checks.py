@@ -156,8 +156,8 @@ def _check_multilabel(
     if label.dtype.kind not in "biuf" or not np.isin(label, [0, 1]).all():
         raise ValueError(
             f"{names[0]} must hold 0 and 1, or False and True, with multi_class=Multilabel(); "
-            f"found {format_values(np.unique(label.astype(str)))}. Make the matrix with "
-            "sklearn.preprocessing.MultiLabelBinarizer."
+            f"found {format_values(label.ravel()[:3])}. Make the matrix with sklearn.preprocessing."
+            f"MultiLabelBinarizer, or exchange {names[0]} and {names[1]} if they are swapped."
         )
     n, n_labels = label.shape
     classes = as_labels(y_names or range(n_labels) if labels is None else labels, "labels")

@@ -37,7 +37,8 @@ def _remedy_for_matrix(values: np.ndarray, name: str, partner: str) -> str:
         return f"{name} and {partner} look swapped: exchange them."
     if values.dtype.kind in "biuf" and (values.sum(axis=1) != 1).any():
         return (
-            "Labels that do not exclude each other (multilabel) are judged one column at a time: "
+            "Labels that do not exclude each other are measured with multi_class=Multilabel() of "
+            "skcalib.lenses where it is taken (multilabel), or are judged one column at a time: "
             f"pass {name}[:, k] with column k of {partner}."
         )
     return "Turn one-hot rows into labels with .argmax(axis=1)."
