@@ -25,6 +25,7 @@ from skcalib.hypothesis_tests import (
 )
 from skcalib.lenses import BinaryProblem, ClassGroups, Multilabel, Ordinal, TopK, top_k
 from skcalib.metrics import (
+    cumulative_calibration_error,
     expected_calibration_error,
     score_decomposition,
     smooth_calibration_error,
@@ -400,10 +401,10 @@ def test_size_with_labels_that_depend_on_each_other(dependence):
         metric_params={"multi_class": Multilabel()},
         n_resamples=19,
     )
-    make = partial(multilabel_problem, 30, 2, dependence=dependence)
-    rejected = count_rejections(make, test, 150, 0.2)
-    assert rejected <= binom.isf(1e-4, 150, 0.2)
-    assert rejected >= binom.ppf(1e-4, 150, 0.1)  # one label alone rejects a tenth
+    make = partial(multilabel_problem, 20, 2, dependence=dependence)
+    rejected = count_rejections(make, test, 100, 0.2)
+    assert rejected <= binom.isf(1e-4, 100, 0.2)
+    assert rejected >= binom.ppf(1e-4, 100, 0.1)  # one label alone rejects a tenth
 
 
 @all_lenses
@@ -424,27 +425,27 @@ def test_size_and_power_of_the_test_of_a_lens(lens):
 
 @pytest.mark.parametrize("lens", [*LENSES.values(), Multilabel()], ids=[*LENSES, "multilabel"])
 def test_intervals_and_comparisons(lens):
-    y, proba = multilabel_problem(60, 4) if isinstance(lens, Multilabel) else problem(60)
-    options = {"metric_params": {"multi_class": lens}, "n_resamples": 49, "random_state": 0}
+    y, proba = multilabel_problem(30) if isinstance(lens, Multilabel) else problem(30)
+    options = {"metric_params": {"multi_class": lens}, "n_resamples": 19, "random_state": 0}
     name, expected = (
-        "smooth_calibration_error",
-        smooth_calibration_error(y, proba, multi_class=lens),
+        "cumulative_calibration_error",
+        cumulative_calibration_error(y, proba, multi_class=lens),
     )
     interval = confidence_interval(name, y, proba, **options)
     assert interval.estimate == expected
     assert interval.low <= expected <= interval.high
-    by = confidence_interval(name, y, proba, by=np.arange(60) % 2, **options)
-    assert by.estimate[1] == smooth_calibration_error(y[1::2], proba[1::2], multi_class=lens)
+    by = confidence_interval(name, y, proba, by=np.arange(30) % 2, **options)
+    assert by.estimate[1] == cumulative_calibration_error(y[1::2], proba[1::2], multi_class=lens)
     other = proba[:, ::-1]
     result = compare_models(name, y, proba, other, **options)
-    difference = expected - smooth_calibration_error(y, other, multi_class=lens)
+    difference = expected - cumulative_calibration_error(y, other, multi_class=lens)
     assert result.difference == pytest.approx(difference, abs=1e-12)
     equivalence = EquivalenceTest(name, margin=0.5, **options)
-    orders = [np.arange(60), np.random.default_rng(0).permutation(60)]
+    orders = [np.arange(30), np.random.default_rng(0).permutation(30)]
     limits = [equivalence.fit(proba[rows], y[rows]).upper_limit_ for rows in orders]
     if not isinstance(lens, Halves):  # which follows the order
         assert limits[0] == pytest.approx(limits[1], rel=1e-9)
-    fixed = partial(smooth_calibration_error, multi_class=lens)
+    fixed = partial(cumulative_calibration_error, multi_class=lens)
     options["metric_params"] = None
     assert confidence_interval(fixed, y, proba, **options).high == interval.high
 
