@@ -196,6 +196,7 @@ def _raise_wrong_type(proba: np.ndarray, name: str, partner: str, partner_values
         "Pass the output of predict_proba; in make_scorer set response_method='predict_proba'; "
         "convert true probabilities with .astype(float)."
     )
+    remedy += _remedy_for_numbers(partner_values, is_single=proba.ndim == 1)
     if are_probably_probabilities(partner_values):
         remedy = f"{partner} and {name} look swapped: exchange them."
     values = proba.ravel().tolist()

@@ -60,16 +60,18 @@ def as_forecast(obj: Any, *, name: str = "y_forecast") -> Forecast:
         if normal is not None and np.ndim(normal[0]) == 1:
             return GaussianForecast(*normal)
         return DistributionForecast(unwrap_ngboost(obj))
-    raise TypeError(f"{name} must be a forecast; found {_format_type(obj)}. Pass {_CONSTRUCTORS}.")
+    raise TypeError(
+        f"{name} must be a forecast; found {_format_type(obj, name)}. Pass {_CONSTRUCTORS}."
+    )
 
 
-def _format_type(obj: Any) -> str:
+def _format_type(obj: Any, name: str) -> str:
     if isinstance(obj, tuple):
         return f"a tuple of {len(obj)} values"
     if isinstance(obj, type):
         return f"the class {obj.__name__} itself"
     if not isinstance(obj, str) and (hasattr(obj, "__array__") or isinstance(obj, list)):
-        shape = as_array(obj, "y_forecast").shape
+        shape = as_array(obj, name).shape
         kinds = " (members, quantiles or columns of mean and std look alike)" * (len(shape) == 2)
         return f"an array of shape {shape}, which does not say what it holds{kinds}"
     return f"{type(obj).__name__}"

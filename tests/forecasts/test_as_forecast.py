@@ -29,6 +29,7 @@ from skcalib.metrics import (
     local_calibration_error,
     sharpness,
 )
+from skcalib.recalibration import PITRecalibrator
 
 MEAN, STD = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 0.5])
 
@@ -552,3 +553,13 @@ def test_weights_may_be_as_large_as_their_sum():
     large = sharpness(([0.0, 1.0], [1e140, 1e150]), sample_weight=[5e-324, 1e300])
     assert large.std == 1e150
     assert np.isfinite(large.width).all()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.zeros((2, 2, 2)), np.float32(0.5), np.ma.masked_array([0.5, 0.7], [False, True])],
+    ids=["three dimensions", "a number", "masked"],
+)
+def test_a_recalibrator_calls_a_bad_forecast_by_the_name_of_its_argument(values):
+    with pytest.raises((TypeError, ValueError), match=r"^X must"):
+        PITRecalibrator().fit(values, [0.0, 1.0])

@@ -17,6 +17,7 @@ from skcalib.recalibration import (
     SigmoidRecalibrator,
     TemperatureRecalibrator,
 )
+from skcalib.report import calibration_report
 from skcalib.streaming import CalibrationState
 
 both_kinds = pytest.mark.parametrize("n_classes", [2, 3, 10])
@@ -283,3 +284,11 @@ def test_rounding_beyond_0_and_1_of_more_classes():
     checked = check_probabilities(proba)
     np.testing.assert_array_equal(checked, np.clip(proba, 0, 1))
     assert (checked.min(), checked.max()) == (0, 1)
+
+
+def test_whole_numbers_beside_counts_may_be_forecasts_of_a_number():
+    counts, predicted = np.array([3, 5, 2, 8, 1, 0, 4]), np.array([3, 4, 2, 7, 1, 1, 5])
+    with pytest.raises(ValueError, match="Forecasts of a number are passed as"):
+        calibration_report(counts, predicted)
+    with pytest.raises(ValueError, match=r"with \.astype\(float\)\.$"):  # labels of three classes
+        smooth_calibration_error([0, 1, 2, 1], [[0, 1, 0]] * 4)
