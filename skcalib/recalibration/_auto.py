@@ -1,6 +1,7 @@
 """The choice among recalibrators by cross-validation."""
 
 import warnings
+from itertools import chain
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -351,6 +352,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         self._set_params("candidates", **params)
         return self
 
+    # True if the out-of-fold probabilities (n, K) of the average are wanted, as `_out_of_fold`.
+    _keeps_out_of_fold = False
+
     def _fit(self, data: ClassData | ForecastData) -> None:
         scoring = check_scoring(self.scoring, data.is_forecast)
         check_can_be_split(data)
@@ -375,7 +379,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         names = list(candidates)
         mixes = averages and len(self.classes_) == 2
         shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
-        loss = cross_validated_losses(list(candidates.values()), *shared, mixes=mixes)
+        loss, proba = cross_validated_losses(
+            list(candidates.values()), *shared, mixes=mixes, keeps_proba=self._keeps_out_of_fold
+        )
         self.results_, surest = summarize_losses(names, loss, data.weight, fold)
         if surest == 0 and self.candidates is None and data.is_forecast:
             remedy = names.index(find_spread_remedy(data, names))
@@ -398,9 +404,13 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             self.uniform_share_ = max(0.0, 1 - float(weight.sum()))
         trees = TreeRecalibrator(labels=self.labels)
         if with_trees:
-            weight = self._mix_trees(trees, weight, loss, data, fold)
+            weight, tree_proba = self._mix_trees(trees, weight, loss, data, fold)
             names = self.results_["name"]
+            proba += [tree_proba]
         self.results_["weight"] = weight
+        if self._keeps_out_of_fold:
+            average = sum(w * p for w, p in zip(weight, proba, strict=True) if w > 0)
+            self._out_of_fold = average + self.uniform_share_ / len(self.classes_)
         selected = [names[c] for c in np.flatnonzero(weight)]
         self.weights_ = dict(zip(selected, weight[weight > 0].tolist(), strict=True))
         self.recalibrators_ = {
@@ -426,12 +436,14 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
 
     def _mix_trees(
         self, trees: TreeRecalibrator, weight: np.ndarray, loss: np.ndarray, data: Any, fold: Any
-    ) -> np.ndarray:
-        """Fit trees; return the weights (c + 1,) of the average and of them, who join the table."""
-        rows, label_proba = _canonical_order(data)[0], np.empty(len(fold))
-        label_proba[rows] = trees.fit_folds(
-            data.take(rows), fold[rows], _canonical_class_order(data)
-        )
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Fit trees, who join the table; return the weights (c + 1,) of the average and of them.
+
+        Also return their out-of-fold probabilities (n, K).
+        """
+        rows, proba = _canonical_order(data)[0], np.empty((len(fold), len(self.classes_)))
+        proba[rows] = trees.fit_folds(data.take(rows), fold[rows], _canonical_class_order(data))
+        label_proba = proba[np.arange(len(fold)), data.label]
         used = weight > 0
         average = weight[used] @ np.exp(-loss[used]) + self.uniform_share_ / len(self.classes_)
         share = likeliest_share(average, label_proba, data.weight / data.inverse_effective_size)
@@ -442,7 +454,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         for column, values in table.items():
             both = [*self.results_[column], values[1]]
             self.results_[column] = both if column == "name" else np.array(both)
-        return np.append((1 - share) * weight, share)
+        return np.append((1 - share) * weight, share), proba
 
     def _map(self, data: Any) -> Any:
         if self._is_forecast:
@@ -492,14 +504,18 @@ def cross_validated_losses(
     weight: np.ndarray | None,
     *,
     mixes: bool,
-) -> np.ndarray:
+    keeps_proba: bool,
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the loss of each sample under each candidate, fitted without its fold, (c, n).
+
+    With `keeps_proba`, also return the probabilities (n, K) under each candidate.
 
     If `weight` (n,) is given, dominated candidates stop after a fold; their losses in further folds
     are NaN. If `mixes`, all candidates but the first one are mixed with equal probabilities. A
     candidate that is the base of another one is fitted with it.
     """
     losses = np.full((len(candidates), len(fold)), np.nan)
+    proba = np.zeros((*losses.shape, len(examples.classes)) if keeps_proba else 0)
     running = np.arange(len(candidates))
     base_recalibrators = [
         candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None
@@ -512,16 +528,19 @@ def cross_validated_losses(
         uniform = uniform_weight(weight[fold != k]) if mixes and weight is not None else 0.0
         pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
         groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
-        losses_of_folds = Parallel(n_jobs=n_jobs)(
+        results = Parallel(n_jobs=n_jobs)(
             delayed(_losses_of_fold)(
                 candidates[c], examples, fold == k, scoring, uniform * bool(c), bool(base)
             )
             for c, *base in groups
         )
-        losses[np.ix_(np.concatenate(groups), fold == k)] = np.concatenate(losses_of_folds)
+        for c, (loss, fold_proba) in zip(np.concatenate(groups), chain(*results), strict=True):
+            losses[c, fold == k] = loss
+            if keeps_proba:
+                proba[c, fold == k] = fold_proba
         if weight is not None:
             running = running[~is_dominated(losses[running], weight, fold <= k)]
-    return losses
+    return losses, list(proba)
 
 
 def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -574,8 +593,11 @@ def uniform_weight(weight: np.ndarray) -> float:
 
 def _losses_of_fold(
     model: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, with_base: bool
-) -> list[np.ndarray]:
-    """Return the losses (m,) of a fold under a candidate and, with `with_base`, under its base."""
+) -> list[tuple[np.ndarray, Any]]:
+    """Return the losses (m,) of a fold, and probabilities (m, K), under a candidate.
+
+    With `with_base`, also under its base.
+    """
     with warnings.catch_warnings():  # a selected fit without an optimum warns once more
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = examples.fit_clone(model, ~test)

@@ -236,31 +236,33 @@ class FitData(NamedTuple):
     weight: np.ndarray | None  # (n,), near 1; None if all are equal
     classes: np.ndarray | None  # (K,); None for forecasts
 
-    def fit_clone(self, recalibrator: Any, rows: Any = slice(None)) -> Any:
-        """Return a copy of the recalibrator, fitted to some rows."""
+    def fit_clone(self, recalibrator: Any, rows: Any = slice(None), **private: Any) -> Any:
+        """Return a copy of the recalibrator with private attributes, fitted to some rows."""
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
         X = self.X if self.classes is None else _columns_for(recalibrator, self.X)
-        return clone_for(recalibrator, self.classes).fit(X[rows], self.y[rows], **weights)
+        copy = clone_for(recalibrator, self.classes)
+        vars(copy).update(private)
+        return copy.fit(X[rows], self.y[rows], **weights)
 
     def losses(
         self, recalibrator: Any, rows: Any, scoring: str, uniform: float = 0.0
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, Any]:
         """Return the loss of each of some rows (m,) under a fitted recalibrator.
 
-        `uniform` is the weight of equal probabilities, which are mixed in.
+        `uniform` is the weight of equal probabilities, which are mixed in. Also return the
+        calibrated probabilities (m, K) before that, None for forecasts.
         """
         X, code = self.X[rows], self.code[rows]
         if self.classes is None:
             forecast = recalibrator.transform(X)
             if scoring == "log_loss":
-                return -forecast.logpdf(code)
+                return -forecast.logpdf(code), None
             source = f"those that {type(recalibrator).__name__} makes of it"
             check_same_levels({"X": X, source: forecast}, _SAME_LEVELS_REMEDY)
-            return forecast.crps(code)
+            return forecast.crps(code), None
         proba = calibrate(recalibrator, X, self.classes)
-        if uniform > 0:
-            proba = (1 - uniform) * proba + uniform / proba.shape[1]
-        return PROPER_LOSSES[scoring](proba[:, 1] if proba.shape[1] == 2 else proba, code)
+        mixed = (1 - uniform) * proba + uniform / proba.shape[1] if uniform > 0 else proba
+        return PROPER_LOSSES[scoring](mixed[:, 1] if mixed.shape[1] == 2 else mixed, code), proba
 
 
 def to_fit_data(data: Any) -> FitData:

@@ -167,13 +167,14 @@ def test_out_of_fold_probabilities_are_those_of_their_fold():
     class Spy(TreeRecalibrator):
         def _fit(self, data):
             fold = assign_folds(data, 5)
-            label_proba[0] = self.fit_folds(data, fold, np.arange(3))
+            label_proba[0] = self.fit_folds(data, fold, np.arange(3))[np.arange(300), data.label]
             label_proba[1] = fold
 
     fitted = Spy().fit(proba, y)
-    trees, n_rounds = fitted._trees, fitted.n_rounds_
+    boosted, n_rounds = fitted._trees, fitted.n_rounds_
+    trees = boosted._trees
     for fold in range(5):
-        fitted._trees, fitted._n_folds = trees[fold * n_rounds : (fold + 1) * n_rounds], 1
+        boosted._trees, boosted._n_folds = trees[fold * n_rounds : (fold + 1) * n_rounds], 1
         rows = label_proba[1] == fold
         found = fitted.predict_proba(proba[rows])[np.arange(rows.sum()), y[rows]]
         np.testing.assert_allclose(label_proba[0][rows], found, rtol=1e-5)
