@@ -88,8 +88,10 @@ class SplineRecalibrator(LogisticRecalibrator):
     :math:`t_i`, but not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`.
 
     For the given λ the minimum is exact. It is estimated as the mode of the posterior distribution
-    of :math:`\sigma = (n \lambda)^{-1/2}`, the scale of the curvature, on a grid of powers of 2
-    from 1/256 to 8: its marginal likelihood, by Laplace's approximation as in [2]_, times the prior
+    of :math:`\sigma = (n \lambda / u^3)^{-1/2}`, the scale of the curvature, on a grid of powers of
+    2 from 1/256 to 8. The unit u is 1, or the standard deviation of the predicted logits if that is
+    smaller: where logits hardly differ, curves bend within their range. The posterior is the
+    marginal likelihood, by Laplace's approximation as in [2]_, times the prior
     density :math:`2 e^{-2 \sigma}`, which favours the straight line [3]_. (For unequal weights,
     :math:`1 / \sum_i w_i^2` takes the place of n.)
 
@@ -171,6 +173,9 @@ _SCALES = 2.0 ** np.arange(-8, 4)
 
 _RATE = 2.0
 
+# Logits that hardly differ are measured in units of their standard deviation, or in this one.
+_MIN_UNIT = 1e-3
+
 # To compare scales, a fit is close enough if its last step lowered the log-likelihood by less than
 # this: what is left is about the square of it.
 _NEARLY = 1e-4
@@ -206,10 +211,11 @@ def logistic_spline(
     The sorted distinct points (m,) carry the mass of either outcome (2, m), and `share` is the
     share of one sample in the total mass. Also returns the λ, and whether there is a minimum.
 
-    If `smoothing` is None, λ is chosen by the largest posterior density. With σ² = share/λ, the
+    If `smoothing` is None, λ is chosen by the largest posterior density. With σ² = share u³/λ, the
     penalty is the prior of a curve whose curvature is white noise of scale σ, and Laplace's
-    approximation gives the likelihood of σ. The prior of σ itself is exponential: it draws towards
-    the straight line, σ = 0 (Simpson, Rue, Riebler, Martins and Sørbye 2017). Without it, nearly
+    approximation gives the likelihood of σ. The unit u is the standard deviation of the points, at
+    most 1. The prior of σ itself is exponential: it draws towards the straight line, σ = 0
+    (Simpson, Rue, Riebler, Martins and Sørbye 2017). Without it, nearly
     separated outcomes would be taken for steps.
     """
     design, bend = spline_basis(points, knots)
@@ -218,7 +224,8 @@ def logistic_spline(
     position = triangle[:, 1]  # where f(x) = x
     n_bends = len(knots) - 2
     scales = _SCALES if n_bends else _SCALES[:1]
-    penalties = share / scales**2
+    spread = np.sqrt(np.cov(points, aweights=mass.sum(axis=0), ddof=0))
+    penalties = share * np.clip(spread, _MIN_UNIT, 1) ** 3 / scales**2
     if smoothing is not None:
         penalties = np.array([min(smoothing, _STRAIGHT)])
     cache: dict = {}

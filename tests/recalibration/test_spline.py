@@ -164,3 +164,15 @@ def test_a_very_large_smoothing_is_a_straight_line(smoothing):
     spline = SplineRecalibrator(smoothing=smoothing).fit(proba, label).predict_proba(proba)
     sigmoid = SigmoidRecalibrator().fit(proba, label).predict_proba(proba)
     np.testing.assert_allclose(spline, sigmoid, atol=1e-10)
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.2, 1.0])
+def test_the_curve_bends_within_the_range_of_narrow_predictions(spread):
+    """What logits of standard deviation 1 can learn, narrower ones can, too."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=2000)
+    truth = expit(z**2 - 1)
+    label = (rng.random(2000) < truth).astype(int)
+    proba = expit(spread * z)
+    fitted = SplineRecalibrator().fit(proba[:500], label[:500]).predict_proba(proba)[:, 1]
+    assert np.mean(np.abs(fitted - truth)[500:]) < 0.06
