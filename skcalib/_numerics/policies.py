@@ -98,7 +98,7 @@ def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Va
     """`best_policies` by sweeps: one from a cut of each class, more from the best result."""
     n_classes, n_draws = points.shape[1], len(mass)
     turn = np.argsort(-points.mean(axis=0), kind="stable")  # whatever the order of the classes
-    points, mass = points[:, turn], mass[:, :, turn]
+    points, mass = points[:, turn], np.ascontiguousarray(mass[:, :, turn].swapaxes(1, 2))
     levels = np.arange(1, n_actions) / n_actions
     best = np.full(n_draws, -np.inf)
     policy = np.zeros((n_draws, n_actions, n_classes))
@@ -121,9 +121,9 @@ def _search_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Va
 
 
 def _value(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
-    """Σ_a ‖Σ_{i: δ(p_i) = a} m_i‖ of policies (R, A, K), (R,)."""
+    """Σ_a ‖Σ_{i: δ(p_i) = a} m_i‖ of mass (R, K, m) and policies (R, A, K), (R,)."""
     action = best_actions(points, policy)
-    sums = ((action == a)[:, None] @ mass for a in range(policy.shape[1]))
+    sums = (mass @ (action == a)[:, :, None] for a in range(policy.shape[1]))
     return sum(np.linalg.norm(action_sums, axis=(1, 2)) for action_sums in sums)
 
 
@@ -138,7 +138,10 @@ def _iter_directions(n_classes: int) -> Iterator[np.ndarray]:
 
 
 def _sweep(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
-    """Move one θ_a after another in each direction, to where the value is largest, in place."""
+    """Move one θ_a after another in each direction, to where the value is largest, in place.
+
+    The mass is (R, K, m) here and below: cumulative sums are fast along the last axis.
+    """
     movable = range(policy.shape[1] if policy.shape[1] > 2 else 1)  # differences decide
     for a in movable:
         for direction in _iter_directions(points.shape[1]):
@@ -167,14 +170,20 @@ def _line_search(
     at = np.clip(at, -_MAX_MULTIPLE, _MAX_MULTIPLE)
     order = np.argsort(at, axis=1, kind="stable")
     at = np.take_along_axis(at, order, axis=1)
-    signed = mass * np.where(leaves, -1.0, 1.0)[:, None]
-    signed = np.take_along_axis(signed, order[:, :, None], axis=1)
-    other_of = np.take_along_axis(other, order, axis=1)
-    values = _running_norms((leaves @ mass)[:, None], signed)
-    for b in range(policy.shape[1]):
-        if b != a:
-            begin = ((other == b) & ~leaves)[:, None] @ mass
-            values += _running_norms(begin, -signed * (other_of == b)[:, :, None])
+    steps = np.empty_like(mass)
+    for row, draw_mass in enumerate(mass):
+        np.take(draw_mass, order[row], axis=1, out=steps[row], mode="clip")
+    steps *= np.where(leaves, -1.0, 1.0)[order][:, None]
+    sums = _running_sums(mass @ leaves.astype(float), steps)
+    values = _column_norms(sums)
+    if policy.shape[1] == 2:  # the rest belongs to the other action
+        values += _column_norms(np.subtract(mass.sum(axis=2)[:, :, None], sums, out=sums))
+    else:
+        other_of = np.take_along_axis(other, order, axis=1)
+        for b in range(policy.shape[1]):
+            if b != a:
+                begin = (mass @ ((other == b) & ~leaves)[:, :, None])[:, :, 0]
+                values += _column_norms(_running_sums(begin, -steps * (other_of == b)[:, None]))
     end = np.full((len(mass), 1), _MAX_MULTIPLE)
     low, high = np.concatenate([-end, at], axis=1), np.concatenate([at, end], axis=1)
     values[low >= high] = -np.inf
@@ -188,6 +197,12 @@ def _line_search(
     return largest
 
 
-def _running_norms(begin: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Norms (R, m + 1) of sums that begin with (R, 1, K), and to which (R, m, K) are added."""
-    return np.linalg.norm(np.cumsum(np.concatenate([begin, steps], axis=1), axis=1), axis=2)
+def _running_sums(begin: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Sums (R, K, m + 1) that begin with (R, K), and to which (R, K, m) are added."""
+    sums = np.concatenate([begin[:, :, None], steps], axis=2)
+    return np.cumsum(sums, axis=2, out=sums)
+
+
+def _column_norms(sums: np.ndarray) -> np.ndarray:
+    """The norms (R, m) of vectors (R, K, m)."""
+    return np.sqrt(np.einsum("rkm,rkm->rm", sums, sums))
