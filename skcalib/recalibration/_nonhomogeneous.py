@@ -91,8 +91,8 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     Take roots or logarithms of skewed outcomes first: on the square roots of precipitation at
     Innsbruck, 11 members and 2485 days to fit, the CRPS on the later 2486 days falls from 1.296 to
     0.937 with a :class:`LocationScaleRecalibrator`, 0.908 here, and 0.879 with ``censored_at=0``.
-    Fitted to 10 random days, the latter has 0.98 on average, and 1.05 without the prior. Forecasts of any kind
-    are taken: m and s are their mean and standard deviation.
+    Fitted to 10 random days, the latter has 0.98 on average, and 1.05 without the prior. Forecasts
+    of any kind are taken: m and s are their mean and standard deviation.
 
     Prior samples have the outcomes m and :math:`m \pm 1.08fs`, for which the normal forecast of
     standard deviation fs has the least score; f² is the mean square of y − m over that of s, with
