@@ -413,3 +413,15 @@ def test_metrics_of_scikit_learn_get_rows_that_sum_to_1_in_double_precision():
         smooth_calibration_error, label, single, n_resamples=9, random_state=0
     )
     assert result.estimate == smooth_calibration_error(label, single)
+
+
+def test_jobs_do_not_change_the_last_digit():
+    rng = np.random.default_rng(0)
+    proba = rng.random(1000)
+    label = (rng.random(1000) < proba).astype(int)
+    options = {"random_state": 0, "n_resamples": 20}
+    alone, shared = (
+        confidence_interval("smooth_calibration_error", label, proba, **options, n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    )
+    assert alone == shared
