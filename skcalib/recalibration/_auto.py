@@ -515,7 +515,7 @@ def cross_validated_losses(
     candidate that is the base of another one is fitted with it.
     """
     losses = np.full((len(candidates), len(fold)), np.nan)
-    proba = np.zeros((*losses.shape, len(examples.classes)) if keeps_proba else 0)
+    proba = np.zeros((*losses.shape, np.size(examples.classes)) if keeps_proba else 0)
     running = np.arange(len(candidates))
     base_recalibrators = [
         candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None

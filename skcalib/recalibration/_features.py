@@ -23,8 +23,8 @@ from ._trees import BoostedFold, BoostedTrees, quantile_cuts
 
 _N_FOLDS = 5
 
-# The test scores the parts from this one on, each with a model fitted on the parts before it.
-_FIRST_TEST_PART = 2
+# The test scores the folds from this one on, each with a model fitted on the folds before it.
+_FIRST_TEST_FOLD = 2
 
 # Simulated label vectors of the test.
 _N_SIMULATIONS = 999
@@ -231,9 +231,11 @@ class FeatureRecalibrator(Recalibrator):
             return
         self.recalibrator_, start, fold = _cross_fit(plain, data)
         rng = check_random_state(self.random_state)
-        part = rng.permutation(len(data.label)) % _N_FOLDS
-        looks = range(_FIRST_TEST_PART, _N_FOLDS)
-        p_values = [_p_value(plain, data, design, part < k, part == k, rng) for k in looks]
+        test_fold = rng.permutation(len(data.label)) % _N_FOLDS
+        looks = range(_FIRST_TEST_FOLD, _N_FOLDS)
+        p_values = [
+            _feature_p_value(plain, data, design, test_fold < k, test_fold == k, rng) for k in looks
+        ]
         self.p_value_ = float(combine_pvalues(p_values).pvalue)
         if self.p_value_ <= self.alpha:
             weight = data.weight / data.inverse_effective_size
@@ -390,7 +392,7 @@ def _cross_fit(plain: Any, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray
     return examples.fit_clone(plain), log_probabilities(proba).T, fold
 
 
-def _p_value(
+def _feature_p_value(
     plain: Any,
     data: ClassData,
     design: np.ndarray,

@@ -148,7 +148,7 @@ def look(y, proba, X, n_train, plain=None):
     data, is_train = check_predictions(y, proba, None), np.arange(len(y)) < n_train
     rng = np.random.RandomState(0)
     plain = plain or IdentityRecalibrator()
-    return _features._p_value(plain, data, X.astype(np.float32), is_train, ~is_train, rng)
+    return _features._feature_p_value(plain, data, X.astype(np.float32), is_train, ~is_train, rng)
 
 
 def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
