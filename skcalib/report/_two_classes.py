@@ -1,10 +1,12 @@
 """Numbers of reports on two classes: events, means, O:E, intercept, slope, ICI and AUC."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._data import ClassData
+from ..metrics._clinical import logistic_line
 from ..uncertainty._group_scores import GroupScores
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Units
@@ -72,7 +74,8 @@ def clinical_intervals(data: ClassData, rng: np.random.RandomState, numbers: Num
     if not _has_intervals(data):
         return {}
     notify_progress("finding the intervals of calibration intercept and slope")
-    limits = jackknife_limits(data, Units(data), rng, None, _log_ratio_measures)
+    measures = partial(_log_ratio_measures, start=logistic_line(data))
+    limits = jackknife_limits(data, Units(data), rng, None, measures)
     intervals = np.array([limit.interval(0.95) for limit in limits])
     if data.groups is not None:
         intervals[:3] = GroupScores.make(data).widen(intervals[:3], 0.95, [1, 2, 3])
@@ -113,8 +116,8 @@ def _has_intervals(data: ClassData) -> bool:
     )
 
 
-def _log_ratio_measures(data: ClassData) -> list[float]:
-    return [*differentiable_measures(data)[1:], area_under_roc_curve(data)]
+def _log_ratio_measures(data: ClassData, start: tuple[float, float]) -> list[float]:
+    return [*differentiable_measures(data, start)[1:], area_under_roc_curve(data)]
 
 
 def area_under_roc_curve(data: ClassData) -> float:
