@@ -515,7 +515,8 @@ def cross_validated_losses(
     candidate that is the base of another one is fitted with it.
     """
     losses = np.full((len(candidates), len(fold)), np.nan)
-    proba = np.zeros((*losses.shape, np.size(examples.classes)) if keeps_proba else 0)
+    n_classes = len(examples.classes) if keeps_proba and examples.classes is not None else 0
+    proba = np.zeros((*losses.shape, n_classes))
     running = np.arange(len(candidates))
     base_recalibrators = [
         candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None
