@@ -2,7 +2,10 @@
 
 import contextlib
 import importlib
+import sys
 from pathlib import Path
+
+import pytest
 
 _ROOT = Path(__file__).parent
 
@@ -16,3 +19,11 @@ def pytest_collect_file(file_path):
         parts = file_path.relative_to(_ROOT).with_suffix("").parts
         with contextlib.suppress(ImportError):  # of PyTorch, without which doctests are left out
             importlib.import_module(".".join(parts))
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Close what a doctest has drawn."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

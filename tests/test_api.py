@@ -283,7 +283,8 @@ def documented_parameters():
 
 
 def test_no_parameter_means_two_things():
-    # of statistics, an estimator is biased or not; actions have names, or are all or chosen ones
+    # of statistics, an estimator is biased or not; actions have names, or are all or chosen ones;
+    # the scale of an axis is a word, that of a distribution a number, as in SciPy
     kinds = {}
     for function, parameter in documented_parameters():
         if not dataclasses.is_dataclass(load(function)):
@@ -291,13 +292,18 @@ def test_no_parameter_means_two_things():
             of_function = {kind for kind, words in KINDS.items() if re.search(words, allowed)}
             for name in parameter.name.split(", ") if of_function else []:
                 kinds[name] = kinds.get(name, of_function) & of_function
-    assert {name for name, common in kinds.items() if not common} == {"actions", "estimator"}
+    assert {name for name, common in kinds.items() if not common} == {
+        "actions",
+        "estimator",
+        "scale",
+    }
 
 
 def test_the_name_of_predictions_says_what_they_may_be():
     for function, parameter in documented_parameters():
         names = parameter.name.split(", ")
-        if re.match(r"y_(proba|pred|forecast)", names[0]):
+        is_result = dataclasses.is_dataclass(load(function)) or hasattr(load(function), "_fields")
+        if re.match(r"y_(proba|pred|forecast)", names[0]) and not is_result:
             kinds = "array-like" in parameter.type, "forecast" in parameter.type
             expected = {(1, 0): "y_proba", (1, 1): "y_pred", (0, 1): "y_forecast"}[kinds]
             assert all(name.startswith(expected) for name in names), function

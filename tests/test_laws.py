@@ -146,6 +146,7 @@ def test_every_estimator_is_among_the_cases():
     }
     of_forecasts = {
         "LocationScaleRecalibrator",
+        "NonhomogeneousRegressionRecalibrator",
         "PITRecalibrator",
         "QuantileRecalibrator",
         "RecalibratedRegressor",
@@ -156,6 +157,7 @@ def test_every_estimator_is_among_the_cases():
         "find_miscalibrated_subgroups",
         "power_of_test",
         "required_sample_size",
+        "sample_size_for_precision",
     }
     all_names = {*hypothesis_tests.__all__, *recalibration.__all__}
     assert covered | others | functions == all_names - of_forecasts

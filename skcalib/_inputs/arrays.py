@@ -183,7 +183,8 @@ def are_probably_measurements(values: Any) -> bool:
 
 def are_counts(values: Any) -> bool:
     """True for more than two distinct numbers; digits in strings are names of classes."""
-    is_text = np.asarray(values).dtype.kind in "USO"
+    dtype = values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype
+    is_text = getattr(dtype, "kind", "f") in "USO"  # tensors have types of their own
     return not is_text and len(np.unique(_as_doubles(values))) > 2
 
 

@@ -34,15 +34,17 @@ def metric_table(
 
     By default these are what papers on deep learning report: the expected calibration error (ECE)
     with bins of equal width, with bins of equal mass (adaptive), and of each class against the rest
-    (classwise), the log loss (negative log-likelihood, NLL) and the Brier score.
+    (classwise), the log loss (negative log-likelihood, NLL) and the Brier score. A dict of
+    probabilities is that of several models by their names.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels.
+        True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
-        Probabilities, as for the metrics; or those of several models, by their names.
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
 
     metrics : list of str, or dict of str to str or callable, default=None
         Names of metrics, as :func:`capabilities` lists them; or columns of the table, and of each
@@ -50,7 +52,7 @@ def metric_table(
         :func:`functools.partial`.
 
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights.
+        Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
         The class whose probability a one-dimensional `y_proba` holds. By default the last of
@@ -58,7 +60,8 @@ def metric_table(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`.
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
 
     Returns
     -------

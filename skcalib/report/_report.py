@@ -332,7 +332,6 @@ def _refuse_estimators(function: Function) -> Function:
     return cast(Function, wrapper)
 
 
-@_refuse_estimators
 class _ReportOptions(TypedDict, total=False):
     sample_weight: ArrayLike | None
     pos_label: Label | None
@@ -357,6 +356,7 @@ def calibration_report(
 ) -> "CalibrationReport": ...
 
 
+@_refuse_estimators
 @validate_params(
     METRIC_CONSTRAINTS
     | {

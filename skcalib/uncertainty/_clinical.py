@@ -357,8 +357,9 @@ def clinical_calibration(
     -------
     result : ClinicalCalibration or SubgroupClinicalCalibration
         One :class:`ConfidenceInterval` for each measure, as attributes; printed, a table. With
-        `by` one :class:`SubgroupIntervals` for each, and `random_effects`. A subgroup of less than
-        10 samples, or of one outcome, has NaN as ends, and a note.
+        `by` one :class:`SubgroupIntervals` for each, and `random_effects`, a
+        dict of :class:`RandomEffects`. A subgroup of less than 10 samples, or of one outcome, has
+        NaN as ends, and a note.
 
     See Also
     --------
@@ -511,7 +512,7 @@ def _measure_with_intervals(
     signed, deviation = signed_intervals(data, _ANALYSED, confidence_level, **options)
     values = np.array(_distances(data))
     resamples = resample(
-        lambda parts: [_distances(part.models[0]) for part in parts],
+        lambda samples: [_distances(sample.models[0]) for sample in samples],
         MeasuredModels((), {}, (data,)),
         Units(data),
         values,

@@ -351,8 +351,8 @@ def resample(
     moved_values = []
     for k, model in enumerate(models):
         for labels, tails in rare_event_labels(model, units):
-            moved = measure_each(data.with_outcome(row, k) for row in labels)
-            moved_values.append((np.append(1.0, tails), check_finite_values([values, *moved])))
+            steps = measure_each(data.with_outcome(row, k) for row in labels)
+            moved_values.append((np.append(1.0, tails), check_finite_values([values, *steps])))
     chance = np.zeros(len(values))
     if moved_values and is_error:
         chance = _calibration_p_values(measure_each, data, values, models[0], n_resamples, rng)

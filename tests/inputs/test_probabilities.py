@@ -134,7 +134,10 @@ def test_objects_that_are_floats():
         smooth_calibration_error(y, mixed)
     mixed[:] = [1.0, np.float64(0), 0]
     assert smooth_calibration_error(y, mixed) == smooth_calibration_error(y, np.eye(3)[[0] * 4])
-    for value in (None, "0.5", True):
+    mixed[2, 2] = None
+    with pytest.raises(ValueError, match="found None in 1 of 12 places"):
+        smooth_calibration_error(y, mixed)
+    for value in ("0.5", True):
         mixed[2, 2] = value
         with pytest.raises(ValueError, match=f"found {value!r} of type object"):
             smooth_calibration_error(y, mixed)

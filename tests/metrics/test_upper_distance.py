@@ -200,7 +200,7 @@ def test_lemma_4_5_inputs_tell_two_models_apart(alpha):
     near = 2 * alpha**2 / (1 + 2 * alpha)
     for problem, distance in (("near", near), ("far", alpha)):
         y_true, y_proba, weight, inputs = make_hard_instance(
-            problem, distance=alpha, return_inputs=True
+            problem, offset=alpha, return_inputs=True
         )
         data = {"y_true": y_true, "y_proba": y_proba, "sample_weight": weight}
         assert upper_distance_to_calibration(**data) == pytest.approx(alpha, abs=1e-12)

@@ -523,8 +523,8 @@ def test_bad_options_are_refused(name, value):
         AutoRecalibrator(**{name: value}).fit([0.2, 0.7], [0, 1])
 
 
-@pytest.mark.parametrize(("n_classes", "average"), [(2, True), (3, False), (10, True)])
-def test_the_order_of_classes_can_be_kept(n_classes, average):
+@pytest.mark.parametrize(("n_classes", "ensemble"), [(2, True), (3, False), (10, True)])
+def test_the_order_of_classes_can_be_kept(n_classes, ensemble):
     for seed, (n, spread) in enumerate([(30, 3), (30, 20), (80, 0.1)]):
         rng = np.random.default_rng(seed)
         proba = softmax(spread * rng.normal(size=(n, n_classes)), axis=1)
@@ -534,7 +534,7 @@ def test_the_order_of_classes_can_be_kept(n_classes, average):
             label = proba.argmin(axis=1)
         else:
             label = (rng.random(n)[:, None] > proba.cumsum(axis=1)).sum(axis=1)
-        auto = AutoRecalibrator(keep_order=True, average=average, labels=range(n_classes))
+        auto = AutoRecalibrator(keep_order=True, ensemble=ensemble, labels=range(n_classes))
         fitted = auto.fit(proba, label).predict_proba(proba)
         np.testing.assert_allclose(fitted.sum(axis=1), 1, rtol=1e-12)
         order = np.argsort(proba, axis=1, kind="stable")

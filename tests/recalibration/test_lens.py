@@ -151,7 +151,6 @@ def test_lens_of_a_user():
         ("top-label", "The 'multi_class' parameter of LensRecalibrator"),
         (Multilabel(), "y must be an indicator matrix"),
     ],
-    ids=str,
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_lenses_that_cannot_be_put_together_are_refused(lens, message):

@@ -111,7 +111,7 @@ def test_the_report_of_two_models():
     ("y_true", "message"),
     [
         ((RIGHT[0], RIGHT[1][:-1]), r"y_true\[0\] and y_true\[1\] must have the same length"),
-        ((RIGHT[0][:-1], RIGHT[1][:-1]), r"y_true\[0\] and y_proba_a must have the same length"),
+        ((RIGHT[0][:-1], RIGHT[1][:-1]), r"y_true\[0\] and y_pred_a must have the same length"),
         ((RIGHT[0], CONFIDENCE[1]), r"y_true\[1\]"),
         ((RIGHT[0], RIGHT[1], RIGHT[1]), "y_true must be 1-D"),
         ((RIGHT[0], RIGHT[1] + 1), r"y_true\[1\]"),
@@ -124,7 +124,7 @@ def test_bad_outcomes(y_true, message):
 
 @pytest.mark.parametrize("y_proba", [CONFIDENCE[0], {"other": CONFIDENCE[0]}])
 def test_bad_outcomes_of_the_report(y_proba):
-    with pytest.raises(ValueError, match="y_true must be a dict only if y_proba is one with the"):
+    with pytest.raises(ValueError, match="y_true must be a dict only if y_pred is one with the"):
         calibration_report({"model": RIGHT[0]}, y_proba)
 
 
@@ -132,7 +132,7 @@ def test_a_missing_confidence_is_refused_with_the_remedy():
     confidence = [None, *CONFIDENCE[0][1:]]
     with pytest.raises(ValueError, match=r"found None in 1 of 120 places. Leave out these rows"):
         smooth_calibration_error(RIGHT[0], confidence)
-    with pytest.raises(ValueError, match=r"y_proba_a .* found nan .* in row 0"):
+    with pytest.raises(ValueError, match=r"y_pred_a .* found nan .* in row 0"):
         compare_models(
             brier_score_loss, tuple(RIGHT), np.array(confidence, dtype=float), CONFIDENCE[1]
         )
