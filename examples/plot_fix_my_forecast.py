@@ -3,8 +3,8 @@
 How do I fix a forecast?
 ========================
 
-A Gaussian process is too sure of its forecasts. `RecalibratedRegressor` learns from out-of-fold
-forecasts how to move and widen them, and is a regressor like any other.
+Prediction intervals of a Gaussian process are too narrow. `RecalibratedRegressor` learns from
+out-of-fold forecasts how to move and widen them, and is a regressor like any other.
 """
 
 # %%

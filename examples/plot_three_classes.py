@@ -39,7 +39,7 @@ probas = {
 # --------------------------
 # Predictions near each other share an arrow, whose dot is larger the more there are. Arrows that
 # are not grey are longer than chance explains. The large dots of naive Bayes are in the corners,
-# and their arrows lead to the middle: it is too sure.
+# and their arrows lead to the middle: it is overconfident.
 
 
 def draw(name):

@@ -38,7 +38,8 @@ for name, model in models.items():
 # ------------------------------
 # The witness is high where odd digits are more frequent than predicted, and low where they are less
 # frequent. That of the forest rises: odd digits are rarer than predicted where it says 20 %, and
-# more frequent where it says 80 %. It is not sure enough. That of boosting falls: it is too sure.
+# more frequent where it says 80 %. It is underconfident. That of boosting falls: it is
+# overconfident.
 # The strip below shows how far, on average, outcomes are from predictions.
 
 _, ax = plt.subplots(figsize=(6.4, 6.4), layout="constrained")

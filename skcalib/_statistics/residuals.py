@@ -75,7 +75,7 @@ class ResidualStatistic(Statistic):
 
 
 class ScoreExcess(ResidualStatistic):
-    """A proper score minus its expectation: positive if the predictions are too sure."""
+    """A proper score minus its expectation: positive for overconfident predictions."""
 
     is_two_sided = True
 
@@ -135,7 +135,7 @@ class ScoreExcess(ResidualStatistic):
 
 
 class ClasswiseScoreTest(ResidualStatistic):
-    """Finds a class that is predicted too often, or too surely: the largest value of all.
+    """Finds a class that is predicted too often or too extremely: the largest value of all.
 
     These are the scores of intercept and slope of a logistic regression of the class on its own
     log-odds, squared and divided by their variances. Of a class that is hardly ever expected a
