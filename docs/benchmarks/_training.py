@@ -147,6 +147,26 @@ def balanced_mmce(parts, bandwidth):
     return Balanced(bandwidth)
 
 
+class ProgramMMCE(torch.nn.Module):
+    """The balanced MMCE of the authors' program: residuals over the square of their number."""
+
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.bandwidth = bandwidth
+
+    def forward(self, logits, target):
+        confidence, predicted = logits.softmax(dim=1).max(dim=1)
+        hit = (predicted == target).to(confidence)
+        n_of_kind = torch.where(hit > 0, hit.sum(), (1 - hit).sum())
+        part = (hit - confidence) / n_of_kind**2
+        near = torch.exp(-torch.abs(confidence[:, None] - confidence) / self.bandwidth)
+        return (part @ near @ part + 1e-10).sqrt()
+
+
+def program_mmce(parts, bandwidth):
+    return ProgramMMCE(bandwidth)
+
+
 def kde(parts, bandwidth):
     return CalibrationPenalty("kde", bandwidth=bandwidth)
 

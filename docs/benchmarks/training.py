@@ -30,6 +30,7 @@ from _training import (
     numbers_given_forecast,
     prediction_of,
     problems,
+    program_mmce,
     small_problems,
     split,
 )
@@ -63,6 +64,7 @@ DECAYS = (0.3, 3.0, 30.0)
 CLASS_PENALTIES = {
     "MMCE": (mmce, [(0.3, 0.4), (1.0, 0.4), (4.0, 0.4)]),
     "MMCE, balanced": (balanced_mmce, [(0.3, 0.4), (1.0, 0.4), (4.0, 0.4)]),
+    "MMCE, program": (program_mmce, [(4.0, 0.4)]),
     "ECE-KDE": (kde, [(0.03, 0.1), (0.1, "likelihood"), (0.3, 0.1)]),
     "MMD given x": (given_features, [(0.2, 10.0), (2.0, 10.0), (20.0, 10.0)]),
     "MMD given Q": (given_predictions, [(0.2, 0.4), (2.0, 0.4), (20.0, 0.4)]),
