@@ -205,6 +205,12 @@ class ClassifierCrossFitting(CrossFitting):
     def _check_data(self, X: Any, y: Any) -> Any:
         """Return indexable features, labels as an array of one type, and the classes."""
         check_response(self.estimator, self.response_method, fitted=False)
+        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ValueError(
+                f"y must have one label per sample; found shape {np.shape(y)}. Recalibrate each of "
+                "several labels by itself, MultiOutputClassifier(RecalibratedClassifier("
+                "classifier)); of one-hot rows pass y.argmax(axis=1)."
+            )
         X, y = indexable(X, column_or_1d(y, warn=True))
         classes, code = encode_labels(y, name="y", partner="X")
         return X, classes[code], classes

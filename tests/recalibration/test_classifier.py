@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     cross_validate,
     train_test_split,
 )
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -437,6 +438,17 @@ def test_frozen_estimator_inside_another_must_have_the_classes_of_y():
     np.testing.assert_array_equal(
         transformer.fit_transform(features[:100], target[:100]), inner.predict_proba(features[:100])
     )
+
+
+@pytest.mark.parametrize("estimator", [RecalibratedClassifier, PredictProba])
+def test_several_labels_are_refused_with_what_works(estimator):
+    features, labels = X[:60], np.stack([y[:60], 1 - y[:60], y[1:61]], axis=1)
+    with pytest.raises(ValueError, match=r"found shape \(60, 3\)\. .*MultiOutputClassifier\(Recal"):
+        estimator(MultiOutputClassifier(GaussianNB())).fit(features, labels)
+    fitted = MultiOutputClassifier(RecalibratedClassifier(GaussianNB(), cv=2)).fit(features, labels)
+    for proba, label in zip(fitted.predict_proba(features), labels.T, strict=True):
+        expected = RecalibratedClassifier(GaussianNB(), cv=2).fit(features, label)
+        np.testing.assert_array_equal(proba, expected.predict_proba(features))
 
 
 def test_columns_of_labels_are_warned_about():
