@@ -62,7 +62,9 @@ def _continuous_ranked_probability_loss(
 def _interval_loss(data: ForecastData, coverage: float, average: str | None) -> float | np.ndarray:
     low, high = data.forecast.interval(coverage)
     miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
-    return _average_losses(data, (high - low) + 2 / (1 - coverage) * miss, average)
+    with np.errstate(over="ignore"):  # the loss of an outcome next to the largest number is inf
+        loss = (high - low) + 2 / (1 - coverage) * miss
+    return _average_losses(data, loss, average)
 
 
 def _negative_log_likelihood(data: ForecastData, average: str | None) -> float | np.ndarray:

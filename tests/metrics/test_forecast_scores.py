@@ -276,6 +276,14 @@ def test_heavy_tails():
     np.testing.assert_allclose(found[:1], expected, rtol=1e-7)
 
 
+def test_interval_losses_next_to_the_largest_number():
+    """20 misses of 1e307 are 2e308, above the largest number; of 1e306 they are not."""
+    y, forecast = [-1e307, 1e306], ([0.0, 0.0], [1.0, 1.0])
+    losses = interval_loss(y, forecast, coverage=0.9, average=None)
+    np.testing.assert_allclose(losses, [np.inf, 2e307], rtol=1e-12)
+    assert interval_loss(y, forecast, coverage=0.9) == np.inf
+
+
 def test_sharpness():
     mean, std = np.zeros(3), np.array([1.0, 2.0, 6.0])
     found = sharpness((mean, std))
