@@ -206,6 +206,20 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         check_is_fitted(self)
         return probability_names(self.classes_)
 
+    def to_module(self, *, dtype: Any = None) -> Any:
+        """Refuse: this map has no module of PyTorch.
+
+        Parameters
+        ----------
+        dtype : torch.dtype, default=None
+            Not used.
+        """
+        raise TypeError(
+            f"Modules are linear maps of logits, which this {type(self).__name__} is not. Fit a "
+            "TemperatureRecalibrator, or a vector or matrix scaling; for two classes also a "
+            "SigmoidRecalibrator or a BetaRecalibrator."
+        )
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True

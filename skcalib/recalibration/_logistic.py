@@ -101,12 +101,7 @@ class LogisticRecalibrator(Recalibrator):
         check_is_fitted(self)
         params = self.maps_[0]
         if len(self.maps_) > 1 or not self._is_linear:
-            raise TypeError(
-                f"{type(self).__name__} has a module only if it is a SigmoidRecalibrator or a "
-                f"BetaRecalibrator of two classes; found {len(self.classes_)} classes. Fit a "
-                "TemperatureRecalibrator, or a vector or matrix scaling, for a map of any number "
-                "of classes that becomes a module."
-            )
+            return super().to_module(dtype=dtype)
         factor = np.array([params[-1], params[1]])  # of the first class and of the last
         shift = np.array([0.0, params[0]])
         return make_scaling(factor, shift, self.smallest_probability_, dtype)

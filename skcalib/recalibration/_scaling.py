@@ -250,7 +250,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         return mix_tempered(log_proba, self.temperature_, self.shares_)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        raise ValueError(
+        raise TypeError(
             "A mixture of predictions is no linear map of their logits, which a module could be; "
             "found EnsembleTemperatureRecalibrator. Choose a TemperatureRecalibrator."
         )

@@ -9,6 +9,7 @@ from skcalib import recalibration
 from skcalib.forecasts import GaussianForecast, QuantileForecast
 from skcalib.recalibration import (
     AutoRecalibrator,
+    BetaRecalibrator,
     IdentityRecalibrator,
     IsotonicRecalibrator,
     PITRecalibrator,
@@ -19,7 +20,8 @@ from skcalib.recalibration import (
 )
 from skcalib.recalibration._base import ForecastRecalibrator
 from skcalib.recalibration._checks import suggest_recalibrator
-from skcalib.recalibration._registry import FORECAST_RECALIBRATORS
+from skcalib.recalibration._logits import LogScaleRecalibrator
+from skcalib.recalibration._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -72,6 +74,17 @@ def test_every_recalibrator_of_forecasts_is_in_the_registry():
     }
     registered = {type(recalibrator) for recalibrator in FORECAST_RECALIBRATORS.values()}
     assert registered - {IdentityRecalibrator} == expected
+
+
+@pytest.mark.parametrize("name", RECALIBRATORS)
+def test_maps_that_are_no_modules_name_those_that_are(name):
+    recalibrator = clone(RECALIBRATORS[name].recalibrator)
+    linear = (LogScaleRecalibrator, SigmoidRecalibrator, BetaRecalibrator)
+    if isinstance(recalibrator, linear) and name != "ensemble temperature":
+        return
+    fitted = recalibrator.fit(FITTED.predict_proba(X), Y)
+    with pytest.raises(TypeError, match=rf"{type(recalibrator).__name__}.* TemperatureRecal"):
+        fitted.to_module()
 
 
 @pytest.mark.parametrize("name", FORECAST_RECALIBRATORS)
