@@ -216,6 +216,18 @@ def test_numbers_are_those_of_the_metrics_for_many_classes():
     assert numbers["brier_score_loss"] == pytest.approx(brier_score(label, proba), abs=1e-12)
 
 
+@pytest.mark.parametrize(("n", "is_said"), [(60, True), (39, False)])
+def test_why_many_classes_show_no_gain(monkeypatch, n, is_said):
+    """Ten samples of each of four classes are needed, and 280 / (10 + 4) = 20 are the most."""
+    monkeypatch.setattr("skcalib.report._classes._MOST_RECALIBRATED", 280)
+    monkeypatch.setattr(ClassSections, "gain", Sections.gain)
+    label, proba = np.arange(n) % 4, np.eye(4)[np.arange(1, n + 1) % 4] * 0.9 + 0.025
+    report = calibration_report(label, proba, random_state=0)
+    assert report.advice.startswith("Miscalibrated")
+    assert "gain" not in report.numbers
+    assert ("gains is not shown: with so many classes" in " ".join(str(report).split())) is is_said
+
+
 def test_text_shows_the_numbers(three):
     report = three
     text = str(report)
