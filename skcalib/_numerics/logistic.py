@@ -72,14 +72,16 @@ def logistic_fit(
     return LogisticFit(np.linalg.solve(triangle, optimum.position), optimum.loss, converged)
 
 
-def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def orthonormal_basis(
+    design: np.ndarray, weight: np.ndarray, *, overwrite: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Q (n, d) and triangular T (d, d) with design = QT and QᵀWQ = I, by Gram–Schmidt.
 
     A column that depends on those before it becomes 0 in Q. Then the component of Tβ is its
-    coefficient itself, and has no effect.
+    coefficient itself, and has no effect. Q may overwrite the design, which saves its memory.
     """
-    n, d = design.shape
-    basis = np.zeros((n, d), order="F")
+    d = design.shape[1]
+    basis = design if overwrite else np.empty(design.shape, order="F")
     triangle = np.eye(d)
     for j in range(d):
         column = np.array(design[:, j], dtype=np.float64)
@@ -89,9 +91,9 @@ def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarra
             column -= basis[:, :j] @ overlap
             triangle[:j, j] += overlap
         residual_norm = np.sqrt(weight @ column**2)
-        if residual_norm > _BASIS_COLUMN_RTOL * size:
-            basis[:, j] = column / residual_norm
-            triangle[j, j] = residual_norm
+        is_new = residual_norm > _BASIS_COLUMN_RTOL * size
+        triangle[j, j] = residual_norm if is_new else 1.0
+        basis[:, j] = column / residual_norm if is_new else 0.0
     return basis, triangle
 
 

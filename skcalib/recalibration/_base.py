@@ -583,15 +583,22 @@ def iter_pooled_outcomes(
         share, expected = class_prior(log_proba, data, prior_weight)
         problems = data.iter_one_vs_rest()
     for k, (_, problem) in enumerate(problems):
-        proba = clip_proba(problem.proba, smallest)
-        points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
-        if data.is_binary:
-            expected_mass = mass.sum(axis=0) * np.stack([1 - points, points])
-        else:
-            label_proba = np.stack([1 - expected[:, k], expected[:, k]])
-            expected_mass = pool_ties(proba, problem.weight * label_proba)[1]
-        mass = (1 - share) * mass + share * expected_mass
-        yield PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
+        yield _pool(problem, None if data.is_binary else expected[:, k], share, smallest)
+
+
+def _pool(
+    problem: ClassData, expected: np.ndarray | None, share: float, smallest: float
+) -> PooledOutcomes:
+    """Pool labels of two classes, with a share of those that are expected (n,), or predicted."""
+    proba = clip_proba(problem.proba, smallest)
+    points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
+    if expected is None:
+        expected_mass = mass.sum(axis=0) * np.stack([1 - points, points])
+    else:
+        label_proba = np.stack([1 - expected, expected])
+        expected_mass = pool_ties(proba, problem.weight * label_proba)[1]
+    mass = (1 - share) * mass + share * expected_mass
+    return PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
 
 
 def warn_unless_converged(recalibrator: Any, converged: bool) -> None:

@@ -1,5 +1,6 @@
 """Softmax of log-probabilities and their products in pairs."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods
 from .._inputs.warnings import check_memory, warn
-from .._numerics.array_api import product
 from .._numerics.logits import (
     MIN_POSITIVE_PROBA,
     clip_proba,
@@ -153,32 +153,41 @@ class PairwiseScalingRecalibrator(Recalibrator):
         data = data.sort_samples()
         weight, n_classes = data.weight, len(data.classes)
         task = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
-        check_memory(16.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
+        check_memory(8.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
         self.base_ = to_fit_data(data).fit_clone(self._base_recalibrator)
         check_has_classes(self.base_, data.classes)
         self._is_smooth = is_smooth(self.base_)
+        inverse_size, label = data.inverse_effective_size, data.label
         proba = calibrate(self.base_, data.columns, data.classes)
         self.smallest_probability_ = smallest_probability(proba, MIN_POSITIVE_PROBA)
         log_proba = log_probabilities(proba, self.smallest_probability_)
         relative = _relative(log_proba)
+        log_proba = np.asfortranarray(log_proba)
+        del data, proba  # they would take as much memory as is needed below
         scale = 4 * float(weight @ (relative**2).mean(axis=1)) or 1.0
-        products = _products(relative) / scale
-        centre = weight @ products
-        products -= centre
-        rotation = _principal_directions(np.sqrt(weight)[:, None] * products)
+        m = n_classes * (n_classes + 1) // 2
+        blocks = list(iter_row_blocks(len(weight), m, min_rows=m))
+        centre = sum(weight[rows] @ _products(relative[rows]) for rows in blocks) / scale
+        rotation = _principal_directions(
+            np.sqrt(weight[rows, None]) * (_products(relative[rows]) / scale - centre)
+            for rows in blocks
+        )
+        inputs = np.empty((len(weight), rotation.shape[1]), order="F")
+        for rows in blocks:
+            inputs[rows] = (_products(relative[rows]) / scale - centre) @ rotation
+        del relative
         start = np.zeros((rotation.shape[1] + 1, n_classes))
-        penalty = np.full_like(start, self.penalty * n_classes * data.inverse_effective_size)
+        penalty = np.full_like(start, self.penalty * n_classes * inverse_size)
         penalty[-1] = np.inf  # no intercept
-        label = np.asfortranarray(np.eye(n_classes)[data.label])
         parameters, change = softmax_regression(
             Affine,
-            product(products, rotation),
-            label,
+            inputs,
+            np.asfortranarray(np.eye(n_classes)[label]),
             weight,
             start,
             penalty,
             separate_preconditioner,
-            np.asfortranarray(log_proba),
+            log_proba,
         )
         if change == np.inf:
             warn(
@@ -211,11 +220,16 @@ def _products(values: np.ndarray) -> np.ndarray:
     return values[:, first] * values[:, second]
 
 
-def _principal_directions(values: np.ndarray) -> np.ndarray:
-    """Directions (m, d) along which values (n, m) vary, and do so independently of each other."""
+def _principal_directions(blocks: Iterator[np.ndarray]) -> np.ndarray:
+    """Directions (m, d) along which values (n, m) vary, and do so independently of each other.
+
+    They come in blocks of at least m rows, or in one.
+    """
+    values = next(blocks)
     n, m = values.shape
     if n >= m:
-        variance, directions = np.linalg.eigh(values.T @ values)
+        square = sum((block.T @ block for block in blocks), values.T @ values)
+        variance, directions = np.linalg.eigh(square)
     else:
         variance, coordinates = np.linalg.eigh(values @ values.T)
         directions = values.T @ coordinates

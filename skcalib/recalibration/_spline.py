@@ -10,6 +10,7 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
+from .._numerics.logits import iter_row_blocks
 from ._base import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
 from ._logistic import LogisticRecalibrator
 
@@ -219,7 +220,7 @@ def logistic_spline(
     separated outcomes would be taken for steps.
     """
     design, bend = spline_basis(points, knots)
-    basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
+    basis, triangle = orthonormal_basis(design, mass.sum(axis=0), overwrite=True)
     root = np.linalg.solve(triangle.T, bend.T).T
     position = triangle[:, 1]  # where f(x) = x
     n_bends = len(knots) - 2
@@ -255,7 +256,10 @@ def spline_basis(points: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.
     Gauss nodes integrate its square exactly.
     """
     inner = natural_spline(knots, np.eye(len(knots))[:, 1:-1])
-    design = np.column_stack([np.ones(len(points)), points, inner(points)])
+    design = np.ones((len(points), len(knots)), order="F")
+    design[:, 1] = points
+    for rows in iter_row_blocks(*design.shape):
+        design[rows, 2:] = inner(points[rows])
     half = np.diff(knots) / 2
     middle = knots[:-1] + half
     nodes = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)])

@@ -101,6 +101,18 @@ def test_basis_is_orthonormal():
     np.testing.assert_array_equal(np.tril(triangle, -1), 0)
 
 
+def test_basis_may_overwrite_the_design():
+    x = 1e3 + np.random.default_rng(0).random(40)
+    design = np.asfortranarray(np.column_stack([np.ones(40), x, 2 * x - 3, x**2]))
+    given, weight = design.copy(), np.full(40, 1 / 40)
+    apart, triangle = orthonormal_basis(design, weight)
+    np.testing.assert_array_equal(design, given)
+    basis, same = orthonormal_basis(design, weight, overwrite=True)
+    assert basis is design
+    np.testing.assert_array_equal(basis, apart)
+    np.testing.assert_array_equal(same, triangle)
+
+
 def test_undetermined_coefficients_keep_their_start():
     mass = np.array([[0.1, 0.4], [0.2, 0.3]])
     constant = np.column_stack([np.ones(2), np.full(2, 5.0), np.full(2, 25.0)])

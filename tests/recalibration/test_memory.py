@@ -1,0 +1,45 @@
+"""Fits take a bounded multiple of the memory of their input."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit, softmax
+
+from skcalib.recalibration import (
+    BetaRecalibrator,
+    PairwiseScalingRecalibrator,
+    SigmoidRecalibrator,
+    SplineRecalibrator,
+)
+
+
+def two_classes():
+    rng = np.random.default_rng(0)
+    proba = expit(rng.normal(0, 1.5, 50_000))
+    return proba, (rng.random(50_000) < expit(0.8 * logit(proba))).astype(int)
+
+
+def ten_classes():
+    rng = np.random.default_rng(0)
+    scores = 1.5 * rng.normal(size=(20_000, 10))
+    label = (softmax(0.8 * scores, axis=1).cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
+    return softmax(scores, axis=1), label.clip(0, 9)
+
+
+@pytest.mark.parametrize(
+    ("recalibrator", "problem"),
+    [
+        (SigmoidRecalibrator(), two_classes),
+        (BetaRecalibrator(), two_classes),
+        (SplineRecalibrator(), two_classes),
+        (PairwiseScalingRecalibrator(), ten_classes),
+    ],
+)
+def test_a_fit_takes_less_than_ten_times_the_memory_of_its_input(recalibrator, problem):
+    proba, label = problem()
+    tracemalloc.start()
+    recalibrator.fit(proba, label)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * (proba.nbytes + label.nbytes)
