@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import Array, as_type
+from .._numerics.array_api import Array, as_type, row_sums
 from .._numerics.logits import EPSILON, iter_row_blocks
 from .arrays import (
     MIN_DISTINCT_NUMBERS,
@@ -289,7 +289,7 @@ def _check_row_sums(
     """Return rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = np.empty(len(proba))
     for rows in iter_row_blocks(*proba.shape):
-        total[rows] = proba[rows].sum(axis=1, dtype=np.float64)
+        total[rows] = row_sums(proba[rows])
     miss = np.abs(total - 1)
     worst = np.argmax(miss)
     if miss[worst] > tolerance:

@@ -280,6 +280,13 @@ def row_dots(a: Array, b: Array) -> Array:
     return array_namespace(a, b).vecdot(a, b)
 
 
+def row_sums(a: np.ndarray) -> np.ndarray:
+    """Σ_k a_ik of rows (n, K), (n,), in double precision; `sum(axis=1)` is slow on short rows."""
+    if a.shape[1] == 2:
+        return np.add(*a.T, dtype=np.float64)
+    return np.einsum("nk->n", a, dtype=np.float64)
+
+
 def column_dots(a: Array, b: Array) -> Array:
     """⟨a_k, b_k⟩ of columns (n, K), (K,)."""
     if isinstance(a, np.ndarray):

@@ -25,7 +25,7 @@ from .._inputs.checks import check_predict_input, check_sample_weight
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import Interval, clone_instance, fit_context
 from .._inputs.warnings import warn
-from .._numerics.array_api import Array, doubles, to_numpy
+from .._numerics.array_api import Array, doubles, row_sums, to_numpy
 from .._numerics.logits import (
     EPSILON,
     MIN_POSITIVE_PROBA,
@@ -405,7 +405,7 @@ def one_vs_rest(mapping: Callable, maps: list[Any], proba: np.ndarray) -> np.nda
         mapped[:, k] = mapping(proba[:, k], params)
     is_zero = ~mapped.any(axis=1)
     mapped[is_zero] = proba[is_zero]
-    mapped /= mapped.sum(axis=1, keepdims=True)
+    mapped /= row_sums(mapped)[:, None]
     return mapped
 
 

@@ -23,6 +23,10 @@ from ._cross_fitting import ClassifierCrossFitting, adopt_features, check_partit
 from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
 
+# The probabilities of all classifiers are recalibrated in one call if they are no more numbers:
+# of few rows, most of the time is that of the call.
+_MAX_ENTRIES_OF_ONE_CALL = 2**16
+
 
 class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     """A classifier whose probabilities are recalibrated by cross-fitting.
@@ -335,14 +339,19 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     def _combine(self, probas: list[np.ndarray], **arguments: Any) -> np.ndarray:
         """Recalibrate the probabilities of each classifier, and return their mean, (n, K)."""
-        mapped = [
-            align_proba(self.recalibrator_, proba, self.classes_, **arguments) for proba in probas
-        ]
+        shape = len(probas), *probas[0].shape
+        is_small = np.prod(shape) <= _MAX_ENTRIES_OF_ONE_CALL and not arguments
+        mapped = np.concatenate(
+            [
+                align_proba(self.recalibrator_, proba, self.classes_, **arguments)
+                for proba in ([np.concatenate(probas)] if is_small else probas)
+            ]
+        ).reshape(shape)
         if len(mapped) == 1:
             return mapped[0]
         if self.combine_ == "log":
-            return softmax_in_place(np.mean([log_probabilities(proba) for proba in mapped], axis=0))
-        return np.mean(mapped, axis=0)
+            return softmax_in_place(log_probabilities(mapped).mean(axis=0))
+        return mapped.mean(axis=0)
 
     def predict_proba(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:
         """Calibrated probabilities.

@@ -282,7 +282,8 @@ def evaluate_spline(knots: np.ndarray, values: np.ndarray, points: np.ndarray) -
     """The natural spline through the values (K,) at the knots (K,), at points (m,)."""
     spline = natural_spline(knots, values)
     inside = np.clip(points, knots[0], knots[-1])
-    return spline(inside) + (points - inside) * spline(inside, 1)
+    first, last = spline(knots[[0, -1]], 1)
+    return spline(inside) + (points - inside) * np.where(points < knots[0], first, last)
 
 
 def spline_pieces(knots: np.ndarray, values: np.ndarray) -> list[np.ndarray]:

@@ -1,5 +1,6 @@
 """Logarithms of probabilities keep their digits next to 0 and 1."""
 
+import math
 import tracemalloc
 import warnings
 
@@ -11,6 +12,7 @@ from problems import random_problem, two_columns
 from scipy.optimize import brentq, minimize
 from sklearn.metrics import log_loss
 
+from skcalib._numerics.array_api import row_sums
 from skcalib._numerics.logits import (
     MIN_POSITIVE_PROBA,
     PROPER_LOSSES,
@@ -497,3 +499,14 @@ def test_two_columns_are_two_classes_of_a_matrix():
 def test_certain_and_wrong_is_finite():
     loss = PROPER_LOSSES["log_loss"](np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]))
     np.testing.assert_allclose(loss, [0, -np.log(np.finfo(float).eps)], atol=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 300])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sums_of_rows_are_those_of_exact_arithmetic(n_classes, order, dtype):
+    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), 50)
+    proba = np.asarray(proba, dtype=dtype, order=order)
+    total = row_sums(proba)
+    assert total.dtype == np.float64
+    np.testing.assert_allclose(total, [math.fsum(row) for row in proba.tolist()], rtol=1e-14)

@@ -36,6 +36,7 @@ from skcalib.recalibration import (
     RecalibratedClassifier,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
+    _classifier as classifier_module,
 )
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -125,6 +126,30 @@ def test_ensemble_is_the_mean_over_folds(load, recalibrator, mean):
     assert len(model.estimators_) == 3
     assert model.temperature_ is None
     np.testing.assert_allclose(model.predict_proba(features), mean(probas), atol=1e-12)
+
+
+@pytest.mark.parametrize("recalibrator", [None, SigmoidRecalibrator(), IsotonicRecalibrator()])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
+def test_few_rows_are_recalibrated_in_one_call(load, recalibrator, monkeypatch):
+    features, target = load(return_X_y=True)
+    model = RecalibratedClassifier(CLASSIFIER, recalibrator, cv=3).fit(features, target)
+    calls = []
+
+    class Spy:
+        def __getattr__(self, name):
+            return getattr(recalibrator_, name)
+
+        def predict_proba(self, proba):
+            calls.append(len(proba))
+            return recalibrator_.predict_proba(proba)
+
+    recalibrator_ = model.recalibrator_
+    model.recalibrator_ = Spy()
+    together = model.predict_proba(features)
+    assert calls == [3 * len(features)]
+    monkeypatch.setattr(classifier_module, "_MAX_ENTRIES_OF_ONE_CALL", 3 * target.size - 1)
+    np.testing.assert_allclose(model.predict_proba(features), together, rtol=0, atol=1e-15)
+    assert calls == [3 * len(features), *(3 * [len(features)])]
 
 
 def test_nested_ensemble():
