@@ -4,8 +4,8 @@ import numpy as np
 
 from .sorting import first_of_ties, last_of_runs
 
-# Candidate starts of the last interval in one block.
-_START_BLOCK_SIZE = 128
+# Cells in one block of ends, or of candidate starts, of the last interval.
+_BLOCK_SIZE = 128
 
 # Points in one stretch of the line; an interval moves over one stretch after the other.
 _STRETCH_SIZE = 2**15
@@ -73,12 +73,12 @@ def best_partition(
     extent |I_j| of a run reaches from its first to its last point. Returns the minimum and the
     index of the first cell of each run, (r,).
 
-    Dynamic programme over the last cell b: best[b] is the least over starts a of best[a − 1] + cost
-    of the run (a, …, b). Starts are searched in blocks. A block is skipped if a lower bound on the
-    cost of all its starts exceeds the cost of the run (b,) alone. The bound has two terms: the
-    width term of the last start in the block, which is the smallest, and the smallest best − M in
-    the block, plus the M of b, where M is the mass up to a cell; or the same with −M for M. Cost
-    O(m²) at most, nearly O(m) in practice.
+    Dynamic programme over the last cell b: best[b + 1] is the least over starts a of best[a] + cost
+    of the run (a, …, b). Ends are taken in blocks, and so are starts. A block of starts is skipped
+    if for each end a lower bound on the cost exceeds that of the run from the first cell of the
+    block of ends. The bound has two terms: the width term of the last start in the block, which is
+    the smallest, and the smallest best − M in the block, plus the M of b, where M is the mass up to
+    a cell; or the same with −M for M. Cost O(m²) at most, nearly O(m) in practice.
     """
     n_cells = len(first)
     mass_before = np.concatenate([[0.0], np.cumsum(mass)])
@@ -86,35 +86,54 @@ def best_partition(
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
     # the smallest best − mass and best + mass in every block of starts
-    rising, falling = np.full((2, -(-n_cells // _START_BLOCK_SIZE)), np.inf)
-    rising[0] = falling[0] = 0.0
-    block_end = np.minimum(np.arange(1, len(rising) + 1) * _START_BLOCK_SIZE, n_cells) - 1
-    end_first, end_weight = first[block_end], weight_before[block_end]
-    for b in range(n_cells):
-        weight_up_to, mass_up_to, point = weight_before[b + 1], mass_before[b + 1], last[b]
-        alone = best[b] + abs(mass[b]) + (point - first[b]) * weight[b]
-        current = b // _START_BLOCK_SIZE
-        bound = (point - end_first[:current]) * (weight_up_to - end_weight[:current])
-        bound += np.maximum(rising[:current] + mass_up_to, falling[:current] - mass_up_to)
-        worth = np.flatnonzero(bound < alone)
-        lowest = _START_BLOCK_SIZE * (worth[0] if len(worth) else current)
-        starts = slice(lowest, b + 1)
-        cost = np.abs(mass_up_to - mass_before[starts])
-        cost += best[starts]
-        cost += (point - first[starts]) * (weight_up_to - weight_before[starts])
-        choice = int(cost.argmin())
-        best[b + 1] = cost[choice]
-        start[b + 1] = lowest + choice
-        if b + 1 < n_cells:
-            block = (b + 1) // _START_BLOCK_SIZE
-            rising[block] = min(rising[block], best[b + 1] - mass_up_to)
-            falling[block] = min(falling[block], best[b + 1] + mass_up_to)
+    rising, falling = np.empty((2, -(-n_cells // _BLOCK_SIZE), 1))
+
+    def terms(starts: slice, ends: slice) -> tuple[np.ndarray, np.ndarray]:
+        """|mass| and width term of the runs, (starts, ends)."""
+        after = slice(ends.start + 1, ends.stop + 1)
+        mass_of_run = mass_before[after] - mass_before[starts, None]
+        extent = last[ends] - first[starts, None]
+        return np.abs(mass_of_run), extent * (weight_before[after] - weight_before[starts, None])
+
+    for k, begin in enumerate(range(0, n_cells, _BLOCK_SIZE)):
+        ends = slice(begin, min(begin + _BLOCK_SIZE, n_cells))
+        after = slice(begin + 1, ends.stop + 1)
+        bound = terms(slice(_BLOCK_SIZE - 1, begin, _BLOCK_SIZE), ends)[1]
+        bound += np.maximum(rising[:k] + mass_before[after], falling[:k] - mass_before[after])
+        size, width = terms(ends, ends)
+        worth = np.flatnonzero((bound < size[0] + best[begin] + width[0]).any(axis=1))
+        least = np.full(ends.stop - begin, np.inf)
+        for low in (_BLOCK_SIZE * worth).tolist():
+            starts = slice(low, low + _BLOCK_SIZE)
+            cost, extra = terms(starts, ends)
+            cost += best[starts, None]
+            cost += extra
+            _keep_least(cost, low, least, start[after])
+        within = least.copy()
+        for i in range(len(within)):  # the starts of this block, whose best is known one by one
+            cost = size[i, i:]
+            cost += best[begin + i]
+            cost += width[i, i:]
+            np.minimum(within[i:], cost, out=within[i:])
+            best[begin + i + 1] = within[i]
+        size[np.tril_indices(len(size), -1)] = np.inf  # no run starts after its end
+        _keep_least(size, begin, least, start[after])
+        rising[k] = (best[ends] - mass_before[ends]).min()
+        falling[k] = (best[ends] + mass_before[ends]).min()
     runs = []
     end = n_cells
     while end > 0:
         end = start[end]
         runs.append(end)
     return float(best[-1]), np.array(runs[::-1])
+
+
+def _keep_least(cost: np.ndarray, first: int, least: np.ndarray, start: np.ndarray) -> None:
+    """Update the least cost of each end (e,) and its start by those of starts from `first` on."""
+    choice = cost.argmin(axis=0)
+    value = cost[choice, np.arange(len(choice))]
+    is_less = value < least
+    least[is_less], start[is_less] = value[is_less], first + choice[is_less]
 
 
 def mean_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> float:
