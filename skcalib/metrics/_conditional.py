@@ -274,11 +274,10 @@ def conditional_kernel_calibration_error(
 
     The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
     conditional distribution of labels, or of outcomes, is from the predicted one [1]_. It depends
-    less than other errors on how often each prediction occurs, but it does: a wrong prediction that
-    is rare beside the regularisation counts little. So compare models on different data only if
-    sizes, bandwidth and regularisation are the same and the predictions are spread alike. It is 0
-    if all residuals are 0; on a finite sample of a calibrated model it is positive, so it is biased
-    upwards. The number has no natural scale.
+    less than other errors on how often each prediction occurs. Compare models on different data
+    only if sizes, bandwidth and regularisation are the same and the predictions are distributed
+    alike. On a finite sample of a calibrated model it is positive, so it is biased upwards. The
+    number has no natural scale.
 
     Parameters
     ----------
@@ -303,53 +302,45 @@ def conditional_kernel_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        Features that take the place of the predictions, so that labels or outcomes are compared
-        with the predictions given these (see the notes), by ``method="exact"``.
+        Features on which to condition in place of the predictions, by ``method="exact"`` (see the
+        notes).
 
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"
         Kernel on the probability vectors: the inner product plus the Gaussian kernel exp(−‖s −
-        t‖²/(2γ²)) of [1]_, one of these alone, or one of
-        :func:`squared_kernel_calibration_error`. The combination is what makes the measure robust.
-        The first three are also for forecasts of a number, on their embeddings, and for what is
-        `given` (see the notes).
+        t‖²/(2γ²)) of [1]_, one of these alone, or one of :func:`squared_kernel_calibration_error`.
+        The first three are also for forecasts of a number, on their embeddings, and for `given`.
 
     bandwidth : "median" or float, default="median"
-        The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
-        distances between predictions, over all pairs of samples, but at least a tenth of their root
-        mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
-        model to model: fix the bandwidth to compare their errors.
+        The γ of the Gaussian kernel, or the ν of another. "median" is the median distance between
+        predictions, as in :func:`squared_kernel_calibration_error`. It differs from model to model:
+        fix the bandwidth to compare their errors.
 
     outcome_kernel : {"rbf", "laplacian"} or callable, default="rbf"
         Kernel on the outcomes of forecasts: exp(−d²/(2ν²)), exp(−d/ν), or a callable that takes
-        arrays of shapes (a, 1) and (b, 1) and returns values of shape (a, b). Equal labels have the
-        kernel 1, and others 0.
+        arrays of shapes (a, 1) and (b, 1) and returns values of shape (a, b).
 
     outcome_bandwidth : "median" or float, default="median"
-        The ν of a named `outcome_kernel`, in the units of the outcomes. "median" takes their median
-        distance over all pairs, but at least a tenth of the root mean square distance.
+        The ν of a named `outcome_kernel`, in the units of the outcomes. "median" is their median
+        distance, but at least a tenth of the root mean square distance.
 
     regularization : float in [1e-6, 1e6] or "cv", default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
-        number: compare models on samples of the same size, or give a number. "cv" takes the one of
-        29 numbers from 1e-5 to 100 with the least squared error at samples that are left out, one
-        at a time: the largest if residuals cannot be predicted, and another for each model.
+        number: fix it to compare samples of different sizes. "cv" chooses among 29 numbers from
+        1e-5 to 100 by leave-one-out cross-validation, for each model anew.
 
     debias : bool, default=False
         Subtract the expectation of the error for labels drawn from the predictions. The mean is
-        then 0 for a calibrated model, whatever the sample size, the kernel and the regularization,
-        and values may be negative. Forecasts need an `outcome_bandwidth` that is a number.
+        then 0 for a calibrated model. Forecasts need an `outcome_bandwidth` that is a number.
 
     standardize : bool, default=False
         Divide the debiased error by its standard deviation for labels drawn from the predictions;
-        not for forecasts of a number.
-        The result is evidence against calibration, not a size of error: it grows with the sample.
-        Values above 2 are rare under calibration, but less rare than for a normal distribution.
+        not for forecasts of a number. The result grows with the sample; values above 2 are rare
+        under calibration.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
-        Exact; with random Fourier features of the Gaussian kernel (kernels "linear-rbf", "rbf" and
-        "linear" only); or with features that approximate the kernel at chosen predictions, with a
-        bound on the error.
+        Exact; with random Fourier features of the Gaussian kernel; or with features that
+        approximate the kernel at chosen predictions, with a bound on the error.
 
     n_components : int, default=100
         Number of frequencies for "fourier", or the largest number of chosen predictions for
@@ -373,10 +364,8 @@ def conditional_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        At least 0, which is best; at most :math:`1 / (2 \lambda)`. If `debias` is true, 0 is
-        expected under calibration; if `standardize` is true as well, in standard deviations, and
-        infinite where a label had the probability 0 and none could be drawn but those with the
-        probability 1. An array if `average` is None and there are values for several classes.
+        Between 0, which is best, and :math:`1 / (2 \lambda)`. If `debias` is true, 0 is expected
+        under calibration. An array if `average` is None and there are values for several classes.
 
     Warns
     -----
@@ -396,54 +385,21 @@ def conditional_kernel_calibration_error(
 
     .. math:: \mathrm{CKCE} = \mathrm{tr}(W R W K)
 
-    (formula 7 of [1]_). It equals :math:`\|M\|^2` for the operator M that minimises :math:`\sum_i
-    w_i \|r_i - M \phi(p_i)\|^2 + \lambda \|M\|^2`, which is the definition for weights
-    :math:`w_i`.
+    (formula 7 of [1]_), which is :math:`\|M\|^2` for the operator M that minimises :math:`\sum_i
+    w_i \|r_i - M \phi(p_i)\|^2 + \lambda \|M\|^2`.
 
-    "exact" solves with a Cholesky factor: :math:`O(n^3)` time, and memory for an n × n matrix.
-    "fourier" has d = K + 2D features for D frequencies and sums over blocks of rows: :math:`O(n d^2
-    + d^3)` time and :math:`O(d^2)` memory beside the data. The error of the value falls like
-    :math:`D^{-1/2}`. "nystroem" has d chosen predictions (pivots of a Cholesky factorisation),
-    :math:`O(n d^2)` time and :math:`O(n d)` memory. If e is the mean of the part of k(p, p) that
-    they do not explain, the value is wrong by at most :math:`3 e \sum_i w_i \|r_i\|^2 / \lambda^2`;
-    predictions are chosen until that is a thousandth of the value, or there are `n_components`.
-    Ties need no special treatment, nor do probabilities 0 and 1.
+    "exact" takes :math:`O(n^3)` time, and memory for an n × n matrix. "fourier" and "nystroem" take
+    :math:`O(n d^2)` time for d features; "nystroem" adds predictions until the bound on its error
+    is a thousandth of the value (without `debias`), or there are `n_components`. Under
+    scikit-learn's `array_api_dispatch`, tensors stay on their device where the method allows it.
 
-    The error is a quadratic form of the residuals, :math:`\sum_{ij} Q_{ij} \langle r_i, r_j
-    \rangle` with :math:`Q = W K W` for equal weights. So for labels drawn from the predictions its
-    expectation and variance are known exactly,
+    For forecasts of a number, the residuals and the kernel are those of embeddings, the means of
+    the features of the `outcome_kernel`. The outcomes of a quantile forecast are treated as cells.
+    An ensemble without weights is calibrated if its outcome is exchangeable with its members.
 
-    .. math::
-
-        \sum_i Q_{ii} (1 - \|p_i\|^2) \quad \text{and} \quad
-        2 \sum_{i \ne j} Q_{ij}^2 \, \mathrm{tr}(C_i C_j) + \sum_i Q_{ii}^2 v_i
-
-    with :math:`C_i = \mathrm{diag}(p_i) - p_i p_i^\top` and :math:`v_i = 4 \sum_k p_{ik} (p_{ik} -
-    \|p_i\|^2)^2`. With `debias` and "cv", "exact" holds three matrices and takes five to ten times
-    as long, and the others hold the d features of all samples. The variance takes :math:`O(n^2 K)`
-    for "exact", and for the others the lesser of :math:`O(n^2 (d + K))` and :math:`O(n d^2 K^2)`.
-    With "nystroem" the bound for a debiased value is :math:`3 e \sum_i w_i (\|r_i\|^2 + 1 -
-    \|p_i\|^2) / \lambda^2`, and it is compared with the value that is not debiased.
-
-    For forecasts of a number, R holds the inner products of :math:`a(y_i) - \mu_i`, where a are the
-    features of the `outcome_kernel` :math:`\ell` and :math:`\mu_i = \mathrm{E}\, a(Y_i)` embeds the
-    forecast, as in :func:`distribution_matching_error`, which has the closed forms. The kernel on
-    forecasts is that of probabilities with these embeddings in place of p: :math:`\langle \mu_i,
-    \mu_j \rangle + \exp(-\|\mu_i - \mu_j\|^2 / (2 \gamma^2))`. So it sees all of a forecast, and
-    with :math:`\ell = 1[y = y']` on finitely many outcomes the error is that of class
-    probabilities. The default :math:`\ell` sees differences on the scale of its bandwidth. The
-    quantiles of a quantile forecast are treated as features, and its outcomes as cells. An ensemble
-    without weights is embedded together with its outcome, so that it is calibrated if these are
-    exchangeable. The cost is :math:`O(n^3)` and :math:`O(n^2)` times the square of the number of
-    components of a forecast.
-
-    With `given`, features less their means take the place of probabilities and embeddings, divided
-    by their standard deviations if `bandwidth` is "median"; then the number is the squared distance
-    (CMMD, equation 5 of [1]_) of two conditional laws given these, of labels and of predictions.
-
-    Under scikit-learn's `array_api_dispatch`, tensors stay on their device. They are converted once
-    for "nystroem", a callable kernel and binary problems of more classes, and for the bandwidth
-    "median", which sorts.
+    With `given`, the number is the squared distance (CMMD, equation 5 of [1]_) of the conditional
+    laws of labels and of predictions given the features. Features are centred, and divided by their
+    standard deviations if `bandwidth` is "median".
 
     References
     ----------
@@ -462,18 +418,6 @@ def conditional_kernel_calibration_error(
     4 0.051
     >>> conditional_kernel_calibration_error(y_true, y_proba, debias=True, standardize=True)
     63.3...
-
-    A forecast of a number, with half the true standard deviation:
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> mean = rng.normal(size=300)
-    >>> y = mean + rng.normal(size=300)
-    >>> for std in (1.0, 0.5):
-    ...     forecast = mean, np.full(300, std)
-    ...     print(round(conditional_kernel_calibration_error(y, forecast), 4))
-    0.0014
-    0.0256
     """
     data = check_data(
         y_true,

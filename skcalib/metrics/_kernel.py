@@ -160,34 +160,32 @@ def squared_kernel_calibration_error(
             default="total-variation"
         Kernel on the probability vectors: exp(−d/ν) with the total variation distance d = ½‖s −
         t‖₁, with the Euclidean distance, or with ‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). Or a
-        :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
-        positive definite function of arrays of shapes (a, n_classes) and (b, n_classes) with values
-        of shape (a, b), or with matrices of shape (a, b, n_classes, n_classes) (see the notes).
+        :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any positive
+        definite function of arrays of shapes (a, n_classes) and (b, n_classes) with values of shape
+        (a, b), or with matrices of shape (a, b, n_classes, n_classes).
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples, but at least a tenth of their root mean square (see the notes).
-        It differs from model to model: fix the bandwidth to compare their errors.
+        The ν of a named kernel. "median" is the median of the distances between predictions, over
+        all pairs of samples, but at least a tenth of their root mean square. It differs from model
+        to model: fix the bandwidth to compare their errors.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
-        Which pairs of samples are averaged. "unbiased": all pairs of different samples. "biased":
-        these, and each sample with itself. "linear": the first with the second, the third with the
-        fourth, and so on. "block": all pairs of different samples within blocks. "linear" and
-        "block" depend on the order of the samples; samples beyond the last whole pair or block are
-        not used.
+        Which pairs of samples are averaged: all pairs of different samples; also each sample with
+        itself; the first with the second, the third with the fourth, and so on; or all pairs within
+        blocks. "linear" and "block" depend on the order of the samples, and ignore those beyond the
+        last whole pair or block.
 
     block_size : int, default=None
         Number of consecutive samples in a block of the estimator "block"; None means
         :math:`\lfloor\sqrt n\rfloor`.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
-        A positive semi-definite matrix M over the classes, in the order of `labels`, such as
-        similarities: the matrix-valued kernel is k·M. None is the identity. For
-        ``multi_class="canonical"`` only.
+        A positive semi-definite matrix M over the classes, in the order of `labels`. None is the
+        identity. For ``multi_class="canonical"`` only.
 
     method : {"exact", "fourier"}, default="exact"
         "fourier" replaces a named kernel by the products of random features, in linear time, for
-        the estimators "unbiased" and "biased" (see the notes).
+        the estimators "unbiased" and "biased".
 
     n_components : int, default=200
         Number of random frequencies of "fourier".
@@ -197,9 +195,8 @@ def squared_kernel_calibration_error(
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. "confidence" is twice the squared MMCE with
-        ``kernel="total-variation"``, ``bandwidth=0.4`` and ``estimator="biased"``. Or a lens, an
-        object such as those of :mod:`skcalib.lenses`.
+        :func:`smooth_calibration_error`. Or a lens, an object such as those of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -212,9 +209,8 @@ def squared_kernel_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         Smaller is better. At most 2 for the named kernels without a class kernel; with the class
-        kernel M, at most the largest :math:`M_{kk} + M_{ll} - 2 M_{kl}`. A callable kernel
-        multiplies that by its largest value. An array if `average` is None and there are values for
-        several classes.
+        kernel M, at most the largest :math:`M_{kk} + M_{ll} - 2 M_{kl}`. An array if `average` is
+        None and there are values for several classes.
 
     Raises
     ------
@@ -235,55 +231,31 @@ def squared_kernel_calibration_error(
     Notes
     -----
     With weights :math:`w_i` that sum to 1, the residual :math:`r_i = e_{y_i} - p_i` of the one-hot
-    label and :math:`h_{ij} = k(p_i, p_j) \langle r_i, r_j \rangle`,
+    label and :math:`h_{ij} = k(p_i, p_j) \, r_i^\top M r_j`,
 
     .. math::
         \mathrm{biased} = \sum_{i,j} w_i w_j h_{ij}, \qquad
         \mathrm{unbiased} = \frac{\sum_{i \ne j} w_i w_j h_{ij}}{\sum_{i \ne j} w_i w_j}
 
-    (Table 1 of [1]_); "linear" and "block" are the same quotient over fewer pairs. With a class
-    kernel M, :math:`h_{ij} = k(p_i, p_j) \, r_i^\top M r_j`. Weights say how much a sample counts.
-    For the unbiased estimator a weight of 2 is not the same as a sample that occurs twice, because
-    copies are not independent samples.
+    (Table 1 of [1]_). For the unbiased estimator a weight of 2 is not the same as a sample that
+    occurs twice. A callable with matrices for values has :math:`h_{ij} = r_i^\top k(p_i, p_j) r_j`.
+    It must satisfy :math:`k(s, t) = k(t, s)^\top` and be positive semi-definite; it takes no
+    `class_kernel`.
 
-    A callable with matrices for values is a matrix-valued kernel (Definition 1 of [1]_), with
-    :math:`h_{ij} = r_i^\top k(p_i, p_j) r_j`. It must satisfy :math:`k(s, t) = k(t, s)^\top` and
-    be positive semi-definite as a kernel on pairs of a prediction and a class, which is tried on a
-    few predictions. Sums :math:`\sum_q k_q M_q` of kernels :math:`k_q` times positive
-    semi-definite matrices :math:`M_q` are, such as a kernel with a bandwidth for each class. It
-    costs :math:`O(n^2 K^2)`, over tiles, and takes no `class_kernel`: multiply by it.
-
-    With "top-label" each class has the samples for which it is predicted. A class with fewer than
-    two of them, or than a block, cannot be measured but by the biased estimator: its value is NaN,
-    and the average is taken over the other classes.
+    With "top-label", a class that is predicted for fewer samples than the estimator needs has the
+    value NaN, and the average is taken over the other classes. For two classes the number is twice
+    that with residuals :math:`y_i - p_i`; "confidence" is twice the squared MMCE with
+    ``kernel="total-variation"``, ``bandwidth=0.4`` and ``estimator="biased"``.
 
     Two classes with a kernel exp(−d/ν) cost :math:`O(n \log n)`; otherwise "unbiased" and "biased"
-    cost :math:`O(n^2 K)` in matrix products over tiles, with memory for one tile only, "linear"
-    :math:`O(n K)` and "block" :math:`O(n B K)` for blocks of size B. `(n,)` and `(n, 2)` input
-    give the same number, twice that of the scalar form with residuals :math:`y_i - p_i`. Ties need
-    no special treatment, nor do probabilities 0 and 1.
+    cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and "block"
+    :math:`O(n B K)` for blocks of size B. "fourier" [2]_ costs :math:`O(n D K)` for D frequencies,
+    with an error of at most :math:`\sqrt{1/D}` times the biased estimate with k = 1 (standard
+    deviation). Under scikit-learn's `array_api_dispatch`, tensors of more than two classes stay on
+    their device with the estimators "unbiased" and "biased" and a named kernel.
 
-    With "fourier", :math:`k(s, t)` becomes the mean of :math:`\cos(\omega_d^\top (s - t))` over D
-    random frequencies, whose expectation is k [2]_: for kernels of ‖s − t‖₁ their coordinates are
-    independent Cauchy variables, for those of ‖s − t‖₂ multivariate Cauchy, for "rbf" normal ones.
-    The cost is :math:`O(n D K)`, with memory for a block of samples. The error for given data is
-    random, with a standard deviation of at most :math:`\sqrt{1/D}` times the biased estimate with k
-    = 1, usually far less, as residuals at different places hardly add up.
-
-    Under scikit-learn's `array_api_dispatch`, tensors of more than two classes stay on their device
-    with the estimators "unbiased" and "biased" and a named kernel. They are converted once for
-    everything else, and for the bandwidth "median", which sorts.
-
-    The bandwidth "median" is the median of the distances over all pairs of samples :math:`i < j`,
-    weighted by :math:`w_i w_j`, but at least a tenth of the root mean square distance, so that
-    predictions that crowd at 0 or 1 keep a kernel. It depends on the predictions and the weights
-    alone, is continuous in the predictions, and is the same whichever class comes first. If it is
-    below 1e-6, so that all predictions are nearly equal, :math:`10^{-12}` divided by it takes its
-    place, up to 1 for equal predictions: rounding errors do not count. It is exact for two classes,
-    at :math:`O(n \log n)`, and for more classes up to 2000 samples. Of more samples, a weighted
-    subset of 2000 represents all; it depends neither on their order nor on that of the classes. For
-    nine distributions of 5000 predictions its median was off by 1.6 % (root mean square) or less,
-    and by 3.2 % at worst. A sample of weight 2 makes no pair with itself, unlike two equal rows.
+    The median distance weights pairs by :math:`w_i w_j`. For more than two classes and 2000
+    samples, a weighted subset of 2000 represents all, with an error of a few percent.
 
     References
     ----------
@@ -300,16 +272,6 @@ def squared_kernel_calibration_error(
     -0.068...
     >>> squared_kernel_calibration_error(y_true, y_proba, estimator="biased")
     0.115...
-
-    A matrix-valued kernel with a bandwidth for each class:
-
-    >>> import numpy as np
-    >>> from scipy.spatial.distance import cdist
-    >>> def one_bandwidth_each(s, t):
-    ...     values = np.exp(-cdist(s, t)[:, :, None] / [0.1, 0.5])
-    ...     return values[:, :, :, None] * np.eye(2)
-    >>> squared_kernel_calibration_error(y_true, y_proba, kernel=one_bandwidth_each)
-    -0.027...
     """
     data = check_predictions(
         y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
@@ -393,9 +355,8 @@ def kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`squared_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples, but at least a tenth of their root mean square (see the notes of
-        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
+        The ν of a named kernel. "median" is the median distance between predictions, as in
+        :func:`squared_kernel_calibration_error`. It differs from model to model: fix the bandwidth
         to compare their errors.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
@@ -519,10 +480,9 @@ def joint_kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`conditional_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
-        distances between predictions, over all pairs of samples, but at least a tenth of their root
-        mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
-        model to model: fix the bandwidth to compare their errors.
+        The γ of the Gaussian kernel, or the ν of another. "median" is the median distance between
+        predictions, as in :func:`squared_kernel_calibration_error`. It differs from model to model:
+        fix the bandwidth to compare their errors.
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of

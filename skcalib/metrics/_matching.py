@@ -98,14 +98,11 @@ def distribution_matching_error(
     r"""Distribution matching error: how far outcomes and forecasts are apart, by a kernel.
 
     The squared maximum mean discrepancy between the outcomes and draws from the forecasts, given
-    what a form of calibration is conditioned on [1]_. Its expectation is 0 exactly if the forecasts
-    are calibrated in that form, for characteristic kernels such as the defaults ("distribution"
-    conditions on the mean and standard deviation, which are all of a forecast only in families of
-    location and scale; ``given_kernel="wasserstein"`` sees the rest). The unbiased
-    estimate scatters around 0 for calibrated forecasts and can be negative; the biased one is never
-    negative. The number has no natural scale: ``standardize=True`` divides it by its standard
-    deviation under calibration, and :class:`skcalib.hypothesis_tests.CalibrationTest` gives the
-    p-value.
+    what a form of calibration is conditioned on [1]_. For characteristic kernels such as the
+    defaults, its expectation is 0 exactly if the forecasts are calibrated in that form. The
+    unbiased estimate scatters around 0 for calibrated forecasts and can be negative; the biased one
+    is never negative. The number has no natural scale:
+    :class:`skcalib.hypothesis_tests.CalibrationTest` gives the p-value.
 
     Parameters
     ----------
@@ -136,30 +133,28 @@ def distribution_matching_error(
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What is conditioned on. Required for "group" (labels of any type) and "individual"
-        (features). With "distribution" and "local" it takes the place of the forecast's parameters.
+        (features). With "distribution" and "local" it replaces the forecast's parameters.
 
     loss : float, callable, array-like, or list of these, default=None
-        The losses of ``calibration="decision"`` and of ``kernel="loss"``, and the thresholds of
-        ``kernel="tanh"``. For forecasts, a number c stands for the decision whether the outcome
-        exceeds c, with loss 1 if that is wrong; a callable takes outcomes of shape (m,) and returns
-        the losses of all actions, of shape (m, n_actions). For classes, a matrix of shape
-        (n_actions, n_classes), with its columns in the order of `labels`. Or what
-        :class:`skcalib.decisions.DecisionLoss` takes. For a list, the kernel is averaged over the
-        losses.
+        The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
+        ``kernel="tanh"``. For forecasts: a number c (does the outcome exceed c?), or a callable
+        from outcomes of shape (m,) to losses of shape (m, n_actions). For classes: a matrix of
+        shape (n_actions, n_classes). Or what :class:`skcalib.decisions.DecisionLoss` takes. For a
+        list, the kernel is averaged over the losses.
 
     kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
             default="rbf"
         Kernel on the outcomes, or on their probability integral transforms (PITs): exp(−d²/(2ν²)),
-        exp(−d/ν) or −d of the distance d. A callable takes arrays of shapes (a, 1) and (b, 1) and
-        returns values of shape (a, b). The last four are kernels of decisions, for outcomes only;
-        see the notes. Labels of classes have the kernel 1 if they are equal and 0 if not, or
-        "loss".
+        exp(−d/ν) or −d of the distance d. Kernels of decisions, for outcomes only: "moments" (mean
+        and mean square), "thresholds" (whether outcomes exceed 64 quantiles of all forecasts),
+        "tanh" (around the threshold `loss`) and "loss" (the losses of all actions). Labels have the
+        kernel 1 if equal and 0 if not, or "loss". A callable takes arrays of shapes (a, 1) and (b,
+        1) and returns values of shape (a, b).
 
     bandwidth : "median" or float, default="median"
-        The ν of `kernel`, in the units of the outcomes. "median" takes their median distance over
-        all pairs, but at least a tenth of the root mean square distance; for PITs it is 0.2236. The
-        kernel exp(−d²/b) of [1]_ has :math:`b = 2 \nu^2`. "tanh" needs a number. "energy" and the
-        other kernels of decisions have none.
+        The ν of `kernel`, in the units of the outcomes. "median" is their median distance over all
+        pairs, but at least a tenth of the root mean square distance; for PITs it is 0.2236. "tanh"
+        needs a number.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
@@ -169,20 +164,17 @@ def distribution_matching_error(
         d).
 
     given_bandwidth : "median" or float, default="median"
-        The ν of `given_kernel`. "median" first divides each column by its standard deviation, and
-        takes the median distance, but at least a tenth of the root mean square distance. With a
-        number the columns are taken as they are. In many dimensions a small number is a trap: the
-        kernel then is 0 for all pairs, and nothing is compared. The squared distances between rows
-        of 100 standardized features are about 200.
+        The ν of `given_kernel`. "median" first divides each column by its standard deviation. With
+        a number, columns are not scaled; if it is too small, the kernel is 0 for all pairs and
+        nothing is compared.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over each sample with
         itself.
 
     standardize : bool, default=False
-        Divide the unbiased estimate by its standard deviation if outcomes are drawn from the
-        forecasts. That is estimated from some draws, to about 1 %. Values above 2 are rare under
-        calibration, but less rare than for a normal distribution.
+        Divide the unbiased estimate by its standard deviation under calibration, estimated from
+        draws. Values above 2 are rare for calibrated forecasts.
 
     method : {"exact", "fourier"}, default="exact"
         "fourier" uses random Fourier features of the kernel on what is conditioned on, if that is
@@ -197,10 +189,8 @@ def distribution_matching_error(
     Returns
     -------
     error : float
-        In units of the kernel: at most 2 for "rbf" and "laplacian", 1 for "thresholds", 4 for
-        "tanh"; in the units of the outcomes for "energy", and of the squared loss for "loss".
-        Smaller is better, and 0 is expected under calibration. If `standardize` is true, in
-        standard deviations.
+        In units of the kernel: at most 2 for "rbf" and "laplacian". Smaller is better, and 0 is
+        expected under calibration.
 
     See Also
     --------
@@ -213,94 +203,39 @@ def distribution_matching_error(
     -----
     The forms compare something with its forecast, given something else (Tables 1 and 2 of [1]_):
 
-    ============== ==================== ========================================================
-    calibration    compared             given
-    ============== ==================== ========================================================
-    quantile       PITs and uniform     nothing
-    threshold      PITs and uniform     whether F(t) ≤ α, for all thresholds t and levels α
-    marginal       outcomes             nothing (labels: each class's probability)
-    decision       outcomes             the action with the least expected loss
-    group          outcomes             the group
-    distribution   outcomes             the forecast: its mean and log standard deviation
-    individual     outcomes             features
-    local          PITs and uniform     features, or else the forecast, as with "distribution"
-    canonical      labels               all class probabilities
-    top-label      predicted class      its probability
-    ============== ==================== ========================================================
+    ============== ================ ========================================================
+    calibration    compared         given
+    ============== ================ ========================================================
+    quantile       PITs             nothing
+    threshold      PITs             whether F(t) ≤ α, for all t and levels α
+    marginal       outcomes         nothing (labels: each class's probability)
+    decision       outcomes         the action with the least expected loss
+    group          outcomes         the group
+    distribution   outcomes         the forecast: its mean and log standard deviation
+    individual     outcomes         features
+    local          PITs             features, or the forecast
+    canonical      labels           all class probabilities
+    top-label      predicted class  its probability
+    ============== ================ ========================================================
 
-    With weights :math:`w_i` that sum to 1, forecasts :math:`Q_i`, the kernels k on what is given
-    and :math:`\ell` on outcomes, and independent :math:`Y_i \sim Q_i`,
+    Mean and standard deviation describe all of a forecast only in families of location and scale;
+    ``given_kernel="wasserstein"`` sees the rest. The error is the average over pairs, for
+    independent draws :math:`Y_i` from the forecasts, of
 
     .. math::
-        h_{ij} = k(z_i, z_j) \, [\ell(y_i, y_j) - E \ell(Y_i, y_j) - E \ell(y_i, Y_j)
-        + E \ell(Y_i, Y_j')], \quad
-        \mathrm{unbiased} = \frac{\sum_{i \ne j} w_i w_j h_{ij}}{\sum_{i \ne j} w_i w_j},
-        \quad \mathrm{biased} = \sum_{i,j} w_i w_j h_{ij}
+        k(z_i, z_j) \, [\ell(y_i, y_j) - E \ell(Y_i, y_j) - E \ell(y_i, Y_j) + E \ell(Y_i, Y_j')].
 
-    (equations 1 to 3 of [1]_, with the forecast's randomness integrated out). With "energy",
-    :math:`h_{ii}` is twice the continuous ranked probability score. For labels :math:`h_{ij} = k
-    \langle r_i, r_j \rangle` with the residual vectors of :func:`squared_kernel_calibration_error`;
-    for one class against the rest that is :math:`2 k r_i r_j` with the kernel of the pairs (1 − c,
-    c) of its probability c. So the distance d is :math:`\sqrt 2 |c - c'|` for "rbf" and
-    "exponential", :math:`2 |c - c'|` for "laplacian" and :math:`|c - c'|` for "total-variation".
+    Outcomes of a quantile forecast are compared as cells; it has no kernels of decisions but
+    "thresholds". An ensemble without weights is calibrated if the outcome is exchangeable with its
+    members.
 
-    The kernels of decisions see only what some decisions depend on (section 5 of [1]_):
+    The p-value of the test is exact for forecasts that are calibrated given themselves, and with
+    "quantile", "local" and "top-label". For "marginal", "group", "decision" and "threshold" alone
+    use ``method="asymptotic"`` of the test.
 
-    ============== ============================================================================
-    kernel         :math:`\ell(y, y')`
-    ============== ============================================================================
-    moments        :math:`y y' + y^2 y'^2`: both moments, for point estimates
-    thresholds     the mean of 1[y ≤ t] 1[y' ≤ t] over 64 quantiles t of all forecasts pooled
-    tanh           :math:`\tanh((y - c) / \nu) \tanh((y' - c) / \nu)` for the threshold c = `loss`
-    loss           :math:`\sum_a \ell_a(y) \, \ell_a(y')` over the actions a with losses
-                   :math:`\ell_a`
-    ============== ============================================================================
-
-    With nothing given, the biased error of "moments" is the sum of the squared differences of the
-    mean outcome and the mean squared outcome from those forecast, which depends on the unit. That
-    of "thresholds" is the mean over t of the squared difference between the share of outcomes up to
-    t and the one forecast (Cramér–von Mises), and that of "loss" is the square of
-    :func:`decision_calibration_error`. For labels with the kernel "loss", "marginal" is given
-    nothing either, and "top-label" is refused. With "thresholds" a quantile forecast is compared at
-    64 levels, each rounded up to one of its own; the other three are refused for it.
-
-    The unbiased estimate is unbiased if `bandwidth` is a number. The median distance depends on the
-    outcomes, which shifts the mean a little in very small samples. The test computes it anew for
-    each draw, and stays exact.
-
-    Expectations are closed forms for normal forecasts and mixtures ("tanh": to 1e-14, by
-    quadrature), sums for ensembles and residuals, and otherwise by 64 Gauss–Legendre nodes of the
-    quantile function, for "tanh" on each piece around the threshold. Those of losses are the ones
-    of :func:`skcalib.decisions.expected_loss`. A quantile forecast tells the probabilities of its
-    cells and no more: outcomes are compared as cells, on the scale of levels. PITs of outcomes with
-    positive probability are averaged over their interval, with a callable kernel by 16
-    Gauss–Legendre nodes. Given the forecast, a quantile forecast is described by its quantiles.
-
-    An ensemble without weights is calibrated if the outcome is exchangeable with its s members. So
-    what is taken from the forecast in order to condition on it is taken from all s + 1 values, and
-    then the expectation is 0. (Given the members alone it would not be: they are a sample, whose
-    mean and standard deviation miss those of the distribution.) With weights, outcomes are held to
-    be drawn from the members.
-
-    "threshold" has the kernel :math:`1 - |F_i(t) - F_j(t)|`, averaged over 64 quantiles t of all
-    forecasts pooled, by their weights. It contains "quantile".
-
-    The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are exact for forecasts that are
-    calibrated given themselves, and "quantile", "local" and "top-label" also need no more than what
-    the form says. Forecasts that satisfy only "marginal", "group", "decision" or "threshold" can be
-    rejected; ``method="asymptotic"`` of the test is for them.
-
-    The kernel "rbf" on outcomes is a sum of r products of cosines and sines, to 1e-10, with r about
-    2.1 (R/ν + 7) for the range R of outcomes and forecasts. The kernels of decisions have r
-    features: 2, 64, or the number of thresholds or actions. Then the sums over pairs cost
-    :math:`O(n r)` if nothing or groups are given; :math:`O(n d (d + r))` with "rbf" on one to three
-    parameters, for a number d of features (at most 256) that represents the kernel to 1e-12;
-    :math:`O(n D r)` with "fourier"; and else :math:`O(n^2 r)` in matrix products over tiles. Other
-    kernels and very small bandwidths take :math:`O(n^2)` times the square of the number of
-    components of a forecast (times s log s for s members or nodes), and hold all components of all
-    forecasts. So they take long for a :class:`~skcalib.forecasts.ResidualForecast` of many
-    residuals, which "rbf" holds only once. No matrix of all pairs is held. "fourier" with
-    "laplacian" draws the frequencies of both kernels.
+    With "rbf" on outcomes and the kernels of decisions, the cost is :math:`O(n r)` for r features
+    if nothing or groups are given, or with "fourier", and else at most :math:`O(n^2 r)`. Other
+    kernels take :math:`O(n^2)` times the square of the number of components of a forecast.
 
     References
     ----------
