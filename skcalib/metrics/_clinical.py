@@ -302,11 +302,10 @@ def calibration_intercept(
     -----
     With weights :math:`w_i`, it is the a for which :math:`\sum_i w_i \operatorname{expit}(a +
     \operatorname{logit} p_i) = \sum_i w_i y_i`, for two classes only; of more, pass one:
-    ``calibration_intercept(y_true == c, y_proba[:, k])``. Before the logit is taken, probabilities
-    are clipped to [ε, 1 − ε], with ε = 2.2e-16. ``val.prob`` of the R package rms reports another
-    intercept, that of the regression whose slope is free; it depends on the slope, and is
-    :attr:`CoxTest.intercept_ <skcalib.hypothesis_tests.CoxTest>`. Sorting costs :math:`O(n \log
-    n)`, each of a few steps of Newton's method O(n).
+    ``calibration_intercept(y_true == c, y_proba[:, k])``. Probabilities are clipped to [ε, 1 − ε],
+    with ε = 2.2e-16. The intercept beside a free slope, which ``val.prob`` of the R package rms
+    reports, is :attr:`CoxTest.intercept_ <skcalib.hypothesis_tests.CoxTest>`. The cost is
+    :math:`O(n \log n)`.
 
     References
     ----------
@@ -377,9 +376,9 @@ def calibration_slope(
     -----
     It is the b that maximises the likelihood of :math:`P(y = 1) = \operatorname{expit}(a + b
     \operatorname{logit} p)` over a and b, for two classes only; of more, pass one:
-    ``calibration_slope(y_true == c, y_proba[:, k])``. Before the logit is taken, probabilities are
-    clipped to [ε, 1 − ε], with ε = 2.2e-16, so that a probability of 0 or 1 that was wrong moves
-    the slope far towards 0. Cost O(n) for each of a few steps of Newton's method.
+    ``calibration_slope(y_true == c, y_proba[:, k])``. Probabilities are clipped to [ε, 1 − ε], with
+    ε = 2.2e-16, so one wrong prediction of 0 or 1 moves the slope far towards 0. Cost O(n) for each
+    of a few steps of Newton's method.
 
     References
     ----------
@@ -447,13 +446,12 @@ def integrated_calibration_index(
     r"""Integrated calibration index (ICI): mean distance from a smooth curve; also E50, E90, Emax.
 
     The curve is the observed frequency as a function of the prediction, estimated by loess as in R.
-    The index is the mean absolute difference between predictions and curve [1]_; `quantile` asks
-    for the median (E50), the 90 % quantile (E90) or the maximum (Emax) instead. It is 0 if the
-    curve is the diagonal; on a finite sample of a calibrated model it is positive, of order
-    :math:`n^{-1/2}`, so it is biased upwards. Medicine reports it. It sees errors that extend over
-    a good part of the predictions: each local regression takes in three quarters of them, so that
-    errors in narrow ranges or of alternating sign almost vanish. With two classes it concerns the
-    probability of the positive class, not the confidence max(p, 1 − p).
+    The index is the mean absolute difference between predictions and curve [1]_, as reported in
+    medicine; `quantile` asks for the median (E50), the 90 % quantile (E90) or the maximum (Emax)
+    instead. It is 0 if the curve is the diagonal; on a finite sample of a calibrated model it is
+    positive, of order :math:`n^{-1/2}`, so it is biased upwards. Each local regression uses three
+    quarters of the samples, so errors in narrow ranges or of alternating sign almost vanish. With
+    two classes it concerns the probability of the positive class, not the confidence max(p, 1 − p).
 
     Parameters
     ----------
@@ -508,27 +506,14 @@ def integrated_calibration_index(
     Notes
     -----
     With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and the curve c, the ICI is
-    :math:`\sum_i w_i |c(p_i) - p_i|`. Quantiles are those of NumPy and R (type 7); with weights,
-    the sorted differences have the positions :math:`\sum_{j<i} w_j + w_i / 2`, between which the
-    quantile is interpolated.
+    :math:`\sum_i w_i |c(p_i) - p_i|`. Quantiles are those of NumPy and R (type 7).
 
-    The curve is ``loess(y ~ p)`` with the defaults of R [2]_: local polynomials of degree 2 on the
-    nearest 75 % of the samples, tricube weights, and cubic interpolation between about ten
-    vertices. It equals that of R up to rounding errors. Sample weights multiply those of the local
-    regressions, as in R; they do not change which samples are near, so that a sample of weight 2 is
-    not quite the same as two samples. There are three differences:
-
-    - The curve is cut off at 0 and 1. R lets it leave [0, 1], which can make the ICI larger.
-    - Where less than three distinct predictions have a positive weight in a local regression, its
-      degree is reduced. R warns and takes a pseudoinverse, and its curve can be far from the data.
-    - Where R stops, for less than six samples or if three quarters of them are tied, there is a
-      curve: with so few samples it goes through all outcomes, and the index means little.
-
-    ``val.prob`` of the R package rms reports the same numbers (Eavg, E90, Emax) for another curve,
-    a lowess of degree 1.
-
-    Sorting costs :math:`O(n \log n)`, each of the vertices :math:`O(n)`. Probabilities of exactly 0
-    and 1 need no clipping.
+    The curve is ``loess(y ~ p)`` with the defaults of R [2]_, degree 2 and span 0.75, except that
+    it is cut off at 0 and 1; that the degree is reduced where a local regression has less than
+    three distinct predictions; and that it exists for less than six samples or many ties, where R
+    stops. A sample of weight 2 is not quite the same as two samples. ``val.prob`` of the R package
+    rms reports the same numbers (Eavg, E90, Emax) for another curve, a lowess of degree 1. The cost
+    is :math:`O(n \log n)`.
 
     References
     ----------

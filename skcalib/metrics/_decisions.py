@@ -203,27 +203,20 @@ def decision_calibration_error(
     With weights :math:`w_i` that sum to 1, :math:`Y_i` drawn from the i-th prediction, and groups
     :math:`g_i` (one for all; the best action :math:`\delta_i`; or those given), the gaps are
 
-    .. math:: D_g(a) = \sum_i w_i 1[g_i = g] (\ell(a, y_i) - E \ell(a, Y_i)), \qquad
+    .. math::
+        D_g(a) = \sum_i w_i 1[g_i = g] (\ell(a, y_i) - E \ell(a, Y_i)), \qquad
         \mathrm{error} = \Big(\sum_g \sum_a D_g(a)^2\Big)^{1/2}.
 
-    Without `given` it is equation 19 of [1]_, with means over all samples. For a number c it is
-    then :math:`\sqrt 2` times the difference between the share of outcomes above c and the one
-    forecast, and so it says nothing about single decisions, nor about regret. Given the action
-    [2]_, no replacement of actions by others gains more than
+    Without `given` it is equation 19 of [1]_, which says nothing about single decisions, nor about
+    regret. Given the action [2]_, no replacement of actions by others gains more than :math:`2
+    \sqrt{A}` times the error, for A actions. With "chosen" the sum over a has one term, that of
+    :math:`\delta_i`.
 
-    .. math:: 2 \sum_{a'} \max_a |D_{a'}(a)| \le 2 \sqrt{A} \; \mathrm{error}
-
-    for A actions. With "chosen" the sum over a has one term, that of :math:`\delta_i`.
-
-    Expected losses are those of :func:`skcalib.decisions.expected_loss`. Ties go to the first of
-    the best actions. The losses expected of an ensemble are means over its members; few members
-    announce too little for the best action, even if they are exchangeable with the outcome.
-
-    The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are exact for predictions that
-    are calibrated given themselves. ``method="asymptotic"`` tests only that all gaps are 0.
-
-    Cost: :math:`O(n A)`, after the expected losses. The two actions of the decision whether a
-    probability exceeds t, as in decision curves, have the losses ``[[0, 1 - t], [t, 0]]``.
+    Ties go to the first of the best actions. The losses expected of an ensemble are means over its
+    members; few members announce too little for the best action. The p-value of the test is exact
+    for predictions that are calibrated given themselves; ``method="asymptotic"`` tests only that
+    all gaps are 0. The cost is :math:`O(n A)`, after the expected losses. The decision whether a
+    probability exceeds t, as in decision curves, has the losses ``[[0, 1 - t], [t, 0]]``.
 
     References
     ----------
@@ -280,12 +273,11 @@ def any_decision_calibration_error(
 ) -> float:
     r"""Error of announced losses for the worst of all decisions with a few actions.
 
-    It is for predictions whose use is not known: whoever takes one of at most `n_actions` actions,
+    It is for predictions whose use is not known: whoever chooses among at most `n_actions` actions,
     by whatever losses, finds their mean loss as announced, up to this error times the size of the
-    losses. On a finite sample of calibrated predictions it is positive, of order
-    :math:`n^{-1/2}`, so it is biased upwards, and the more so the more actions and classes there
-    are. For two classes it is exact, for more **it is a lower value**: that of a decision that was
-    found, while there may be a worse one.
+    losses. On a finite sample of calibrated predictions it is positive, of order :math:`n^{-1/2}`,
+    so it is biased upwards, and the more so the more actions and classes there are. For two classes
+    it is exact; for more, it is a lower bound from a local search.
 
     Parameters
     ----------
@@ -324,38 +316,23 @@ def any_decision_calibration_error(
 
     Notes
     -----
-    For A actions, let the loss :math:`\ell` and the loss by which actions are chosen be any two
-    with :math:`\|\ell(a, \cdot)\|_2 \le 1` for each a. The largest gap between the mean loss of
-    the chosen actions and the one announced is
+    For A actions, the largest gap between the mean loss of the chosen actions and the one
+    announced, over all losses with :math:`\|\ell(a, \cdot)\|_2 \le 1` for each a, is
 
-    .. math:: \sup_\delta \sum_{a=1}^A
-        \Big\| \sum_i w_i 1[\delta(p_i) = a] (e_{y_i} - p_i) \Big\|_2,
+    .. math::
+        \sup_\delta \sum_{a=1}^A \Big\| \sum_i w_i 1[\delta(p_i) = a] (e_{y_i} - p_i) \Big\|_2,
 
-    with weights that sum to 1, and policies
-    :math:`\delta(p) = \operatorname{argmax}_a \theta_a \cdot p`, the best actions of all losses. It
-    is 0 for decision calibration with respect to all losses with A actions ([1]_,
-    Definition A.1 of [2]_). Without `given="action"`, :func:`decision_calibration_error` asks for
-    less: there losses are averaged over all samples first.
+    with weights that sum to 1, and policies :math:`\delta(p) = \operatorname{argmax}_a \theta_a
+    \cdot p`. It is 0 for decision calibration with respect to all losses with A actions ([1]_,
+    Definition A.1 of [2]_).
 
-    **Two classes.** Cells of a policy are at most A intervals of predictions. A dynamic programme
-    finds the best ones, in :math:`O(n (\log n + A))`. For two actions the error is :math:`\sqrt 2`
-    times the largest sum of the net residual below a threshold and of that above it, in absolute
-    values.
-
-    **More classes.** To find the best half-space is hard already, so this is a local search. It
-    begins at cuts of the probability of a class, for each of the six classes of the largest mean
-    probability, and moves one :math:`\theta_a` at a time in a fixed direction to the best place,
-    which is exact. On 90 samples of 20 to 200 calibrated or overconfident predictions of three
-    classes, for two actions, it found the largest value of all half-spaces in two of three, and
-    99 % of it on average, 92 % at least. With three actions, or eight classes, 60 searches from
-    random starts found 5 % to 9 % more on average, 16 % at most. Nothing is random, and the order
-    of the classes does not matter. A number costs :math:`O(n K^2 A^2)` for each sweep: for 1000
-    samples 0.02 s for three classes and 0.1 s for ten; for 2000 samples of a hundred classes 5 s.
-    Points on a boundary belong to either side.
+    With two classes, a dynamic programme finds the best intervals in :math:`O(n (\log n + A))`.
+    With more, a local search that begins at cuts of the probability of a class moves one
+    :math:`\theta_a` at a time, at :math:`O(n K^2 A^2)` for each sweep. Nothing is random, and the
+    order of the classes does not matter.
 
     The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are searched in the same way, so
-    the test is exact though the value may be a lower one. Its hypothesis is that predictions are
-    calibrated altogether.
+    the test is exact. Its hypothesis is that predictions are calibrated altogether.
 
     References
     ----------
@@ -390,7 +367,7 @@ def decision_calibration(
     labels: ArrayLike | None = None,
     loss: Any = "zero-one",
 ) -> DecisionCalibration:
-    """Announced and realised losses of each action.
+    r"""Announced and realised losses of each action.
 
     Parameters
     ----------
@@ -416,9 +393,7 @@ def decision_calibration(
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"
-        The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them, with the
-        columns of an array in the order of `labels`. "zero-one" is for classes only. A number c
-        stands for the decision whether the outcome exceeds c, with loss 1 if that is wrong.
+        The losses of the actions, as in :func:`decision_calibration_error`.
 
     Returns
     -------
@@ -432,8 +407,8 @@ def decision_calibration(
 
     Notes
     -----
-    The formulas are those of :func:`decision_calibration_error`. The standard errors take the
-    samples for independent. For one group of samples, pass its rows.
+    The formulas are those of :func:`decision_calibration_error`. The standard errors assume
+    independent samples. For one group of samples, pass its rows.
 
     Examples
     --------

@@ -213,19 +213,12 @@ def lower_distance_to_calibration(
     (Definition 5.3 of [1]_). With :math:`\Gamma_y` the weight of the predictions with label y and
     the Wasserstein distance :math:`W_1`,
 
-    .. math::
-        \min_\mu W_1(\Gamma_0, (1 - v) \mu) + W_1(\Gamma_1, v \mu)
-        = \max_{f_0, f_1} \sum_i w_i f_{y_i}(p_i),
+    .. math:: \min_\mu W_1(\Gamma_0, (1 - v) \mu) + W_1(\Gamma_1, v \mu).
 
-    the maximum being over functions with Lipschitz constant 1 and :math:`(1 - v) f_0(v) + v f_1(v)
-    \le 0` on [0, 1] (equations 18 and 21). An interior point method solves the dual for functions
-    that are linear between at most about 8/tol nodes, at :math:`O(1 / tol)` a step. Both ends of
-    the bracket are then evaluated on the data: from above, the transport to the :math:`\mu` found;
-    from below, the functions found, made feasible between the nodes too. If they differ by more
-    than `tol`, nodes are added. A million predictions take about half a second at the default
-    `tol`, most of it for some 13 steps on 50 000 nodes; ``tol=1e-3`` makes 100 000 ten times as
-    fast. After sorting, the cost grows with n as :math:`O(n)`. Ties are pooled; probabilities of
-    exactly 0 and 1 need no special treatment.
+    An interior point method solves the dual on at most about 8/tol nodes, and evaluates both ends
+    of the bracket on the data. A million predictions take about half a second at the default `tol`.
+    After sorting, the cost grows with n as :math:`O(n)`. Ties are pooled; probabilities of exactly
+    0 and 1 need no special treatment.
 
     References
     ----------
@@ -416,25 +409,15 @@ def calibration_distance_bounds(
     -----
     The distance to calibration is :math:`\min_g E|g(x) - p(x)|` over all predictors g of the inputs
     x that are perfectly calibrated [1]_. Predictions and labels alone do not determine it, but
-    lower ≤ distance ≤ upper ≤ :func:`interval_calibration_error`. Of the exact quantities, upper
-    :math:`\le 4 \sqrt{lower}` (Theorem 6.2). As the lower bound returned may be smaller than the
-    exact one by `tol`, the numbers returned obey upper :math:`\le 4 \sqrt{lower + tol}`, for up to
-    4096 distinct predictions.
+    lower ≤ distance ≤ upper ≤ :func:`interval_calibration_error`, and upper :math:`\le 4
+    \sqrt{lower + tol}` (Theorem 6.2), for up to 4096 distinct predictions.
 
     For a partition of [0, 1] into intervals, the map that gives every prediction the mean outcome
     of its interval is calibrated, so its mean change :math:`\sum_i w_i |p_i - \bar y_{I(p_i)}|` is
-    an upper bound. The least over all partitions lies between the upper distance (Definition 5.2)
-    and the interval error. It is not replaced by the upper distance on larger samples, as that
-    falls to the lower distance where predictions do not recur, whatever the population's is. Of a
-    model with uniform predictions p and outcomes of probability 1/4 + p/2, the upper distance is
-    0.125, and the mean upper bounds of samples of 100, 1000 and 10 000 were 0.110, 0.117 and 0.124
-    (interval errors: 0.159, 0.129 and 0.126; upper distances of the last two: 0.054 and 0.050).
-
-    The best partition into intervals is searched for among halves of halves and their unions, and
-    is never worse than that of the interval error, with ``precision=3e-4`` if there are more than
-    4096 distinct predictions: of 120 samples of 4200 to 20 000, that changed one upper bound, by
-    3e-6. The cost is that of these two functions, and a fraction more: half a second for 100 000
-    predictions. Ties are pooled.
+    an upper bound. The bound returned is the least that a search over partitions finds. On larger
+    samples the upper distance does not replace it, as that falls to the lower distance where
+    predictions do not recur. The cost is that of the lower distance and the interval error, and a
+    fraction more: half a second for 100 000 predictions. Ties are pooled.
 
     References
     ----------

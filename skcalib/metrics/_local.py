@@ -39,8 +39,7 @@ class LocalCalibration:
         Root mean square gap over the levels of the quantiles, not debiased.
 
     squared_error : ndarray of shape (n_points,)
-        Mean square gap, debiased: unbiased, and possibly negative. NaN where one sample has all of
-        the weight.
+        Mean square gap, debiased: possibly negative. NaN where one sample has all of the weight.
 
     bias : ndarray of shape (n_points,)
         Mean PIT − 1/2; positive where outcomes are higher than forecast.
@@ -50,8 +49,7 @@ class LocalCalibration:
         forecasts are too narrow. NaN where one sample has all of the weight.
 
     effective_sample_size : ndarray of shape (n_points,)
-        Number of equally weighted samples that would tell as much: from 1 to n_samples, and 0 where
-        no sample is near.
+        Number of equally weighted samples that would tell as much; 0 where no sample is near.
 
     p_value : ndarray of shape (n_points,), default=None
         Share of outcomes drawn from the forecasts whose `squared_error` is at least as large. None
@@ -175,17 +173,10 @@ def local_calibration(
         Non-negative sample weights; only their ratios matter.
 
     kernel : {"rbf", "laplacian", "exponential"} or callable, default="rbf"
-        Weight of a sample by its distance to a point: exp(−d²/(2ν²)) with the Euclidean distance d,
-        exp(−d/ν) with the sum of the absolute differences of the features ("laplacian"), or with
-        the Euclidean distance ("exponential"). A callable ``kernel(query, given)`` returns the
-        weights of all pairs, as an array of shape (n_points, n_samples).
+        Weight of a sample by its distance to a point, as in :func:`local_calibration_error`.
 
     bandwidth : float, "auto" or "median", default="auto"
-        The ν of a named kernel. A number, at least 1e-150, is in the units of the features as they
-        are. With "auto" and "median" they are standardised first. "median" is the median distance
-        between samples, but at least a tenth of the root mean square distance, and averages most of
-        the space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number
-        n of samples, so that weights are no repetitions.
+        The ν of a named kernel, as in :func:`local_calibration_error`.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the forecasts, for `p_value`.
@@ -206,22 +197,16 @@ def local_calibration(
     Notes
     -----
     The formulas of `error` and `squared_error` are those of :func:`local_calibration_error`. With
-    the local weights :math:`\omega_i`, which sum to 1, and the PITs :math:`u_i`, the bias is
-    :math:`\bar u - 1/2`, :math:`\bar u = \sum_i \omega_i u_i`, and the spread
+    the local weights :math:`\omega_i`, which sum to 1, and the PITs :math:`u_i` with the mean
+    :math:`\bar u`, the bias is :math:`\bar u - 1/2`, the effective sample size :math:`1 / \sum_i
+    \omega_i^2` and the spread
 
-    .. math:: 12 \Big[\sum_i \omega_i (u_i - \bar u)^2 \Big/ \Big(1 - \sum_i \omega_i^2\Big)\Big] -
-        1.
+    .. math::
+        12 \Big[\sum_i \omega_i (u_i - \bar u)^2 \Big/ \Big(1 - \sum_i \omega_i^2\Big)\Big] - 1.
 
-    An outcome of positive probability has an interval of PITs of width :math:`h_i`: then
-    :math:`u_i` is its middle, and :math:`\sum_i \omega_i h_i^2` is added. The effective sample size
-    is :math:`1 / \sum_i \omega_i^2`.
-
-    A p-value is the share (1 + #) / (1 + `n_resamples`) of draws, itself counted, and exact for a
-    single point if outcomes are independent given the forecasts. Among many points, some are small
-    by chance.
-
-    The cost for n samples and m points is :math:`O(m n)`, and as much again for each resample;
-    memory is :math:`O(n)`.
+    A p-value is exact for a single point if outcomes are independent given the forecasts. Among
+    many points, some are small by chance. The cost for n samples and m points is :math:`O(m n)`,
+    and as much again for each resample; memory is :math:`O(n)`.
 
     Examples
     --------
@@ -321,16 +306,16 @@ def local_calibration_error(
 
     kernel : {"rbf", "laplacian", "exponential"} or callable, default="rbf"
         Weight of a sample by its distance to a point: exp(−d²/(2ν²)) with the Euclidean distance d,
-        exp(−d/ν) with the sum of the absolute differences of the features ("laplacian"), or with
-        the Euclidean distance ("exponential"). A callable ``kernel(query, given)`` returns the
-        weights of all pairs, as an array of shape (n_points, n_samples).
+        exp(−d/ν) with the sum of the absolute differences ("laplacian"), or with the Euclidean
+        distance ("exponential"). A callable ``kernel(query, given)`` returns the weights of all
+        pairs, as an array of shape (n_points, n_samples).
 
     bandwidth : float, "auto" or "median", default="auto"
-        The ν of a named kernel. A number, at least 1e-150, is in the units of the features as they
-        are. With "auto" and "median" they are standardised first. "median" is the median distance
-        between samples, but at least a tenth of the root mean square distance, and averages most of
-        the space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number
-        n of samples, so that weights are no repetitions.
+        The ν of a named kernel. A number, at least 1e-150, is in the units of the features. With
+        "auto" and "median" they are standardised first. "median" is the median distance between
+        samples, but at least a tenth of the root mean square distance, and averages most of the
+        space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number n
+        of samples.
 
     debias : bool, default=False
         Whether to subtract from the mean square gap around each point what the finite sample adds
@@ -355,28 +340,15 @@ def local_calibration_error(
     -----
     With weights :math:`w_i`, PITs :math:`u_i = F_i(y_i)`, features :math:`x_i` and a kernel k, the
     samples have the weights :math:`\omega_i \propto w_i k(x_i, x)` around a point x, which sum to
-    1. The error there is [1]_
+    1. The error there is [1]_ [2]_
 
     .. math:: \Big(\int_0^1 \Big(\sum_i \omega_i 1[u_i \le p] - p\Big)^2 dp\Big)^{1/2},
 
-    the exact :func:`quantile_calibration_error` with `norm="l2"` and these weights. PITs of
-    outcomes of positive probability, the levels of quantile forecasts, and `debias` are those of
-    that function: the mean square gap becomes
-
-    .. math:: \Big(\int d^2 dp - \sum_i \omega_i^2 \int (G_i(p) - p)^2 dp\Big) \Big/
-        \Big(1 - \sum_i \omega_i^2\Big)
-
-    with :math:`G_i(p) = 1[u_i \le p]`, clipped at 0 before the root is taken. "root-mean-square"
-    averages the squares and clips only their mean, so that its square is all but unbiased; the
-    "mean" of clipped roots is not. The points of a `query` count equally. At the samples' own
-    features the sample itself is among its neighbours.
-
-    The rate of the bandwidth "auto" is that at which the mean squared error of a local mean is
-    least. Its factor, 1, was chosen among eight on maps of six shapes in 1, 2 and 5 features: 0.7
-    and 1.4 are as good within a seventh, and "median" has 1.4 times the error, at 4000 samples 1.1
-    to 6 times.
-
-    The cost for n samples and m points is :math:`O(m n)`, the memory :math:`O(n)`.
+    the :func:`quantile_calibration_error` with `norm="l2"` and these weights, which also explains
+    `debias`. "root-mean-square" averages the squares, and with `debias` clips only their mean at 0;
+    the "mean" is that of clipped roots. The points of a `query` count equally. At the samples' own
+    features the sample itself is among its neighbours. The cost for n samples and m points is
+    :math:`O(m n)`, the memory :math:`O(n)`.
 
     References
     ----------

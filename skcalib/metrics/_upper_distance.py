@@ -237,38 +237,26 @@ def upper_distance_to_calibration(
     Notes
     -----
     Let v be the distinct predictions :math:`p_v`, or the distinct pairs of a prediction and what is
-    given, of weight :math:`w_v` (which sum to 1) and mean outcome :math:`\eta_v`. The calibrated
-    functions of v belong to partitions into cells: their value is the mean outcome of each cell. So
-    the distance is the minimum over all partitions
+    given, of weight :math:`w_v` (which sum to 1) and mean outcome :math:`\eta_v`. The distance is
+    the minimum over all partitions into cells, which need not be intervals,
 
     .. math::
         \min_B \Big( \sum_v w_v |p_v - \eta_{B(v)}|^r \Big)^{1/r}, \quad
         \eta_B = \sum_{v \in B} w_v \eta_v \Big/ \sum_{v \in B} w_v,
 
-    with r the order (Definitions 5.2 and, for inputs, 4.1 of [1]_). Cells need not be intervals.
+    with r the order (Definitions 5.2 and, for inputs, 4.1 of [1]_).
 
-    **It is the distance of the sample.** Where predictions occur once, a map of them may as well
-    know the labels, so the number falls to the lower distance, which is far below the upper
-    distance of the population: of a model with the uniform predictions p and outcomes of
-    probability 1/4 + p/2 the latter is 0.125, while samples of 1000 and 10 000 gave 0.054 and
-    0.050. Rounded to two decimals they gave 0.105 and 0.123. So use it where predictions (or
-    inputs) recur many times, or where rows and weights are a whole distribution;
+    **It is the distance of the sample.** Where predictions occur once, the number falls to the
+    lower distance, which can be far below the upper distance of the population. So use it where
+    predictions (or inputs) recur many times, or where rows and weights are a whole distribution;
     :func:`calibration_distance_bounds` is for samples without ties.
 
-    For m up to 12 distinct values it is exact, by a dynamic programme over sets in :math:`O(4^m)`.
-    For more it is that of the best partition that is found: never less than the minimum, and for
-    order 1 never more than :func:`interval_calibration_error` (with ``precision=3e-4`` if there are
-    more than 4096 distinct predictions). The search cuts the values into
-    runs, in the order of the predictions and in that of their targets under the transport that
-    gives the lower distance. For up to 256 values it then moves single ones between cells. On laws
-    of 13 values, compared with an exact programme over sets, it found the minimum in 40 to 58 %,
-    and was about 1 % above it on average, 12 % at most. Ties between partitions are broken alike in
-    any order of the samples; still, beyond 12 values the number may change within the bracket if
-    predictions or weights change by rounding.
-
-    The cost is that of the lower distance, of the interval error of that precision, and some tenths
-    of a second: about 0.05 s for 1000 distinct values, 0.6 s for 100 000, 3 s for a million.
-    Probabilities of exactly 0 and 1 need no special treatment.
+    For m up to 12 distinct values it is exact, in :math:`O(4^m)`. For more it is that of the best
+    partition that is found: never less than the minimum, and for order 1 never more than
+    :func:`interval_calibration_error` (with ``precision=3e-4`` if there are more than 4096 distinct
+    predictions). Then the number may change within the bracket if predictions or weights change by
+    rounding. The cost is that of the lower distance and of the interval error, and some tenths of a
+    second.
 
     References
     ----------
@@ -280,18 +268,6 @@ def upper_distance_to_calibration(
     >>> from skcalib.metrics import upper_distance_to_calibration
     >>> round(upper_distance_to_calibration([0, 1], [0.4, 0.6]), 4)
     0.1
-
-    Lemma 4.5: two models of the same predictions and labels, one nearly calibrated:
-
-    >>> from skcalib.datasets import make_hard_instance
-    >>> for problem in ["near", "far"]:
-    ...     y_true, y_proba, weight, inputs = make_hard_instance(problem, return_inputs=True)
-    ...     data = {"y_true": y_true, "y_proba": y_proba, "sample_weight": weight}
-    ...     upper = upper_distance_to_calibration(**data)
-    ...     distance = upper_distance_to_calibration(**data, given=inputs)
-    ...     print(f"{upper:.4f}, and with the inputs {distance:.4f}")
-    0.1000, and with the inputs 0.0167
-    0.1000, and with the inputs 0.1000
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _upper_distance_to_calibration(
@@ -316,7 +292,7 @@ def upper_distance_certificate(
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     n_jobs: int | None = None,
 ) -> UpperDistanceCertificate | list[UpperDistanceCertificate | None]:
-    r"""Certificate of the upper distance to calibration: its bracket, and calibrated predictions.
+    """Certificate of the upper distance to calibration: its bracket, and calibrated predictions.
 
     Parameters
     ----------
@@ -374,16 +350,10 @@ def upper_distance_certificate(
     Notes
     -----
     The lower end is the larger of :func:`lower_distance_to_calibration` and, for up to 128 distinct
-    values, the change that is needed if a value may be split at random between cells. That is a
-    linear program; its dual is to maximise
-
-    .. math::
-        \sum_v w_v \min_{0 \le g \le 1} |p_v - g| + \lambda(g) (\eta_v - g)
-
-    over functions :math:`\lambda` on [0, 1], and any of them gives a lower bound. It is evaluated
-    for the one found, so the bound needs no trust in the solver. For orders above 1 it is the bound
-    of order 1. Cost: that of :func:`upper_distance_to_calibration`, and some tenths of a second for
-    the linear program.
+    values, the value of a linear program in which a value may be split between cells. Its dual
+    function is evaluated, so the bound needs no trust in the solver. For orders above 1 it is the
+    bound of order 1. Cost: that of :func:`upper_distance_to_calibration`, and some tenths of a
+    second for the linear program.
 
     Examples
     --------
