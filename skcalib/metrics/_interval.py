@@ -144,11 +144,11 @@ def interval_calibration_error(
     r"""Interval calibration error (intCE): the least binned error plus bin width over all binnings.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, so it is biased upwards. It is never less than the distance
-    to the nearest perfectly calibrated predictor: moving every prediction to the mean outcome of
-    its interval costs at most this much and calibrates the model on the sample [1]_ (with "exact",
-    and with "surrogate" unless `n_draws` is given). With two classes it concerns the probability of
-    the positive class, not the confidence max(p, 1 − p).
+    a calibrated model it is positive, so it is biased upwards. With "exact" it is never less than
+    the distance to the nearest perfectly calibrated predictor: moving every prediction to the mean
+    outcome of its interval costs at most this much and calibrates the model on the sample [1]_.
+    With two classes it concerns the probability of the positive class, not the confidence max(p, 1
+    − p).
 
     Parameters
     ----------
@@ -173,29 +173,25 @@ def interval_calibration_error(
 
     method : {"exact", "surrogate", "random-grid"}, default="exact"
         "exact": the minimum over all partitions into intervals. "surrogate" (SintCE): the minimum
-        over the widths 1, 1/2, 1/4, … of width plus mean binned error over random shifts, which is
-        never smaller than "exact". "random-grid" (RintCE): that mean binned error for one `width`,
-        which is *not* added; their sum is never smaller than "exact".
+        over the widths 1, 1/2, 1/4, … of width plus mean binned error over random shifts, which
+        without `n_draws` is never smaller than "exact". "random-grid" (RintCE): that mean binned
+        error for one `width`, which is *not* added.
 
     precision : float in [0, 1], default=None
-        For "exact", predictions are first put into cells, and intervals do not cut through a cell:
-        a cell has at most this extent and, without its last prediction, at most this share of the
-        weight. The value is then the minimum over fewer partitions, still an upper bound on the
-        distance. 0 allows every cut, at any cost; None does so for up to 100 000 distinct
-        predictions, the work of a second or two, and takes 2e-5 for more (for 120 000 predictions
-        of a calibrated model that raised the value by 1 to 2 %). For "surrogate", the
-        :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest width lies in
-        :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths down to 6e-8; narrower
-        ones could lower the value by no more than that.
+        For "exact", predictions are first put into cells of at most this extent and this share of
+        the weight (without the last prediction), which are not cut: the value is still an upper
+        bound on the distance. None allows every cut (0) for up to 100 000 distinct predictions, and
+        uses 2e-5 for more. For "surrogate", the :math:`\varepsilon` of Theorem 6.12 of [1]_: the
+        narrowest width lies in :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 use all widths
+        down to 6e-8.
 
     width : float in [1e-6, 1], default=None
-        For "random-grid", the width :math:`\varepsilon` of the intervals. The sum loses the digits
-        of narrower ones; :func:`level_set_calibration_error` is their limit.
+        For "random-grid", the width :math:`\varepsilon` of the intervals;
+        :func:`level_set_calibration_error` is the limit of narrow ones.
 
     n_draws : int, default=None
-        For "surrogate" and "random-grid", the number of shifts that are drawn for each width, as in
-        Theorem 6.12 of [1]_. By default the mean over all shifts is computed exactly, at the cost
-        of about one draw.
+        For "surrogate" and "random-grid", the number of shifts that are drawn for each width. By
+        default the mean over all shifts is computed exactly, at the cost of about one draw.
 
     random_state : int, RandomState instance or None, default=None
         Draws the shifts, if `n_draws` is given.
@@ -233,21 +229,12 @@ def interval_calibration_error(
         \mathrm{intCE} = \min_I \sum_j \Big| \sum_{p_i \in I_j} w_i (y_i - p_i) \Big|
         + \sum_j |I_j| \sum_{p_i \in I_j} w_i
 
-    (Definition 6.1 of [1]_). Intervals may be taken to begin and end at predictions, since gaps
-    carry no weight; so the minimum over the partitions of the m distinct predictions is exact. A
-    dynamic programme finds it in :math:`O(m^2)` at worst and 10 to 20 µs for each distinct
-    prediction in practice.
-
-    The random grid of width ε (Definition 6.5) gives R(ε), the mean of the first sum over the
-    partitions [r + jε, r + (j + 1)ε), r uniform in [0, ε). It is computed exactly, as the integral
-    :math:`\varepsilon^{-1} \int |\sum_{t < p_i \le t + \varepsilon} w_i (y_i - p_i)| \, dt`, at
-    :math:`O(m)` after sorting. :math:`\mathrm{intCE} - \varepsilon \le R(\varepsilon) \le (1 + 2 /
-    \varepsilon) \mathrm{d}`, with d the lower distance to calibration (Claim 6.6 and Lemma 6.7).
-
-    The surrogate is :math:`\min_k R(2^{-k}) + 2^{-k}` (Definition 6.10). As R grows when ε is
-    halved, the minimum over all k is found after a few. With `n_draws`, all widths are drawn in
-    turn, at :math:`O(m)` a draw. Ties are pooled; probabilities of exactly 0 and 1 need no special
-    treatment.
+    (Definition 6.1 of [1]_). A dynamic programme finds the minimum in :math:`O(m^2)` for m distinct
+    predictions at worst, and 10 to 20 µs for each of them in practice. "random-grid" (Definition
+    6.5) is R(ε), the mean of the first sum over the partitions [r + jε, r + (j + 1)ε), r uniform in
+    [0, ε), and "surrogate" is :math:`\min_k R(2^{-k}) + 2^{-k}` (Definition 6.10); both cost
+    :math:`O(m)` per width after sorting. Ties are pooled; probabilities of exactly 0 and 1 need no
+    special treatment.
 
     References
     ----------
@@ -259,8 +246,6 @@ def interval_calibration_error(
     >>> from skcalib.metrics import interval_calibration_error
     >>> interval_calibration_error([0, 1], [0.4, 0.6])
     0.19...
-    >>> interval_calibration_error([0, 1], [0.1, 0.9])
-    0.09...
     >>> interval_calibration_error([0, 1], [0.1, 0.9], method="random-grid", width=0.5)
     0.09...
     """

@@ -171,9 +171,9 @@ def laplace_kernel_calibration_error(
         The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.
 
     method : {"exact", "subsample", "fourier", "binning"}, default="exact"
-        Exact, or one of the paper's random estimators: the mean over random pairs of samples,
-        random Fourier features, or bins of random width and shift. Each is unbiased for the square.
-        They serve for comparison and teaching, since the exact number costs less.
+        Exact, or one of the paper's random estimators, each unbiased for the square: the mean over
+        random pairs of samples, random Fourier features, or bins of random width and shift. They
+        are for comparison; the exact number costs less.
 
     n_draws : int, default=None
         Number of pairs, frequencies or partitions that a random estimator averages over. By default
@@ -218,15 +218,11 @@ def laplace_kernel_calibration_error(
     (Definition 8.1 and equation 28 of [1]_; MMCE [2]_ is the same for the confidence, with h =
     0.4). Equal pairs i = j are included: this is the biased estimate, half of
     :func:`squared_kernel_calibration_error` with ``estimator="biased"``, whose residuals are
-    vectors. The Gaussian kernel does not give a consistent measure (Theorem 8.6 of [1]_).
+    vectors.
 
-    The exact sum merges neighbouring predictions pairwise: :math:`O(n \log n)` time for sorting,
-    :math:`O(n)` for the sum, at any bandwidth. With M draws, "subsample" costs :math:`O(n \log n +
-    M \log n)`, the others :math:`O(n \log n + n M)`. "fourier" averages :math:`|\sum_i c_i
-    e^{-i\omega p_i}|^2` over frequencies :math:`h \omega \sim` Cauchy (Algorithm 1), "binning" the
-    sum of the bins' squared masses over bins of widths :math:`\delta \sim` Gamma(2, h), shifted by
-    a uniform part of their width (Algorithm 2). Ties are pooled; probabilities of exactly 0 and 1
-    need no special treatment.
+    The exact sum takes :math:`O(n \log n)` time for sorting and :math:`O(n)` for the sum. With M
+    draws, "subsample" costs :math:`O(n \log n + M \log n)`, the others :math:`O(n \log n + n M)`.
+    Ties are pooled; probabilities of exactly 0 and 1 need no special treatment.
 
     References
     ----------

@@ -261,8 +261,7 @@ def score_decomposition(
     score : {"brier", "log_loss", "crps"}, default="brier"
         The score: the mean squared error of the probabilities, or minus the mean logarithm of the
         probability of what happened. For forecasts of a number, and only for them, the continuous
-        ranked probability score: then `y_true` holds outcomes and `y_pred` is a forecast of
-        :mod:`skcalib.forecasts`, or whatever :func:`~skcalib.forecasts.as_forecast` takes.
+        ranked probability score.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
@@ -286,10 +285,9 @@ def score_decomposition(
     Returns
     -------
     decomposition : ScoreDecomposition
-        With the numbers `miscalibration`, `discrimination`, `uncertainty` and `score`, none of them
-        negative, `expected_miscalibration` if outcomes are drawn, and `skill_score` (IPA, scaled
-        Brier score); or arrays of shape
-        (n_classes,) if `average` is None and there are values for several classes.
+        With the numbers `miscalibration`, `discrimination`, `uncertainty` and `score`, none of
+        them negative, `expected_miscalibration` if outcomes are drawn, and `skill_score`; or
+        arrays of shape (n_classes,) if `average` is None and there are values for several classes.
 
     See Also
     --------
@@ -298,41 +296,28 @@ def score_decomposition(
 
     Notes
     -----
-    With weights :math:`w_i` that sum to 1, predictions :math:`p_i`, outcomes :math:`y_i \in \{0,
-    1\}` and a loss :math:`\ell`, :math:`S(q) = \sum_i w_i \ell(q_i, y_i)` is the score of
+    With weights :math:`w_i` that sum to 1, :math:`S(q) = \sum_i w_i \ell(q_i, y_i)` is the score of
     predictions q. Let :math:`\hat p` be the isotonic regression of the outcomes on the predictions
     and :math:`\bar y` the mean outcome. Then [1]_
 
-    .. math:: S(p) = \underbrace{S(p) - S(\hat p)}_{\text{miscalibration}}
+    .. math::
+        S(p) = \underbrace{S(p) - S(\hat p)}_{\text{miscalibration}}
         - \underbrace{(S(\bar y) - S(\hat p))}_{\text{discrimination}}
         + \underbrace{S(\bar y)}_{\text{uncertainty}}.
 
-    As :math:`\hat p` has the best score of all nondecreasing functions of the predictions, the
-    identity and the constants among them, no part is negative. Tied predictions are pooled before
-    the regression: they are recalibrated to one value, and the order of the samples does not
-    matter. The cost is :math:`O(n \log n)`.
-
-    With two classes the score is that of :func:`sklearn.metrics.brier_score_loss` or
-    :func:`sklearn.metrics.log_loss`. For the log loss, all three kinds of prediction are clipped to
-    [ε, 1 − ε], with ε the machine epsilon of double precision, 2.2e-16, as scikit-learn does with
-    predictions in double precision. Among clipped predictions the clipped :math:`\hat p` is still
-    best. So nothing is infinite, and a certain but wrong prediction costs 36. With K > 2 classes
-    the parts are averaged like the score. K times the macro average of the "classwise" Brier scores
-    is the multi-class score of scikit-learn.
+    No part is negative. Tied predictions are pooled before the regression, and the order of the
+    samples does not matter. The cost is :math:`O(n \log n)`. For the log loss, all three kinds of
+    prediction are clipped to [ε, 1 − ε], with ε = 2.2e-16, as in scikit-learn; a certain but wrong
+    prediction costs 36. With K > 2 classes, K times the macro average of the "classwise" Brier
+    scores is the multi-class score of scikit-learn.
 
     "crps" is the integral of the Brier score over all thresholds t, at which the prediction is the
-    probability that the outcome exceeds t [2]_. Those within 1e-12 of each other, or less if they
-    are near 0 or 1, are tied, as rounding depends on the order of members or components.
-    Recalibrated is each threshold on its own, so what results need not be distributions. Score and
-    uncertainty, :math:`\frac12 \sum_{i,j} w_i w_j |y_i - y_j|`, are exact. The recalibrated score
-    is an integral over cells of thresholds between the least and the greatest outcome. Their number
-    is doubled, from 128 to at most 16384, until the Brier scores of the forecasts themselves
-    integrate to their CRPS, and the recalibrated score stays what it was, both within 1e-4 of the
-    score (5e-3 for outcomes that are drawn). For up to 2048 distinct members or counts it is exact.
-    The cost is that of one isotonic regression for each cell. Narrow forecasts need most cells: 300
-    take some 4 s, 3000 some 7 s to 30 s.
+    probability that the outcome exceeds t [2]_; each threshold is recalibrated on its own. Score
+    and uncertainty are exact, and the recalibrated score is an integral over up to 16384 cells,
+    accurate to 1e-4 of the score (5e-3 for outcomes that are drawn); for up to 2048 distinct
+    members or counts it is exact. Narrow forecasts need most cells: 3000 take some 7 s to 30 s.
 
-    With `n_resamples` outcomes are drawn from the predictions, and decomposed in the same way. The
+    With `n_resamples`, outcomes are drawn from the predictions and decomposed in the same way: the
     mean of their miscalibrations is what a calibrated model would show on such a sample.
 
     References
@@ -351,12 +336,6 @@ def score_decomposition(
     ScoreDecomposition(miscalibration=0.06, discrimination=0.125, uncertainty=0.25, score=0.185)
     >>> parts.uncertainty
     0.25
-
-    The forecast 0 ± 1 for every outcome knows nothing of their differences.
-
-    >>> parts = score_decomposition([-1.0, 1.0], ([0.0, 0.0], 1.0), score="crps")
-    >>> parts.discrimination, parts.uncertainty
-    (0.0, 0.5)
     """
     data = check_scored(y_true, y_pred, score, sample_weight, pos_label, labels, multi_class)
     return decompose(data, score, n_resamples, random_state, multi_class, average)

@@ -169,46 +169,26 @@ def quantile_calibration_error(
 
     Notes
     -----
-    The PIT (probability integral transform) of an outcome is :math:`u_i = F_i(y_i)`. With weights
-    :math:`w_i` that sum to 1, the share of outcomes below their quantiles of level p is
-    :math:`\hat F(p) = \sum_i w_i 1[u_i \le p]`, and the gap is :math:`d(p) = \hat F(p) - p` [1]_.
-    The error is
+    With the PITs (probability integral transforms) :math:`u_i = F_i(y_i)` and weights :math:`w_i`
+    that sum to 1, the share of outcomes below their quantiles of level p is :math:`\hat F(p) =
+    \sum_i w_i 1[u_i \le p]`, and the gap is :math:`d(p) = \hat F(p) - p` [1]_. The error is
 
-    .. math:: \int_0^1 |d(p)| dp, \qquad \Big(\int_0^1 d(p)^2 dp\Big)^{1/2}, \qquad
-        \sup_p |d(p)|,
+    .. math:: \int_0^1 |d(p)| dp, \qquad \Big(\int_0^1 d(p)^2 dp\Big)^{1/2}, \qquad \sup_p |d(p)|,
 
-    computed exactly, not on a grid, at :math:`O(n \log n)`. "l2" is the statistic of
-    Cramér–von Mises, and "max" that of Kolmogorov–Smirnov. With `levels` the integral is the mean
-    over m levels, and the supremum the largest gap, at :math:`O(n m)`. A PIT that exceeds a level
-    by no more than a share of 1e-9, as rounding does, does not lie above it.
+    computed exactly, at :math:`O(n \log n)`. With `levels` the integral is the mean over m levels,
+    and the supremum the largest gap, at :math:`O(n m)`. With "interval" :math:`u_i` becomes
+    :math:`|2 u_i - 1|`, the level of the smallest central interval that holds the outcome.
 
-    With "interval" :math:`u_i` becomes :math:`|2 u_i - 1|`, the level of the smallest central
-    interval that holds the outcome. A forecast that is too narrow at one end and too wide at the
-    other can then have an error of 0.
+    An outcome of positive probability has an interval of PITs, and :math:`1[u_i \le p]` becomes the
+    share of the interval below p. For an ensemble without weights the interval is that of the ranks
+    which the outcome may have among the s members, of length 1/(s + 1) without ties. Quantile
+    forecasts have only their own levels; for "interval", those of intervals between two of their
+    quantiles, such as 0.8 of those at 0.1 and 0.9.
 
-    An outcome of positive probability has an interval of PITs, from the probability of less than y
-    to that of at most y, and :math:`1[u_i \le p]` becomes the share of the interval below p. So
-    nothing is drawn at random. For an ensemble without weights the interval is that of the ranks
-    which the outcome may have among the s members, of length 1/(s + 1) without ties. PITs of 0 and
-    1, of outcomes far outside of a forecast, are no special case.
-
-    For quantiles at given levels the PIT is known up to two neighbouring levels. At the levels
-    themselves :math:`\hat F` is known all the same: it is the share of outcomes that are not above
-    the quantile. Other levels are refused. For "interval" the levels are those of
-    intervals between two of the quantiles, such as 0.8 of those at 0.1 and 0.9.
-
-    With `debias` the mean square gap becomes
-
-    .. math:: \Big(\int d^2 dp - \sum_i w_i^2 \int (G_i(p) - p)^2 dp\Big) \Big/
-        \Big(1 - \sum_i w_i^2\Big),
-
-    where :math:`G_i(p)` is :math:`1[u_i \le p]` or its average. The integral is :math:`(u_i^3 + (1
-    - u_i)^3)/3` for a single :math:`u_i`. The mean of this over samples is what an infinite sample
-    would give, whether the forecast is calibrated or not. It is clipped at 0 before the root is
-    taken, so for a calibrated forecast the error is often exactly 0, and still biased upwards.
-
-    uncertainty-toolbox's ``mean_absolute_calibration_error`` is `norm="l1"` at the levels
-    :math:`0, 1/99, \dots, 1`, by default of intervals; its ``prop_type`` is our `kind`.
+    With `debias` the mean square gap is that of all pairs of different samples: its mean is what an
+    infinite sample would give, whether the forecast is calibrated or not. It is clipped at 0 before
+    the root is taken, so for a calibrated forecast the error is often exactly 0, and still biased
+    upwards.
 
     References
     ----------
@@ -329,7 +309,7 @@ def sharpness(
     """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
 
     Sharpness is a property of the forecasts alone. Among calibrated forecasts, sharper ones are
-    better; a forecast that is too sure is sharp as well.
+    better; an overconfident forecast is sharp as well.
 
     Parameters
     ----------

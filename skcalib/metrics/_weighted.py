@@ -142,9 +142,8 @@ def weighted_calibration_error(
 
     It is 0 if outcomes and predictions agree on average under every weight function of the class;
     on a finite sample of a calibrated model it is positive (biased upwards), the more so the richer
-    the class. Smooth, kernel, cumulative and binned calibration errors are of this form. But for
-    the default of two classes, which is the smooth error, this is the slow way to compute any of
-    them: convex programming, for a class that you compose.
+    the class. Smooth, kernel, cumulative and binned calibration errors are of this form; this is
+    the slow way to compute them, by convex programming, for a class that you compose.
 
     Parameters
     ----------
@@ -207,23 +206,16 @@ def weighted_calibration_error(
 
     .. math:: \mathrm{CE}[\mathcal{F}] = \sup_{f \in \mathcal{F}} \sum_i w_i f(p_i)^\top r_i.
 
-    With two classes :math:`f` is a function of the probability of the positive class and
-    :math:`r_i = y_i - p_i` (Definition 7.1 of [1]_); `(n,)` and `(n, 2)` input give the same
-    number. With more, :math:`f` maps probability vectors to vectors and :math:`r_i = e_{y_i} -
-    p_i` (Definition 2 of [2]_).
+    With two classes :math:`f` is a function of the probability of the positive class and :math:`r_i
+    = y_i - p_i` (Definition 7.1 of [1]_). With more, :math:`f` maps probability vectors to vectors
+    and :math:`r_i = e_{y_i} - p_i` (Definition 2 of [2]_).
 
     Ties are pooled; probabilities 0 and 1 need no clipping. CVXPY solves the problem for the m
     distinct predictions: linear programs with HiGHS, to about 1e-10, others (balls of reproducing
-    kernels, Lipschitz functions of more than two classes) with Clarabel, to about 1e-8, for classes
-    whose functions are of the order of 1. Residuals may be of any size; but a mean residual that
-    would make a class unbounded counts as 0 if it is below 1e-10 of the largest.
-
-    The default of two classes needs no solver: it is a matter of sorting. Otherwise a second
-    suffices for m of some thousands in the linear programs of two classes, and of about 300 for
-    reproducing kernels. For Lipschitz functions of K > 2 classes, where all pairs of predictions
-    are constrained, it suffices for m of about 200 if K is 3 or 4, and of 100 if K is 5; m = 300
-    takes some four seconds if K is 4. Pairs are added as they are needed (see
-    :class:`~skcalib.function_classes.Lipschitz`).
+    kernels, Lipschitz functions of more than two classes) with Clarabel, to about 1e-8. The default
+    of two classes needs no solver. Otherwise a second suffices for m of some thousands in the
+    linear programs of two classes, of about 300 for reproducing kernels, and of 100 to 200 for
+    Lipschitz functions of 3 to 5 classes.
 
     References
     ----------
