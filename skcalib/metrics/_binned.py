@@ -207,18 +207,16 @@ def expected_calibration_error(
         from above. For `norm="l1"` and "total-variation" only.
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest. With "canonical", all classes at once, in bins of the simplex,
-        without `debias` and `add_bin_width`. Or a lens, an object such as those of
-        :mod:`skcalib.lenses`.
+        For more than two classes: the probability of the predicted class and whether it was right;
+        the same for each predicted class alone; or each class against the rest. With "canonical",
+        all classes at once, in bins of the simplex, without `debias` and `add_bin_width`. Or a lens
+        of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     Returns
     -------
@@ -248,22 +246,17 @@ def expected_calibration_error(
     w_i (y_i - p_i)| / P_j`. The error is :math:`\sum_j P_j g_j`, :math:`(\sum_j P_j g_j^2)^{1/2}`
     or :math:`\max_j g_j`.
 
-    Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bin j holds the predictions
-    below which lies a share of the weight in [j/B, (j+1)/B), so ties are never separated. The cost
-    is :math:`O(n \log B)`, or :math:`O(n \log n)` for the other bins.
-
-    With "canonical", uniform bins are products of the intervals of all classes. With more than a
-    few classes most samples are alone in their bins, and a calibrated model's error is far from 0.
-    "sqeuclidean" with `norm="l1"` is the mean of the squared distances, without a root.
+    Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bins never separate ties.
+    With "canonical" they are products of the intervals of all classes; with more than a few classes
+    most samples are alone in their bins, and a calibrated model's error is far from 0.
+    "sqeuclidean" with `norm="l1"` is the mean of the squared distances, without a root. The cost is
+    :math:`O(n \log B)`, or :math:`O(n \log n)`.
 
     With `debias` [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
     :math:`g_j^2`, for :math:`n_j` samples of equal weight with the mean outcome :math:`\bar y_j`. A
     bin of one sample contributes 0. The mean square is clipped at 0 before the root is taken, so
-    the error is still biased upwards.
-
-    With `add_bin_width`, :math:`\sum_j P_j |I_j|` is added (equation 5 of [5]_). The width
-    :math:`|I_j|` is 1/B for a uniform bin, and otherwise the distance between its least and its
-    greatest prediction.
+    the error is still biased upwards. With `add_bin_width` (equation 5 of [5]_), the width is 1/B
+    for a uniform bin, and otherwise the distance between its least and its greatest prediction.
 
     References
     ----------
@@ -436,18 +429,16 @@ def level_set_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest. With "canonical", all classes at once: samples share a level set if
-        their whole probability vectors are equal. Or a lens, an object such as those of
-        :mod:`skcalib.lenses`.
+        For more than two classes: the probability of the predicted class and whether it was right;
+        the same for each predicted class alone; or each class against the rest. With "canonical",
+        all classes at once: samples share a level set if their probability vectors are equal. Or a
+        lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     Returns
     -------

@@ -308,8 +308,8 @@ def conditional_kernel_calibration_error(
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"
         Kernel on the probability vectors: the inner product plus the Gaussian kernel exp(−‖s −
-        t‖²/(2γ²)) of [1]_, one of these alone, or one of :func:`squared_kernel_calibration_error`.
-        The first three are also for forecasts of a number, on their embeddings, and for `given`.
+        t‖²/(2γ²)), one of these alone, or one of :func:`squared_kernel_calibration_error`. Only the
+        first three are for forecasts of a number and for `given`.
 
     bandwidth : "median" or float, default="median"
         The γ of the Gaussian kernel, or the ν of another. "median" is the median distance between
@@ -335,8 +335,7 @@ def conditional_kernel_calibration_error(
 
     standardize : bool, default=False
         Divide the debiased error by its standard deviation for labels drawn from the predictions;
-        not for forecasts of a number. The result grows with the sample; values above 2 are rare
-        under calibration.
+        not for forecasts of a number. Values above 2 are rare under calibration.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
         Exact; with random Fourier features of the Gaussian kernel; or with features that
@@ -351,15 +350,13 @@ def conditional_kernel_calibration_error(
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens, an object such as those of
-        :mod:`skcalib.lenses`.
+        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     Returns
     -------
@@ -390,12 +387,12 @@ def conditional_kernel_calibration_error(
 
     "exact" takes :math:`O(n^3)` time, and memory for an n × n matrix. "fourier" and "nystroem" take
     :math:`O(n d^2)` time for d features; "nystroem" adds predictions until the bound on its error
-    is a thousandth of the value (without `debias`), or there are `n_components`. Under
-    scikit-learn's `array_api_dispatch`, tensors stay on their device where the method allows it.
+    is a thousandth of the value, or there are `n_components`. Under scikit-learn's
+    `array_api_dispatch`, tensors stay on their device where the method allows it.
 
     For forecasts of a number, the residuals and the kernel are those of embeddings, the means of
-    the features of the `outcome_kernel`. The outcomes of a quantile forecast are treated as cells.
-    An ensemble without weights is calibrated if its outcome is exchangeable with its members.
+    the features of the `outcome_kernel`. An ensemble without weights is calibrated if its outcome
+    is exchangeable with its members.
 
     With `given`, the number is the squared distance (CMMD, equation 5 of [1]_) of the conditional
     laws of labels and of predictions given the features. Features are centred, and divided by their

@@ -86,21 +86,19 @@ def cumulative_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     kind : {"max", "range"}, default="max"
-        The largest absolute value of the cumulated residuals, or the difference between the highest
-        and the lowest. These are the statistics of Kolmogorov–Smirnov (ECCE-MAD in [1]_) and of
-        Kuiper (ECCE-R).
+        The largest absolute value of the cumulated residuals (Kolmogorov–Smirnov, ECCE-MAD in
+        [1]_), or the difference between the highest and the lowest (Kuiper, ECCE-R).
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
+        For more than two classes: the probability of the predicted class and whether it was right;
+        the same for each predicted class alone; or each class against the rest. Or a lens of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     Returns
     -------
@@ -115,24 +113,19 @@ def cumulative_calibration_error(
 
     Notes
     -----
-    With weights :math:`w_i` that sum to 1, predictions :math:`p_i`, outcomes :math:`y_i \in \{0,
-    1\}`, the sorted distinct predictions :math:`v_1 < \dots < v_m` and :math:`F_0 = 0`,
+    With weights :math:`w_i` that sum to 1, the sorted distinct predictions :math:`v_1 < \dots <
+    v_m` and :math:`F_0 = 0`,
 
     .. math:: F_k = \sum_{i: p_i \le v_k} w_i (y_i - p_i),
 
-    the errors are :math:`\max_k |F_k|` ("max") and :math:`\max_k F_k - \min_k F_k` ("range"): the
-    largest absolute sum of residuals over the predictions up to a threshold, and over those in an
-    interval. "range" is never below "max", nor above twice its value.
+    the errors are :math:`\max_k |F_k|` ("max") and :math:`\max_k F_k - \min_k F_k` ("range"), the
+    largest absolute sum of residuals over the predictions in an interval. All samples of one
+    prediction are added at once, so the order of the samples does not matter; probabilities of
+    exactly 0 and 1 need no clipping. The cost is :math:`O(n \log n)`.
 
-    The cost is :math:`O(n \log n)`. All samples of one prediction are added at once, so ties need
-    no random perturbation and the order of the samples does not matter; probabilities of exactly 0
-    and 1 need no clipping.
-
-    As tests, the statistics are divided by :math:`\sigma = (\sum_i w_i^2 p_i (1 - p_i))^{1/2}`,
-    since :math:`F / \sigma` is then close to a Brownian motion if the model is calibrated. MAPIE's
-    ``kolmogorov_smirnov_statistic`` is that quotient, of order 1, not the error itself; its
-    ``kuiper_statistic`` also leaves out :math:`F_0`. To test calibration by this measure without an
-    approximation, see :class:`~skcalib.hypothesis_tests.CalibrationTest`.
+    MAPIE's ``kolmogorov_smirnov_statistic`` is the error divided by :math:`(\sum_i w_i^2 p_i (1 -
+    p_i))^{1/2}`, of order 1; its ``kuiper_statistic`` also leaves out :math:`F_0`. For p-values see
+    :class:`~skcalib.hypothesis_tests.CalibrationTest`.
 
     References
     ----------

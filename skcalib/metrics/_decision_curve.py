@@ -102,8 +102,8 @@ def decision_curve(
     r"""Decision curve: the net benefit of acting where the probability exceeds a threshold.
 
     The numbers that :class:`skcalib.display.DecisionDisplay` draws, without matplotlib. It is for
-    two classes. Beside what is realised stands what the predictions announce: of a calibrated model
-    both are equal but for chance.
+    two classes. The curve also has the net benefit that the predictions announce: for a calibrated
+    model both are equal but for chance.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ def decision_curve(
 
     .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
 
-    and announced is the same with :math:`p_i` in place of :math:`y_i`. It is the base rate minus
-    the loss over 1 − t. Acting never has the net benefit 0. The margin is a quantile of the normal
-    distribution times the standard error of the difference between both, for independent samples.
+    and announced is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the net
+    benefit 0. The margin is a quantile of the normal distribution times the standard error of the
+    difference between both, for independent samples.
 
     References
     ----------
@@ -167,9 +167,6 @@ def decision_curve(
 
     Examples
     --------
-    To act on the three samples above 0.2 brings two true alarms and one false one, which costs a
-    quarter of a true one: (2 − 1/4) / 4.
-
     >>> from skcalib.metrics import decision_curve
     >>> decision_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], thresholds=[0.2]).realised
     array([0.4375])

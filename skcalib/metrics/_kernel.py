@@ -195,15 +195,13 @@ def squared_kernel_calibration_error(
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens, an object such as those of
-        :mod:`skcalib.lenses`.
+        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     Returns
     -------
@@ -365,15 +363,13 @@ def kernel_calibration_error(
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens, an object such as those of
-        :mod:`skcalib.lenses`.
+        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     Returns
     -------
@@ -486,15 +482,13 @@ def joint_kernel_calibration_error(
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens, an object such as those of
-        :mod:`skcalib.lenses`.
+        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     Returns
     -------

@@ -133,14 +133,13 @@ def distribution_matching_error(
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What is conditioned on. Required for "group" (labels of any type) and "individual"
-        (features). With "distribution" and "local" it replaces the forecast's parameters.
+        (features).
 
     loss : float, callable, array-like, or list of these, default=None
         The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
-        ``kernel="tanh"``. For forecasts: a number c (does the outcome exceed c?), or a callable
-        from outcomes of shape (m,) to losses of shape (m, n_actions). For classes: a matrix of
-        shape (n_actions, n_classes). Or what :class:`skcalib.decisions.DecisionLoss` takes. For a
-        list, the kernel is averaged over the losses.
+        ``kernel="tanh"``, as :class:`skcalib.decisions.DecisionLoss` takes them: a number c (does
+        the outcome exceed c?), a callable, or for classes a matrix of shape (n_actions, n_classes).
+        For a list, the kernel is averaged over the losses.
 
     kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
             default="rbf"
@@ -152,16 +151,15 @@ def distribution_matching_error(
         1) and returns values of shape (a, b).
 
     bandwidth : "median" or float, default="median"
-        The ν of `kernel`, in the units of the outcomes. "median" is their median distance over all
-        pairs, but at least a tenth of the root mean square distance; for PITs it is 0.2236. "tanh"
-        needs a number.
+        The ν of `kernel`, in the units of the outcomes. "median" is their median distance, but at
+        least a tenth of the root mean square distance; for PITs it is 0.2236. "tanh" needs a
+        number.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
         Kernel on what is conditioned on, if that is numbers: the names of
         :func:`squared_kernel_calibration_error`, or "wasserstein" for exp(−W/ν) of the Wasserstein
-        distance W of order 2 between forecasts. A callable takes arrays of shapes (a, d) and (b,
-        d).
+        distance W of order 2 between forecasts. Or a callable.
 
     given_bandwidth : "median" or float, default="median"
         The ν of `given_kernel`. "median" first divides each column by its standard deviation. With
@@ -178,7 +176,7 @@ def distribution_matching_error(
 
     method : {"exact", "fourier"}, default="exact"
         "fourier" uses random Fourier features of the kernel on what is conditioned on, if that is
-        numbers, in time proportional to n. Its expectation is that of "exact".
+        numbers, in time proportional to n.
 
     n_components : int, default=200
         Number of random frequencies of "fourier".

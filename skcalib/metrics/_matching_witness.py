@@ -115,7 +115,7 @@ def distribution_matching_witness(
         What is conditioned on, as in :func:`distribution_matching_error`.
 
     loss : float, callable, or list of these, default=None
-        The losses of ``calibration="decision"`` and of ``kernel="loss"``, and the thresholds of
+        The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
         ``kernel="tanh"``.
 
     kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
@@ -139,8 +139,8 @@ def distribution_matching_witness(
 
     given_grid : array-like of shape (n_places, n_features) or (n_places,), default=None
         Where it is evaluated: features, or the mean and the logarithm of the standard deviation of
-        a forecast. By default what is given for the samples; of more than 50 different ones, 50.
-        For groups, actions, and forms without a condition it must be None: all are evaluated.
+        a forecast. By default what is given for the samples, at most 50 different ones. For groups,
+        actions, and forms without a condition it must be None: all are evaluated.
 
     Returns
     -------

@@ -154,9 +154,9 @@ def pit_histogram(
 
     Notes
     -----
-    An outcome of positive probability has an interval of PITs, from the probability of less to that
-    of at most the outcome, which counts in each bin by the share that lies there [1]_. The cost is
-    :math:`O(n \log n)`, and as much for each resample where forecasts have atoms.
+    An outcome of positive probability has an interval of PITs, which counts in each bin by the
+    share that lies there [1]_. The cost is :math:`O(n \log n)`, and as much for each resample where
+    forecasts have atoms.
 
     References
     ----------

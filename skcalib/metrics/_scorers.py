@@ -78,10 +78,9 @@ def make_scorer(
     """Make a scorer from a metric of probabilities or forecasts.
 
     The same as :func:`sklearn.metrics.make_scorer`, for metrics of which lower is better and that
-    take probabilities. A metric that takes `labels` gets the classes of the estimator, so that a
-    test set need not contain all of them. A metric of forecasts gets what
-    :func:`skcalib.forecasts.get_forecast` finds in the estimator, and one that requires `given`
-    gets the features for it, unless others are passed.
+    take probabilities. A metric that takes `labels` gets the classes of the estimator. A metric of
+    forecasts gets what :func:`skcalib.forecasts.get_forecast` finds in the estimator, and one that
+    requires `given` gets the features for it, unless others are passed.
 
     Parameters
     ----------

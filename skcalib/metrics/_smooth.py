@@ -84,20 +84,19 @@ def smooth_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
+        For more than two classes: the probability of the predicted class and whether it was right;
+        the same for each predicted class alone; or each class against the rest. Or a lens of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     n_jobs : int, default=None
-        Number of threads among which joblib spreads the classes under "top-label" and "classwise";
-        None means 1 unless in a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
+        a :obj:`joblib.parallel_backend` context of threads.
 
     Returns
     -------
@@ -181,9 +180,9 @@ def smooth_calibration_witness(
         {−1, 1} or {False, True} is supplied.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
+        For more than two classes: the probability of the predicted class and whether it was right;
+        the same for each predicted class alone; or each class against the rest. Or a lens of
+        :mod:`skcalib.lenses`.
 
     Returns
     -------
@@ -200,11 +199,10 @@ def smooth_calibration_witness(
 
     Notes
     -----
-    With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and outcomes :math:`y_i \in
-    \{0, 1\}`, the sum :math:`\sum_i w_i f(p_i) (y_i - p_i)` equals the smooth calibration error.
-    The function follows from the solution of the dual problem by complementary slackness, at
-    :math:`O(n \log n)`. It need not be unique; this is the largest one if outcomes are on the whole
-    more frequent than predicted, otherwise the smallest, so all its values have one sign.
+    With weights :math:`w_i` that sum to 1, :math:`\sum_i w_i f(p_i) (y_i - p_i)` equals the smooth
+    calibration error. If the function is not unique, this is the largest one if outcomes are on the
+    whole more frequent than predicted, otherwise the smallest, so all its values have one sign. The
+    cost is :math:`O(n \log n)`.
 
     References
     ----------

@@ -52,9 +52,8 @@ def smooth_expected_calibration_error(
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/3}`, so it is biased upwards. There are
-    no bins, and no bandwidth to choose: it is the one at which the error equals the bandwidth
-    [1]_, so that the error is not smaller than the scale on which it was measured. With two classes
-    it concerns the probability of the positive class, not the confidence max(p, 1 − p).
+    no bins, and the bandwidth is the one that equals the error [1]_. With two classes it concerns
+    the probability of the positive class, not the confidence max(p, 1 − p).
 
     Parameters
     ----------
@@ -82,20 +81,19 @@ def smooth_expected_calibration_error(
         By default the one that equals the error.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest. Or a lens, an object such as those of :mod:`skcalib.lenses`.
+        For more than two classes: the probability of the predicted class and whether it was right;
+        the same for each predicted class alone; or each class against the rest. Or a lens of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
+        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
+        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
+        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
+        classes. A class that is never predicted is NaN, and left out of averages.
 
     n_jobs : int, default=None
-        Number of threads among which joblib spreads the classes under "top-label" and "classwise";
-        None means 1 unless in a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
+        a :obj:`joblib.parallel_backend` context of threads.
 
     Returns
     -------
@@ -110,25 +108,23 @@ def smooth_expected_calibration_error(
 
     Notes
     -----
-    With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and outcomes :math:`y_i \in
-    \{0, 1\}`,
+    With weights :math:`w_i` that sum to 1 and a Gaussian kernel :math:`K_\sigma` that is reflected
+    at 0 and 1,
 
-    .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Bigl| \sum_i w_i (y_i - p_i) K_\sigma(t, p_i)
-       \Bigr| \, dt, \qquad K_\sigma(t, p) = \sum_{m=-\infty}^{\infty} \phi_\sigma(t - p - 2m) +
-       \phi_\sigma(t + p - 2m),
+    .. math::
+        \mathrm{smECE}_\sigma =
+        \int_0^1 \Bigl| \sum_i w_i (y_i - p_i) K_\sigma(t, p_i) \Bigr| \, dt,
 
-    where :math:`\phi_\sigma` is the normal density with standard deviation :math:`\sigma`. It does
-    not increase with :math:`\sigma`, from the sum of the absolute residual masses of the distinct
-    predictions to the absolute mean residual; smECE is the only solution of :math:`\sigma =
-    \mathrm{smECE}_\sigma`. With :math:`c = \sqrt{2/\pi}` and the smooth calibration error smCE,
+    and smECE is the only solution of :math:`\sigma = \mathrm{smECE}_\sigma`. With :math:`c =
+    \sqrt{2/\pi}` and the smooth calibration error smCE,
 
-    .. math:: \mathrm{smCE} / (1 + c) \le \mathrm{smECE} \le
-       \max\bigl(\mathrm{smCE}, \sqrt{c \, \mathrm{smCE}}\bigr).
+    .. math::
+        \mathrm{smCE} / (1 + c) \le \mathrm{smECE}
+        \le \max\bigl(\mathrm{smCE}, \sqrt{c \, \mathrm{smCE}}\bigr).
 
-    All reflections are included, and nothing is cut off. The value is right to 1e-7, except that
-    for an error below 1e-6 it may be an upper bound, itself below 1e-6. The cost is :math:`O(n + s
-    \log s)`, :math:`s = 1 / \sigma`, and memory :math:`O(n + s)`; errors below 8e-4 take an
-    additional :math:`O(n \log n)`. Probabilities of exactly 0 and 1 need no clipping.
+    The value is right to 1e-7, except that for an error below 1e-6 it may be an upper bound. The
+    cost is :math:`O(n + s \log s)`, :math:`s = 1 / \sigma`; errors below 8e-4 take an additional
+    :math:`O(n \log n)`. Probabilities of exactly 0 and 1 need no clipping.
 
     References
     ----------
