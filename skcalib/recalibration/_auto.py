@@ -72,53 +72,39 @@ _ORDER_PRESERVING = [
 class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
-    It tries several recalibrators, and none at all: each is fitted on parts of the calibration data
-    and scored on the rest, and then on all of it. The calibrated probability is the mean of what
-    they say, with weights that tell how likely each is the best. With few samples several share the
-    weight, with many one of them has it, and calibrated predictions mostly stay as they are. Of
-    forecasts of a number, which are not averaged, it takes the candidate of the surest gain.
+    The calibrated probability is the mean of the results of several recalibrators, and of none,
+    weighted by how likely each is the best on samples that it was not fitted on. So calibrated
+    predictions mostly stay as they are. For forecasts of a number, the
+    candidate of the surest gain is used alone.
 
     Parameters
     ----------
     candidates : list of (str, estimator), default=None
-        Names and recalibrators, or searches over their parameters. No recalibration at all,
-        "none", is always among the candidates. By default, for two classes temperature, sigmoid,
-        spline, isotonic and ensemble temperature; for more temperature, ensemble temperature,
-        isotonic, vector scaling, matrix scaling with penalties 10 and 1, Dirichlet, and pairwise
-        scaling on matrix scaling and on isotonic followed by matrix scaling (penalties 1); pairwise
-        scaling only if a fit has 10 samples for each class, isotonic only if it has 2, and all that
-        have matrices only if they do not take too long; and `trees`. For forecasts "scale",
-        "location and scale"
-        (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
-        ``method="beta"``, so that forecasts with a density keep one), and "location, scale and
-        levels". For quantile forecasts the levels are moved by a :class:`QuantileRecalibrator`; for
-        discrete ones, only "levels" is tried. If a fit has fewer than 50 samples, "scale" alone is
-        tried; for discrete ones nothing if it has fewer than 16.
+        Names and recalibrators, or searches over their parameters. No recalibration, "none", is
+        always added. The Notes list the defaults.
 
     scoring : {"log_loss", "brier", "crps"}, default=None
         The proper score that decides: "log_loss", the default for probabilities, or "brier"; for
-        forecasts "crps", the default, which is the continuous ranked probability score, or
-        "log_loss", minus the log density.
+        forecasts "crps" (continuous ranked probability score), the default, or "log_loss" (minus
+        the log density).
 
     ensemble : bool, default=True
-        False: only one candidate is taken, that of the surest gain, and none unless it gains more
-        than the standard error of the gain. Forecasts are never averaged.
+        False: only the candidate of the surest gain is used, and none unless its gain exceeds the
+        standard error.
 
     keep_order : bool, default=False
-        True: in each row the order of the classes stays, and so does every predicted class. By
-        default the candidates are then temperature and ensemble temperature, and own ones must be
-        among those two and :class:`IdentityRecalibrator`. Not for forecasts.
+        True: the order of the classes in each row stays, and so does every predicted class. The
+        candidates are then temperature and ensemble temperature; own ones must be among these and
+        :class:`IdentityRecalibrator`. Not for forecasts.
 
     trees : bool, default=True
-        Of more than two classes, boosted trees on the probabilities are mixed with the average of
-        the default candidates, from 300 samples and up to 100 classes and two million
-        probabilities. False: they are not, so that :func:`export_sql` can write the map down. They
-        need ``ensemble=True``, the log loss and ``keep_order=False``.
+        Whether boosted trees on the probabilities join the default candidates, for 3 to 100
+        classes, from 300 samples and up to two million probabilities; :func:`export_sql` cannot
+        write them. They need ``ensemble=True``, the log loss and ``keep_order=False``.
 
     cv : int, default=5
-        The number of folds, at most that of the samples. Samples are dealt to the folds at random
-        within each class, in a way that depends neither on their order, nor on the names of the
-        classes, nor on a seed.
+        Number of folds, at most that of the samples. They are random within each class, without a
+        seed, whatever the order of samples and names of classes.
 
     n_jobs : int, default=None
         Number of jobs that fit candidates to folds; None means 1 unless in a
@@ -131,31 +117,27 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     Attributes
     ----------
     weights_ : dict
-        The candidates that entered, by name, with their weights. They sum to 1, less
-        `uniform_share_`.
+        The candidates in the average, by name, with their weights; the sum is 1 − `uniform_share_`.
 
     uniform_share_ : float
-        The share of equal probabilities in the average; for more than two classes 0 unless the
-        candidates are the default ones.
+        The share of equal probabilities.
 
     recalibrators_ : dict
-        The same candidates, fitted on all samples; of "trees", the mean of the models of the folds.
+        The candidates in the average, fitted on all samples ("trees": on folds).
 
     best_name_ : str
-        The name of the candidate of the largest weight.
+        Name of the candidate with the largest weight.
 
     best_recalibrator_ : estimator
-        The same candidate, fitted on all samples.
+        That candidate.
 
     results_ : dict
-        A table, ready for :class:`pandas.DataFrame`. It has a row for each candidate: its "name",
-        its mean "loss" on samples that it was not fitted on, its "gain" over no recalibration, the
-        standard error of the gain, "gain_error", the number of "folds" in which it was scored, and
-        its "weight" in the average. A candidate that was stopped has the gain of fewer folds; its
-        loss is that of no recalibration in all of them, less the gain.
+        A table for :class:`pandas.DataFrame`, with a row for each candidate: its "name", mean
+        out-of-fold "loss", "gain" over no recalibration, its standard error "gain_error", the
+        number of "folds" with a score, and the "weight".
 
     left_out_ : list of str
-        The names of default candidates that were not tried, as they would have taken too long.
+        Default candidates that would have taken too long.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -168,90 +150,43 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
 
     See Also
     --------
-    IdentityRecalibrator : No recalibration, the candidate "none".
     FeatureRecalibrator : Adds trees that see features, too.
     RecalibratedClassifier : A classifier together with a recalibrator.
     RecalibratedRegressor : A regressor together with a recalibrator.
 
     Notes
     -----
-    A proper score decides, and not a calibration error: the constant prediction of the class
-    frequencies is calibrated, and useless. A proper score adds the miscalibration and the
-    information that the predictions lack (:func:`skcalib.metrics.score_decomposition`), so better
-    calibration lowers it and lost information raises it. Unlike a calibration error it is a mean
-    over samples, so that its cross-validated estimate is unbiased.
+    **Default candidates.** For two classes: temperature, sigmoid, spline, isotonic and ensemble
+    temperature. For more: temperature, ensemble temperature, isotonic, vector scaling, matrix
+    scaling with penalties 10 and 1, Dirichlet, pairwise scaling on matrix scaling and on isotonic
+    followed by matrix scaling, and trees. Isotonic needs 2 samples for each class, pairwise scaling
+    10. With n samples and K classes, matrix scaling and Dirichlet are left out if :math:`n K^2`
+    exceeds 5e8, pairwise scaling if :math:`n K^3` does. For forecasts: "scale", "location and
+    scale" (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
+    ``method="beta"``, :class:`QuantileRecalibrator` for quantiles), and "location, scale and
+    levels"; below 50 samples only "scale"; for discrete forecasts only "levels", from 16 samples.
 
-    The weights are the mean, over 200 Bayesian bootstraps of the samples [1]_, of
+    **The weights** are the mean, over 200 Bayesian bootstraps of the samples [1]_, of
 
     .. math::
         w_c \propto e^{b_c - n \bar L_c / 2},
 
-    with the mean :math:`\bar L_c` of the cross-validated losses of candidate c, and the number n of
-    samples, :math:`1 / \sum_i w_i^2` of weighted ones. With the log loss, :math:`e^{-n \bar L_c}`
-    is the likelihood of the predictions; its root makes the weights less extreme. :math:`b_c` is 3
-    for no recalibration and else 0: with few samples every recalibrator adds noise. Candidates
-    whose weight would be below 0.01 are left out. Once 200 samples are scored, those are stopped
-    after a fold that would be left out even if they were less far behind, by three standard errors
-    of the difference to the best one. To choose one candidate loses more where several
-    are almost as good, and most where a wrong one seems best by chance (measured in the guide
-    "Which recalibrator should I take?").
+    with the mean cross-validated loss :math:`\bar L_c` of candidate c and the number n of samples
+    (:math:`1 / \sum_i w_i^2` if weighted). :math:`b_c` is 3 for no recalibration, else 0. Weights
+    below 0.01 become 0. Equal probabilities are mixed in with the share 1/(n + 1) for two
+    classes (not into "none"), and 0.1/(n + 1) for more (default candidates only).
 
-    Of two classes, each candidate but "none" is mixed with equal probabilities, which get the share
-    1/(n + 1): before there is a sample, nothing is known of the outcomes. (Of weighted samples, n
-    is as above; in the folds, it is that of the samples in a fit.) With few samples this keeps
-    candidates from too much certainty; with many it is nothing. On ten data sets that served to
-    choose defaults, it lowered the log loss by 0.0079 ± 0.0021 with 10 samples, 0.0028 ± 0.0006
-    with 30 and 0.0018 ± 0.0008 with 100. Of more classes, the average of the default candidates is
-    mixed with equal probabilities, "none" included, which get the share 0.1/(n + 1): few samples
-    that are all predicted right by luck do not tell that no prediction is wrong.
+    **One candidate.** With ``ensemble=False``, and for forecasts, the largest gain minus its
+    standard error decides. It is chosen on the samples that it is fitted on, so no bound on the
+    coverage of intervals holds; for one, use ``PITRecalibrator()``. If the
+    spread of forecasts is significantly wrong, "scale" (for quantiles "levels") is preferred to
+    "none" among the defaults, unless it loses more than its standard error.
 
-    The trees of more than two classes see the rank of each probability among 256 quantiles, and not
-    the labels of one fold. In each round, an extremely randomised tree with 16 leaves, which tries
-    the root of K classes at each cut, is grown to the residuals on 2000 samples or half of them,
-    and has a value for each class in each leaf: 0.3 times the Newton step
-    :math:`G / (H + 2) \cdot (1 - 1/K)`, with the sums G of residuals and H of
-    p(1 − p) over all samples. All folds have the number of rounds of the least out-of-fold loss (at
-    most 150; 300 with more than 10 000 samples). The map is the mean of the folds' scores, and
-    needs no fit to all samples. Its share in the mixture with the average is that of most
-    likelihood of the out-of-fold probabilities, with two more samples that speak for the average;
-    below 0.01 it is 0. The weights are then of the mixture. Nothing is drawn from a seed, and the
-    order of rows and classes does not matter.
+    Predicted classes may change, for more than two classes often. With ``keep_order=True`` they do
+    not; a millionth of the predictions is then mixed in, so that no classes become equal. The
+    ranking of samples by the probability of a class is kept for two classes only.
 
-    With ``ensemble=False``, and of forecasts, the candidate is taken whose gain over no
-    recalibration, less the standard error of the gain, is largest. The candidates share folds, so
-    this is the standard error of a paired difference. It ignores that fits to overlapping parts of
-    the data depend on each other: as an error of the gain of the final fit it is mostly 1.2 to 1.6
-    times too small.
-
-    For forecasts, scale comes before levels, as a map of levels cannot mend standard deviations
-    that are many times too small. The result is chosen on the same samples that it is fitted on, so
-    no bound on coverage holds for it; for one, choose ``PITRecalibrator()`` yourself.
-
-    With few samples the gain in score is seldom sure, also where intervals are much too short. So
-    forecasts of the wrong spread do not stay as they are: if default candidates are tried and none
-    of them is taken by its gain, "scale" is, or "levels" for quantiles, unless it loses more than
-    the standard error of its gain. The spread is wrong if :math:`\sum_i z_i^2`, with the normal
-    scores :math:`z_i = Φ^{-1}(F_i(y_i))`, has a p-value below 0.01 in a two-sided :math:`χ^2` test;
-    where :math:`F_i(y_i)` is only known to lie in an interval, :math:`z_i^2` is a mean over it.
-
-    Predicted classes may change. On the data sets that served to choose defaults, with 10 to 1000
-    samples, 1 to 4 % of them changed on average for two classes, and 3 to 29 % for more; up to 17
-    and 95 % for a single model. Accuracy rose on average, by 0.001 to 0.009 and by 0.002 to 0.06.
-    But with 10 to 100 samples it fell by more than half a point for 2 to 8 % of the models of two
-    classes, and for 9 to 25 % of those of more. With ``keep_order=True`` none changes: in each row
-    the order of the classes stays, up to rounding. The choice is then among a temperature, a
-    mixture with one, and nothing; a millionth of the predictions as they are is always mixed in, so
-    that no classes become equal. That kept nine tenths of the gain in log loss. The ranking of
-    samples by the probability of a class is kept for two classes only.
-
-    The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the classes.
-    The cost is that of the candidates, times one more than the number of folds; a candidate that is
-    the `base` of a :class:`PairwiseScalingRecalibrator` among them is fitted with that in the
-    folds. Matrix scaling and Dirichlet multiply matrices of all classes. With n samples and K
-    classes they are left out by default if :math:`n K^2` exceeds 5e8, as with 2000 samples of 500
-    classes or more: they would take minutes or hours. Pairwise scaling is left out if :math:`n K^3`
-    exceeds 5e8, as with 18 600 samples of 30 classes. Pass them as `candidates` to try them all
-    the same.
+    The cost is that of the candidates, times one more than the number of folds.
 
     References
     ----------
@@ -266,14 +201,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     >>> auto = AutoRecalibrator().fit(proba, y)
     >>> auto
     AutoRecalibrator()  # 0.28 temperature + 0.25 ensemble temperature + 0.23 sigmoid + 0.23 spline
-    >>> for name, loss, weight in zip(*(auto.results_[key] for key in ("name", "loss", "weight"))):
-    ...     print(f"{name:20} {loss:.4f} {weight:.2f}")
-    none                 0.5359 0.00
-    temperature          0.4780 0.28
-    sigmoid              0.4782 0.23
-    spline               0.4782 0.23
-    isotonic             0.4823 0.00
-    ensemble temperature 0.4781 0.25
+    >>> auto.results_["name"]
+    ['none', 'temperature', 'sigmoid', 'spline', 'isotonic', 'ensemble temperature']
+    >>> auto.results_["loss"].round(3)
+    array([0.536, 0.478, 0.478, 0.478, 0.482, 0.478])
 
     Forecasts of a number whose standard deviations are three times too small:
 
@@ -285,8 +216,6 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     >>> auto = AutoRecalibrator().fit(GaussianForecast(mean, np.ones(5000)), y)
     >>> auto.best_name_
     'scale'
-    >>> auto.transform(GaussianForecast([0.0], [1.0])).std().round(1)
-    array([3.])
     """
 
     _parameter_constraints: dict = {

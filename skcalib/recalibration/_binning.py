@@ -95,33 +95,31 @@ class IntervalMap:
 class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
-    The default partition is that of the interval calibration error: the sum of its binned error and
-    its mean width is smallest. Up to a pseudo-count, it makes the calibration data perfectly
-    calibrated and moves predictions by no more than that error on average, which a certificate
-    states. It proves the best bound, but is seldom the best map for new data (see Notes). Intervals
-    of equal width or equal mass are histogram binning [2]_. More than two classes are recalibrated
-    one against the rest, and the rows divided by their sums.
+    By default, the intervals are those of the interval calibration error, and a certificate bounds
+    the distance from calibration; this is seldom the best map for new data. Intervals of equal
+    width or equal mass are histogram binning [2]_. More than two classes are recalibrated one
+    against the rest, and the rows divided by their sums.
 
     Parameters
     ----------
     strategy : {"optimal", "uniform", "quantile"}, default="optimal"
-        Intervals with the smallest sum of binned error and mean width; intervals of equal width; or
-        intervals of equal mass, where equal predictions are never separated.
+        Intervals with the smallest sum of binned error and mean width; of equal width; or of equal
+        mass, where equal predictions are never separated.
 
     n_bins : int, default=15
         Number of intervals for "uniform" and "quantile"; "optimal" finds its own.
 
     random_shift : bool, default=False
-        For "uniform", move the ends of all intervals to the right by the same random fraction of
-        their width, which makes one interval more.
+        For "uniform", move all ends of intervals to the right by the same random fraction of the
+        width, which adds one interval.
 
     random_state : int, RandomState instance or None, default=None
-        Source of the random shift. Pass an int for the same result in every call.
+        Seed of the random shift.
 
     pseudo_count : float, default=1.0
         Number of additional samples in each interval, with labels distributed as its mean
-        prediction says. They keep the results away from 0 and 1, and the log loss finite. With 0
-        the calibration data become perfectly calibrated.
+        prediction. They keep the results away from 0 and 1, and the log loss finite. With 0 the
+        calibration data become perfectly calibrated.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -133,28 +131,26 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         The classes, in the order of the columns of the result.
 
     partition_ : ndarray of shape (n_intervals, 2)
-        The smallest and the largest prediction of the calibration data in each interval that holds
-        any. For two classes those of the last class; for more, a list with such an array for each
-        class. The same holds for the next two.
+        Smallest and largest prediction of the calibration data in each interval that holds any, for
+        the last of two classes. For more classes this and the next two are lists, with an item for
+        each class.
 
     values_ : ndarray of shape (n_intervals,)
         The calibrated probability of each interval, before rows are divided by sums.
 
     certificate_ : IntervalCertificate
         The error of the partition on the calibration data: its `binned_error` and `mean_width`;
-        their sum `distance_bound`, which is at least the distance of the predictions from
-        calibration, and for "optimal" is their interval calibration error; the `movement`, the mean
-        of \|calibrated − predicted\|; and the `remaining_error`, the binned error after that.
+        their sum `distance_bound`, at least the distance of the predictions from calibration; the
+        mean `movement` of predictions; and the `remaining_error`, the binned error after that.
 
     maps_ : list of IntervalMap
-        The maps, for two classes one, else one for each class: at each of `cuts` an interval ends
-        and the next one begins, with the calibrated probabilities `values`, NaN for one that holds
-        no calibration data.
+        One map for two classes, else one for each class: at each of `cuts` an interval ends and the
+        next one begins; `values` are the calibrated probabilities, NaN without calibration data.
 
     smallest_probability_ : float
-        With a pseudo-count, predictions are kept at least this far away from 0 and 1. It is the
-        machine epsilon, or, if the calibration data contain exact zeros, half of the smallest
-        positive probability (at most half of 1/K). It is 0 without a pseudo-count.
+        With a pseudo-count, predictions are kept this far away from 0 and 1: the machine epsilon,
+        or half of the smallest positive probability if there are exact zeros. 0 without a
+        pseudo-count.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -169,46 +165,28 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     Notes
     -----
-    With weights :math:`w_i` that sum to 1, "optimal" takes the intervals :math:`I_j` that minimise
+    With weights :math:`w_i` that sum to 1, "optimal" uses the intervals :math:`I_j` that minimise
 
     .. math::
         \sum_j \Big| \sum_{p_i \in I_j} w_i (y_i - p_i) \Big| + \sum_j |I_j| \sum_{p_i \in I_j} w_i
 
-    (Definition 6.1 of [1]_); :math:`|I_j|` is the distance from the smallest to the largest
-    prediction in it. The minimum is exact for up to 100 000 distinct predictions (by a dynamic
-    programme, 10 to 20 µs for each), and over cells of size 2e-5 beyond, as in the metric. The
-    other strategies cost a sort; all of them this much for each class. "uniform" has the intervals
-    [j/B, (j + 1)/B), or with a random shift r, uniform in [0, 1/B), [r + j/B, r + (j + 1)/B).
+    (Definition 6.1 of [1]_), where :math:`|I_j|` is the distance from the smallest to the largest
+    prediction in it. The minimum is exact for up to 100 000 distinct predictions (10 to 20 µs for
+    each and each class), and over cells of size 2e-5 beyond. The other strategies cost a sort.
 
-    In an interval with the weight W, the mean outcome ȳ and the mean prediction m, the calibrated
-    probability is
+    In an interval with the weight W, mean outcome ȳ and mean prediction m, the calibrated
+    probability is :math:`(W \bar y + \gamma m) / (W + \gamma)`, where γ is `pseudo_count` times
+    :math:`\sum_i w_i^2`, or 1/n for equal weights.
 
-    .. math::
-        \frac{W \bar y + \gamma m}{W + \gamma},
+    The movement plus the remaining error bounds the distance of the predictions from calibration,
+    and is at most the error that was minimised (exact zeros may add `smallest_probability_`). This
+    concerns the calibration data. Where predictions are far from calibrated, "optimal" has many
+    small intervals, whose mean outcomes are noise on new data: use fewer intervals, a pseudo-count
+    or another recalibrator there.
 
-    where γ is `pseudo_count` times :math:`\sum_i w_i^2`, that is 1/n for n equal weights. Each
-    prediction moves at most by the share W/(W + γ) of the mean residual ȳ − m of its interval, and
-    by the interval's width; the other share of the residual remains. So the movement and the
-    remaining error are together at most the error that was minimised. (Exact zeros, for which m is
-    taken from `smallest_probability_`, may add that.) The remaining error is at most γ times the
-    number of intervals. The calibrated predictions are this close to perfect calibration, and the
-    movement away from what was predicted: so the distance of the predictions from calibration is at
-    most the sum of the two. All this concerns the calibration data; on new ones, the mean outcomes
-    of small intervals are noise.
-
-    A prediction between two intervals of "optimal" or "quantile" belongs to the nearer one (to the
-    upper one if both are as near), and outside all of them to the nearest. One in an interval of
-    "uniform" without calibration data is kept; with a positive `pseudo_count`, at least
-    `smallest_probability_` away from 0 and 1.
-
-    Between neighbours whose residuals have the same sign, a cut costs no binned error and saves
-    width. So "optimal" has many small intervals where the predictions are far from calibrated, down
-    to single ones, and their mean outcomes are noise. For predictions of new samples fewer
-    intervals, a pseudo-count, or another recalibrator are better.
-
-    The values need not increase. Without a pseudo-count they can be 0 and 1, where the log loss of
-    a single surprise is infinite. Ties are pooled; constant predictions make one interval; a class
-    without labels gets a small probability, or 0 without a pseudo-count. A row whose calibrated
+    A prediction between or outside intervals belongs to the nearest one, to the upper one if two
+    are as near. In an interval of "uniform" without calibration data it is kept. Values need not
+    increase. Ties are pooled. Without a pseudo-count values can be 0 and 1; a row whose calibrated
     probabilities are all 0 keeps its predicted ones.
 
     References
@@ -360,10 +338,9 @@ class Steps(NamedTuple):
 class ScalingBinningRecalibrator(Recalibrator):
     r"""Recalibration by a smooth map, whose results are replaced by means of bins.
 
-    First a map with few parameters, which needs few samples; then bins of equal mass of its
-    results, each with their mean. So there are only a few different predictions, and their
-    calibration error can be measured: that of a map with a continuum of results cannot. The binning
-    itself makes no prediction better.
+    A map with few parameters is fitted, and its results are binned with equal mass, each bin with
+    its mean. As there are only a few different predictions, their calibration error can be
+    measured. The binning itself makes no prediction better.
 
     Parameters
     ----------
@@ -385,8 +362,8 @@ class ScalingBinningRecalibrator(Recalibrator):
         The fitted map.
 
     values_ : ndarray of shape (n_values,)
-        The calibrated probabilities, increasing: for two classes those of the last class; for more,
-        a list with such an array for each class, before rows are divided by their sums.
+        The calibrated probabilities of the last of two classes, increasing; for more, a list with
+        such an array for each class, before rows are divided by their sums.
 
     maps_ : list of tuple
         For two classes one pair, else one for each class: `cuts`, results of the map at which the
@@ -409,25 +386,19 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     Notes
     -----
-    With the map g and weights :math:`w_i` that sum to 1, a prediction p whose g(p) is in the bin
-    B gets
+    A prediction p whose result g(p) is in the bin B gets
 
     .. math::
         \sum_{g(p_i) \in B} w_i g(p_i) \Big/ \sum_{g(p_i) \in B} w_i,
 
-    the mean *prediction* of the map, not the mean outcome as in histogram binning: with B bins, n
-    samples and an error ε, :math:`1/\varepsilon^2 + B` samples are enough instead of
-    :math:`B/\varepsilon^2` [1]_. The theorem has separate samples for the map, the bins and their
-    values; all of them are used for each step here, as in the authors' code and experiments: bins
-    and values do not depend on labels. To measure the calibration error, take new samples.
+    the mean *prediction* of the map, not the mean outcome as in histogram binning: for an error ε
+    with B bins, :math:`1/\varepsilon^2 + B` samples are enough instead of :math:`B/\varepsilon^2`
+    [1]_. All samples are used for map, bins and values; measure the calibration error on new ones.
 
-    More than two classes are mapped together, and binned one by one [1]_. Rows are divided by their
-    sums; before that, each class has at most `n_bins` values. Its measured error concerns these
-    (`values_`).
-
-    Ties, up to rounding, are pooled; a result of the map between two bins belongs to the nearer one
-    (to the upper one if both are as near). The cost is that of the map and a sort for each class.
-    The ranking is kept but for ties, if the map keeps it.
+    More than two classes are mapped together and binned one by one; then rows are divided by their
+    sums. Ties are pooled; a result between two bins belongs to the nearer one, or to the upper one.
+    The cost is that of the map and a sort for each class. The ranking is kept but for ties, if the
+    map keeps it.
 
     References
     ----------

@@ -40,43 +40,39 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     recalibrator : estimator, default=None
         Any recalibrator: it is fitted on probabilities and labels, and has `predict_proba`. None
-        stands for an :class:`AutoRecalibrator`, which averages several. If it has a parameter
-        `labels`, that becomes the classes.
+        stands for an :class:`AutoRecalibrator`. A parameter `labels`, if it has one, becomes the
+        classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
         The method of the classifier that is called. Decision scores s, such as those of a support
-        vector machine, become the probabilities expit(s / r), or softmax(s / r) for more than two
-        classes, which are for a recalibrator to calibrate (the scale r is explained in the Notes).
-        Scores are declared here, never guessed from their values.
+        vector machine, become expit(s / r), or softmax(s / r) for more than two classes, with the
+        scale r of the Notes. Scores are never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
-        The folds whose probabilities the recalibrator is fitted on: a number of (stratified)
-        folds, or a splitter; `groups` are passed to :meth:`fit`.
+        A number of (stratified) folds, or a splitter, for the probabilities that the recalibrator
+        is fitted on; `groups` are passed to :meth:`fit`.
 
     ensemble : bool, "nested" or "auto", default="auto"
-        One recalibrator is fitted on all out-of-fold probabilities. True: it is applied to each of
-        the classifiers that gave them, and the results are averaged. False: it is applied to one
-        more classifier, fitted on everything. "nested": as True, and a temperature makes up for
-        what averaging does to the confidence; it is found by further classifiers, each fitted
-        without two of the folds. For all but True the test sets of `cv` must be a partition of the
-        samples. "auto" is False for a frozen estimator, which has nothing to fit, and True
-        otherwise.
+        One recalibrator is fitted on all out-of-fold probabilities. True: it is applied to each
+        classifier of the folds, and the results are averaged. False: it is applied to one more
+        classifier, fitted on everything. "nested": as True, with a temperature that corrects the
+        confidence of the average; it is found by further classifiers, each fitted without two
+        folds. "auto" is False for a frozen estimator, else True. For all but True the test sets of
+        `cv` must be a partition of the samples.
 
     by : str, list or callable, default=None
-        For a :class:`SubgroupRecalibrator`: the columns of X that hold the subgroup of each
-        sample, names of a data frame or positions in an array, or a function of X that returns
-        them. So scorers and cross-validation need no metadata. The classifier sees these columns,
-        too; a :class:`sklearn.compose.ColumnTransformer` drops them for it.
+        For a :class:`SubgroupRecalibrator`: the columns of X that hold the subgroup of each sample
+        (names, positions, or a function of X). So scorers and cross-validation need no metadata.
+        The classifier sees these columns, too.
 
     given : "X", str, list or callable, default=None
-        For a :class:`FeatureRecalibrator`: "X" for all of X, or its columns, as for `by`; a column
-        of the name "X" is ["X"].
+        For a :class:`FeatureRecalibrator`: "X" for all of X, or its columns, as for `by`.
 
     combine : {"auto", "log", "mean"}, default="auto"
-        How the results of several classifiers are averaged: "log" averages the logarithms of
-        probabilities, which keeps them as confident as they are; "mean" averages the probabilities
-        themselves. "auto" is "log" if the recalibrator is a smooth map of this package, such as a
-        temperature (also in a pipeline or a search), and every classifier knows all classes.
+        How results of several classifiers are averaged: "log" averages logarithms of probabilities,
+        which keeps the confidence; "mean" averages probabilities. "auto" is "log" if the
+        recalibrator is a smooth map of this package, such as a temperature, and every classifier
+        knows all classes.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
@@ -116,30 +112,19 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     Notes
     -----
-    The classifier is fitted once for each of k folds, without an ensemble once more, and for a
-    "nested" one k(k − 1)/2 times more. A class that the training part of a fold lacks gets
-    probability 0 there. :class:`sklearn.calibration.CalibratedClassifierCV` has an ensemble whose
-    calibrators each see one fold only; one that sees all of them has k times as many samples.
+    The classifier is fitted once for each of k folds, without an ensemble once more, and k(k − 1)/2
+    times more if "nested". A class that the training part of a fold lacks gets probability 0 there.
+    Where test sets overlap, the predictions of a sample share its weight. Averages of calibrated
+    probabilities are underconfident, so `combine` is "log" where it can be.
 
-    Averages of probabilities are less confident than what is averaged, so that the mean of
-    calibrated classifiers is underconfident. So `combine` is "log" by default, which changes the
-    confidence less, but for step functions, which say 0 and 1, recalibrators of other packages, and
-    classifiers that lack a class.
+    In a search, set ``scoring="neg_log_loss"``: the default, accuracy, hardly changes.
 
-    A search needs ``scoring="neg_log_loss"``: by default it takes accuracy, which hardly changes.
+    Only ratios of weights matter: a sample of weight 2 equals two samples only if the recalibrator
+    does not depend on the number of samples.
 
-    Where test sets of `cv` overlap, the predictions of a sample share its weight.
-
-    Multiplying all weights by the same number changes nothing. So a sample of weight 2 is not the
-    same as two samples for a recalibrator that depends on the number of samples, such as one with a
-    prior, or the default with its cross-validation. It is for an :class:`IsotonicRecalibrator`
-    with ``strict=False``.
-
-    The scale r of decision scores is their root mean square over the samples that the classifier
-    was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if
-    all scores are 0. For more than two classes the mean of each row is subtracted first, which
-    softmax ignores. So the units of the scores do not matter, and the log-odds that a recalibrator
-    sees are the scores up to a factor.
+    The scale r of decision scores is their weighted root mean square over the samples that the
+    classifier was fitted on (for a frozen one, those passed to `fit`), and 1 if all are 0. For more
+    than two classes the mean of each row is subtracted first.
 
     Examples
     --------
@@ -148,15 +133,6 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     >>> from skcalib.recalibration import RecalibratedClassifier, SigmoidRecalibrator
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator()).fit(X, y)
-    >>> model.predict_proba(X).shape
-    (569, 2)
-
-    A classifier without probabilities, whose scores are declared:
-
-    >>> from sklearn.linear_model import RidgeClassifier
-    >>> model = RecalibratedClassifier(
-    ...     RidgeClassifier(), SigmoidRecalibrator(), response_method="decision_function"
-    ... ).fit(X, y)
     >>> model.predict_proba(X).shape
     (569, 2)
     """
@@ -363,7 +339,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None
-            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+            Subgroups, in the columns of :meth:`fit`.
 
         Returns
         -------
@@ -385,7 +361,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None
-            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+            Subgroups, in the columns of :meth:`fit`.
 
         Returns
         -------
@@ -413,7 +389,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None
-            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+            Subgroups, in the columns of :meth:`fit`.
 
         Returns
         -------

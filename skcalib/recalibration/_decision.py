@@ -30,10 +30,9 @@ _N_TIMED_PROBABILITIES = 200_000
 class DecisionRecalibrator(Recalibrator):
     r"""Recalibration for a decision: shifts for each action, until its losses are as announced.
 
-    The samples for which one action is best get the same shift of their probabilities, by which
-    the mean losses of all actions among them become what they are on the calibration data. That
-    changes which actions are best, so it is repeated, until no shift is significant. Probabilities
-    that are calibrated for the decision stay as they are.
+    The samples for which one action is best get the same shift of their probabilities, so that the
+    mean losses of all actions among them become those of the calibration data. This is repeated
+    until no shift is significant.
 
     Parameters
     ----------
@@ -43,8 +42,8 @@ class DecisionRecalibrator(Recalibrator):
         stands for the decision which class it is.
 
     alpha : float in (0, 1], default=0.05
-        Probability of any shift if the predictions are calibrated. 1 is no test: all shifts are
-        made, `max_rounds` times at most.
+        Probability of any shift if the predictions are calibrated. With 1 all shifts are made,
+        `max_rounds` times at most.
 
     max_rounds : int, default=100
         The largest number of rounds.
@@ -56,8 +55,7 @@ class DecisionRecalibrator(Recalibrator):
     Attributes
     ----------
     shifts_ : ndarray of shape (n_rounds, n_actions, n_classes)
-        What is added in each round to the probabilities of the samples with each action. 0 where
-        nothing significant was left.
+        What is added in each round to the probabilities of the samples with each action.
 
     n_rounds_ : int
         Number of rounds with a shift.
@@ -88,28 +86,19 @@ class DecisionRecalibrator(Recalibrator):
     .. math:: b_a = P \Big(\sum_{\delta_i = a} w_i (e_{y_i} - p_i) \Big/ \sum_{\delta_i = a} w_i
         \Big),
 
-    where P projects on the directions in which expected losses change (at most the number of
-    actions). If :math:`b_a` is significant at `alpha` divided by the number of actions, the
-    samples with :math:`\delta_i = a` get the probabilities next to :math:`p_i + b_a`. The test is
-    that of :math:`\chi^2`, with the variance of labels that are drawn from the predictions, or from
-    the shifted ones if that is larger.
+    where P projects on the directions in which expected losses change. If :math:`b_a` is
+    significant at `alpha` divided by the number of actions, by a :math:`\chi^2` test, the samples
+    with :math:`\delta_i = a` get the probabilities next to :math:`p_i + b_a`.
 
-    What holds. (1) Every round lowers the mean of :math:`\|e_{y_i} - p_i\|^2` on the calibration
-    data by at least :math:`\sum_a \mathrm{share}_a \|b_a\|^2`, so that rounds cannot repeat. (2) At
-    the end no action has a significant gap between announced and realised losses on the calibration
-    data, unless `max_rounds` is reached, which gives a warning. (3) Calibrated predictions are left
-    unchanged with a probability of at least 1 − `alpha`, for enough samples for each action. (4)
-    With `alpha=1`, if it ends before `max_rounds`, all gaps on the calibration data are 0 up to
-    rounding, and so is the regret: no replacement of actions by others would have been better.
+    Each round lowers the mean squared error on the calibration data, so rounds cannot repeat. At
+    the end no action has a significant gap between announced and realised losses on these data,
+    unless `max_rounds` is reached, which gives a warning. With `alpha=1` all gaps, and so the
+    regret, are then 0 up to rounding.
 
-    Shifts are constant for each action, so differences between samples stay. That the loss on new
-    data falls is not promised: with few samples it may rise, if probabilities near 0 are shifted
-    across a threshold together. Predictions that are too sure, or not sure enough, for all samples
-    are better mended by :class:`AutoRecalibrator`, which may come first in a pipeline. Shifted
-    probabilities are kept at least the machine epsilon away from 0 and 1; they may come close to
-    these, and then the log loss of the result is large. It is made for decisions.
-
-    Cost: :math:`O(n K A)` for each round, of which there are a few.
+    On new data the loss may rise if samples are few. If all predictions are overconfident or
+    underconfident, use :class:`AutoRecalibrator` first. Results are kept at least the machine
+    epsilon away from 0 and 1, but their log loss may be large. The cost is :math:`O(n K A)` for
+    each of a few rounds, with A actions.
 
     References
     ----------
@@ -193,10 +182,9 @@ class DecisionRecalibrator(Recalibrator):
 class AnyDecisionRecalibrator(Recalibrator):
     r"""Recalibration for all decisions with a few actions: shifts where the worst one is wrong.
 
-    In each round the decision is found whose losses are announced worst, whatever its losses. The
-    samples with the same action get the same shift of their probabilities, the mean residual among
-    them. This is repeated until the worst decision is no worse than chance. Calibrated
-    predictions mostly stay as they are.
+    Each round finds the decision, with any losses, whose losses are announced worst. The samples
+    with the same action get the same shift of their probabilities, the mean residual among them.
+    This is repeated until the worst decision is no worse than chance.
 
     Parameters
     ----------
@@ -204,14 +192,14 @@ class AnyDecisionRecalibrator(Recalibrator):
         The largest number of actions of a decision, at most 20.
 
     alpha : float in [1e-4, 1], default=0.05
-        Probability of any shift if the predictions are calibrated. 1 is no test: all shifts are
-        made, `max_rounds` times at most. Each round draws 1/alpha − 1 vectors of labels.
+        Probability of any shift if the predictions are calibrated. With 1 all shifts are made,
+        `max_rounds` times at most. Each round draws 1/alpha − 1 vectors of labels.
 
     max_rounds : int, default=100
         The largest number of rounds.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the labels that are drawn from the predictions to know what is chance.
+        Seed of the labels that are drawn from the predictions.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -247,27 +235,20 @@ class AnyDecisionRecalibrator(Recalibrator):
     Notes
     -----
     This is the algorithm of [1]_, with a test in place of a tolerance. In each round let
-    :math:`\delta` be the policy of :func:`skcalib.metrics.any_decision_calibration_error` for the
-    probabilities so far. Those with :math:`\delta(p_i) = a` become the probabilities next to
-    :math:`p_i + b_a`, with
+    :math:`\delta` be the policy of :func:`skcalib.metrics.any_decision_calibration_error`. Samples
+    with :math:`\delta(p_i) = a` get the probabilities next to :math:`p_i + b_a`, with
 
     .. math:: b_a = \sum_{\delta(p_i) = a} w_i (e_{y_i} - p_i) \Big/ \sum_{\delta(p_i) = a} w_i.
 
-    It ends if the error is not larger than that of all label vectors drawn from the probabilities
-    so far, of which there are :math:`\lceil 1 / \mathrm{alpha} \rceil - 1`: 19 by default. In the
-    first round this is an exact test, so calibrated predictions are left unchanged with a
-    probability of at least 1 − `alpha`. Later rounds use the same labels again, which only makes
-    them end earlier.
+    It ends if the error is not larger than that of all :math:`\lceil 1 / \mathrm{alpha} \rceil - 1`
+    label vectors drawn from the current probabilities. In the first round this is an exact test, so
+    calibrated predictions are unchanged with a probability of at least 1 − `alpha`.
 
-    Every round lowers the mean of :math:`\|e_{y_i} - p_i\|^2` on the calibration data by at least
-    the square of the error, so rounds cannot repeat. On new data neither is promised. For
-    more than two classes the decision of a round is the worst one that a search finds, so at
-    the end there may be worse ones. Probabilities are kept at least the machine epsilon away from 0
-    and 1.
-
-    Each round costs one search for the data and for each draw: a round of 1000 samples takes 0.01 s
-    for two classes, 0.5 s for three, 4 s for ten. If `max_rounds` would take more than ten minutes,
-    an EfficiencyWarning tells.
+    Each round lowers the mean squared error on the calibration data; on new data this is not
+    promised. For more than two classes the worst decision is searched, and a worse one may be
+    missed. Results are kept at least the machine epsilon away from 0 and 1. A round of 1000 samples
+    takes 0.01 s for two classes, 0.5 s for three, 4 s for ten; an EfficiencyWarning tells if
+    `max_rounds` would take more than ten minutes.
 
     References
     ----------
@@ -281,7 +262,7 @@ class AnyDecisionRecalibrator(Recalibrator):
     >>> from skcalib.recalibration import AnyDecisionRecalibrator
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random(4000)
-    >>> y, proba = rng.random(4000) < truth, 0.25 + truth / 2  # not sure enough
+    >>> y, proba = rng.random(4000) < truth, 0.25 + truth / 2  # underconfident
     >>> recalibrator = AnyDecisionRecalibrator(random_state=0).fit(proba[:2000], y[:2000])
     >>> after = recalibrator.transform(proba[2000:])
     >>> [round(any_decision_calibration_error(y[2000:], p), 3) for p in (proba[2000:], after)]

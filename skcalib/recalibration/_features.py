@@ -42,11 +42,10 @@ _N_TEST_ROUNDS = 30
 class FeatureRecalibrator(Recalibrator):
     r"""Recalibrates given features: also subgroups that nobody has named.
 
-    Predictions may be calibrated on the whole, and wrong for some subgroup. A plain map is fitted
-    first. Then an exact test, on samples that no fit has seen, asks whether features tell anything
-    about the labels beyond the plain map. If they do, boosted trees learn corrections of the
-    logits from the prediction and the features; else the plain map is all there is. This is
-    multicalibration by boosting, as in MCGrad [1]_.
+    A plain map of the predictions is fitted first. An exact test on held-out samples asks whether
+    features tell more about the labels. If so, boosted trees learn corrections of the logits from
+    prediction and features; else the plain map is kept. This is multicalibration by boosting, as in
+    MCGrad [1]_.
 
     Parameters
     ----------
@@ -54,13 +53,13 @@ class FeatureRecalibrator(Recalibrator):
         The plain map of predictions. None stands for an :class:`AutoRecalibrator`.
 
     alpha : float in (0, 1], default=0.05
-        Features are used if the p-value of the test is at most this. Where they tell nothing, the
-        probability that they are used is about `alpha`. With 1, they are used whenever they lower
+        Features are used if the p-value of the test is at most this, which is also about the
+        probability of using features that tell nothing. With 1, they are used whenever they lower
         the cross-validated log loss.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds and of the labels that the test draws. The result does not depend on the
-        order of the samples.
+        Seed of the folds and of the labels drawn by the test. The order of the samples does not
+        matter.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -72,7 +71,7 @@ class FeatureRecalibrator(Recalibrator):
         The plain map, fitted on all samples.
 
     p_value_ : float
-        P-value of the hypothesis that features tell nothing beyond the plain map. 1 for fewer than
+        P-value of the hypothesis that features tell nothing beyond the plain map; 1 for fewer than
         100 samples, or a single class.
 
     n_rounds_ : int
@@ -102,41 +101,22 @@ class FeatureRecalibrator(Recalibrator):
     .. math:: q(p, x) = \mathrm{softmax}\Big(\log r(p) + \frac{1}{5} \sum_{k=1}^5 \sum_{t=1}^T
         F_{kt}(p, x)\Big).
 
-    :math:`F_{kt}` is a random tree that is fitted without fold k, with a value for each class in
-    each of its 16 leaves, as in :class:`AutoRecalibrator`: 0.3 times a Newton step, of two classes
-    0.2 times. It is fitted to the residuals of the out-of-fold probabilities of the plain map and
-    the trees before it. The number of rounds T, at most 150 (300 with more than 10 000 samples), is
-    that of the least log loss of left-out folds. The result is the mean of five boosted models
-    rather than one that is fitted again.
+    The tree :math:`F_{kt}` is fitted without fold k. The number of rounds T, at most 150 (300 with
+    more than 10 000 samples), has the least log loss of left-out folds.
 
-    The test does not use its data twice: a plain map and 30 trees are fitted to the
-    first two fifths of the samples, and judged on the third fifth, then to three fifths and judged
-    on the fourth, and to four fifths and judged on the last one. The statistic is the sum of
-    :math:`w_i (F(p_i, x_i)_{y_i} - \mathrm{E}_{y \sim r(p_i)} F(p_i, x_i)_y)`: the weighted
-    calibration error for the function F of prediction and features. Each p-value is exact for
-    the hypothesis that labels follow the plain map, as labels are drawn from it, and independent of
-    those before; they are combined by Fisher's rule. If samples are alike in all but the label, it
-    is so on average over seeds, as the order of these samples must be that of their labels. What
-    the plain map itself has missed counts as well. Cross-validation comes afterwards and can only
-    leave out the features again.
+    The test fits the plain map and 30 trees to the first two, three and four fifths of the samples,
+    and tests their weighted calibration error on the next fifth. Fisher's rule combines the three
+    p-values, each exact for labels drawn from the plain map.
 
-    Trees see the rank of each probability and of each number among 256 quantiles, and an indicator
-    of each of the 63 most frequent categories of a column. Missing numbers rank far below all
-    others; missing, rarer and new categories have no indicator. Features should not be labels in
-    disguise: whatever tells of the label will be used, and what is learned is a better model, not
-    only a calibrated one.
+    Trees see ranks of probabilities and numbers, and indicators of the 63 most frequent categories.
+    Missing numbers rank below all others; missing, rare and new categories have no indicator.
+    Exclude features that reveal the label.
 
-    Trees see the predictions in any case. So ``given=proba`` asks whether predictions alone tell
-    more than the plain map makes of them. For more than two classes the default plain map has
-    trees on them already, and that adds nothing.
+    The cost is that of 2.8 plain maps and 8 folds of trees; a plain map that is no
+    :class:`AutoRecalibrator` is fitted six times as often. For forecasts of a number, use
+    :class:`SubgroupRecalibrator`.
 
-    The cost is that of 2.8 plain maps, and of 8 folds of trees, of which the test needs 3. A plain
-    map that is no :class:`AutoRecalibrator` is fitted six times for each of these, to have
-    out-of-fold probabilities. Forecasts of a number are not taken; :class:`SubgroupRecalibrator`
-    takes them.
-
-    In a pipeline, scikit-learn's metadata routing hands on features: with
-    ``sklearn.set_config(enable_metadata_routing=True)``, call
+    In a pipeline, switch on ``sklearn.set_config(enable_metadata_routing=True)``, and call
     ``FeatureRecalibrator().set_fit_request(given=True).set_predict_proba_request(given=True)``.
 
     References
@@ -149,17 +129,13 @@ class FeatureRecalibrator(Recalibrator):
     >>> import numpy as np
     >>> from skcalib.recalibration import FeatureRecalibrator
     >>> rng = np.random.default_rng(0)
-    >>> proba, age = rng.random(3000), rng.uniform(18, 90, 3000)
-    >>> sex = rng.choice(["female", "male"], 3000)
-    >>> is_wrong = (sex == "male") & (age > 60)
-    >>> y = rng.random(3000) < np.where(is_wrong, proba**2, proba)
-    >>> X = {"sex": sex, "age": age}
-    >>> recalibrator = FeatureRecalibrator(random_state=0).fit(proba, y, given=X)
+    >>> proba, sex = rng.random(3000), rng.choice(["female", "male"], 3000)
+    >>> y = rng.random(3000) < np.where(sex == "male", proba**2, proba)
+    >>> recalibrator = FeatureRecalibrator(random_state=0).fit(proba, y, given={"sex": sex})
     >>> recalibrator.p_value_ < 0.001
     True
-    >>> new = {"sex": ["male", "male", "female"], "age": [75, 25, 75]}
-    >>> recalibrator.predict_proba([0.5, 0.5, 0.5], given=new)[:, 1].round(1)
-    array([0.3, 0.5, 0.5])
+    >>> recalibrator.predict_proba([0.5, 0.5], given={"sex": ["male", "female"]})[:, 1].round(1)
+    array([0.3, 0.5])
     """
 
     _parameter_constraints: dict = {
@@ -278,7 +254,7 @@ class FeatureRecalibrator(Recalibrator):
             Predicted probabilities. For two classes both columns, or that of the last class alone.
 
         given : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The features that were given at :meth:`fit`, in the same order.
+            Features, in the order of :meth:`fit`.
 
         Returns
         -------
@@ -296,7 +272,7 @@ class FeatureRecalibrator(Recalibrator):
             Predicted probabilities.
 
         given : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The features that were given at :meth:`fit`, in the same order.
+            Features, in the order of :meth:`fit`.
 
         Returns
         -------
@@ -340,7 +316,7 @@ class FeatureRecalibrator(Recalibrator):
             Predicted probabilities.
 
         given : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The features that were given at :meth:`fit`, in the same order.
+            Features, in the order of :meth:`fit`.
 
         Returns
         -------
@@ -367,13 +343,13 @@ class FeatureRecalibrator(Recalibrator):
             Sample weights.
 
         given : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The features that were given at :meth:`fit`, in the same order.
+            Features, in the order of :meth:`fit`.
 
         Returns
         -------
         score : float
-            Minus the mean log loss, at most 0, which is best; probabilities of 0 count as the
-            precision of their type, as in :func:`sklearn.metrics.log_loss`.
+            Minus the mean log loss, at most 0, which is best; probabilities of 0 count as in
+            :func:`sklearn.metrics.log_loss`.
         """
         proba = self.predict_proba(X, given=given)
         return negative_log_loss(y, proba, self.classes_, sample_weight)

@@ -25,9 +25,9 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     Parameters
     ----------
     strict : bool, default=True
-        True: a strictly increasing map, which keeps the ranking, so also the area under the ROC
-        curve, and never says 0 or 1, so that the log loss stays finite. False: the steps of the
-        literature, which make ties, and say 0 and 1.
+        True: a strictly increasing map, which keeps the ranking (and the area under the ROC curve)
+        and never predicts 0 or 1. False: the steps of the literature, which make ties, and predict
+        0 and 1.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -39,8 +39,8 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         The classes, in the order of the columns of the result.
 
     maps_ : list of (knots, values)
-        The calibrated probabilities (values) at sorted predicted ones (knots): for two classes
-        one pair, for the last class; else one for each class, before rows are divided by sums.
+        Calibrated probabilities (values) at sorted predicted ones (knots): one pair for the last of
+        two classes; else one for each class, before rows are divided by sums.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -56,21 +56,20 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     Notes
     -----
     With `strict=False` it is the weighted least squares fit over nondecreasing functions [1]_, by
-    pool adjacent violators after pooling ties: exact, :math:`O(K n \log n)`. Between two
-    predictions of the calibration data it is interpolated linearly; outside their range it is
-    constant. It can be exactly 0 or 1, where the log loss of a single surprise is infinite, and
-    different predictions can become equal. A row whose calibrated probabilities are all 0 keeps
-    its predicted probabilities. A class without labels gets probability 0.
+    pool adjacent violators: exact, :math:`O(K n \log n)`. Between predictions of the calibration
+    data it is linear, outside their range constant. It can be 0 or 1, where the log loss is
+    infinite. A row whose calibrated probabilities are all 0 keeps its predicted ones. A class
+    without labels gets probability 0.
 
-    With `strict=True` the data get two samples more, each of the weight :math:`\sum_i w_i^2` (1/n
-    if the n weights are equal, which sum to 1), where they contradict most: a positive one before
-    all others and a negative one behind them. So the fit lies in (0, 1). Each block of equal values
-    then becomes one knot at the mean of its predictions, and the map is linear between knots, the
-    centred isotonic regression of [2]_. With values :math:`v_1 < \dots < v_r` at the knots, the
-    map is :math:`v_1 / 2` at 0 and :math:`(1 + v_r) / 2` at 1, unless these are knots. It increases
-    strictly up to rounding; of several classes each keeps its ranking until rows are divided by
-    sums. Constant predictions, separable data, a single sample and a class without labels need no
-    special treatment.
+    With `strict=True` two samples of the weight :math:`\sum_i w_i^2` (1/n for equal weights) are
+    added, a positive one below all others and a negative one above, so that the fit lies in (0, 1).
+    Each block of equal values becomes one knot at the mean of its predictions, and the map is
+    linear between knots, as in centred isotonic regression [2]_; from the values :math:`v_1` and
+    :math:`v_r` of the outer knots it goes to :math:`v_1 / 2` at 0 and :math:`(1 + v_r) / 2` at 1.
+    It increases strictly up to rounding.
+
+    Ties are pooled. Constant predictions, separable data, a single sample and a class without
+    labels need no special treatment.
 
     References
     ----------
@@ -114,11 +113,10 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 class VennAbersRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by inductive Venn–Abers prediction.
 
-    The label of a query is 0 or 1. For both cases an isotonic regression is fitted to the
-    calibration data with the query among them, so its label gets two probabilities, of which one is
-    perfectly calibrated. :meth:`predict_interval` returns both; they are the further apart the less
-    the data say. :meth:`predict_proba` merges them. More than two classes are recalibrated one
-    against the rest, and the rows divided by their sums.
+    For both labels that a query may have, an isotonic regression is fitted to the calibration data
+    with the query among them. One of the two probabilities is perfectly calibrated.
+    :meth:`predict_interval` returns both, :meth:`predict_proba` merges them. More than two classes
+    are recalibrated one against the rest, and the rows divided by their sums.
 
     Parameters
     ----------
@@ -133,8 +131,8 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
 
     maps_ : list of ((knots, values), (knots, values))
         The two isotonic fits at a query as step functions: with label 0, the values from a knot on;
-        with label 1, those up to a knot. For two classes one pair, for the last class; else one for
-        each class, before rows are divided by sums.
+        with label 1, those up to a knot. One pair for the last of two classes; else one for each
+        class, before rows are divided by sums.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -150,29 +148,22 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     Notes
     -----
     Let :math:`p_0` and :math:`p_1` be the isotonic fits at the query if it joins the n calibration
-    data with label 0 or 1 [1]_. Then :math:`p_0 < p_1`, and their merger,
+    data with label 0 or 1 [1]_. Their merger,
 
     .. math:: p = \frac{p_1}{1 - p_0 + p_1},
 
-    is the probability whose log loss, whichever the label is, exceeds that of the right one of
-    :math:`p_0` and :math:`p_1` by the least amount [2]_. It lies in (0, 1), so that
-    the log loss stays finite; where the data are separable it is about as far from 0 and 1 as the
-    inverse of their number.
+    lies in (0, 1) and has the least log loss in excess of the right one of both, in the worse case
+    [2]_.
 
-    If calibration data and query are exchangeable, of the two the one that belongs to the true
-    label Y is perfectly calibrated, whatever n and the classifier are: :math:`P(Y = 1 \mid p_Y) =
-    p_Y`. Of their merger, and of rows divided by their sums, that is only nearly true, for large n.
-    Nor is it known to hold with weights: the query has the weight :math:`\sum_i w_i^2` of the
-    weights :math:`w_i`, which sum to 1 (1/n if they are equal).
+    If calibration data and query are exchangeable, the fit of the true label Y is perfectly
+    calibrated for every n: :math:`P(Y = 1 \mid p_Y) = p_Y`. For the merger, and for rows divided by
+    their sums, this is only nearly true, for large n. With weights, where the query has the weight
+    :math:`\sum_i w_i^2` (1/n if equal), it is not known to hold.
 
-    Both fits are exact for every query. All of them are found together in :math:`O(K n \log n)`
-    (Algorithms 1 to 4 of [2]_), and each query costs :math:`O(K \log n)`. Ties are pooled, and a
-    query equal to a prediction of the calibration data is pooled with it. Predictions of 0 and 1,
-    constant ones, a single sample and a class without labels need no special treatment.
-
-    In a :class:`RecalibratedClassifier` with `ensemble=True` each fold has its own p, and these are
-    averaged. This is cross Venn–Abers prediction, but for the mean: [2]_ merges the geometric means
-    of :math:`p_1` and of :math:`1 - p_0` over the folds.
+    All fits are found in :math:`O(K n \log n)` [2]_, and each query costs :math:`O(K \log n)`. Ties
+    are pooled. Predictions of 0 and 1, constant ones, a single sample and a class without labels
+    need no special treatment. A :class:`RecalibratedClassifier` with `ensemble=True` averages p
+    over the folds, which is nearly cross Venn–Abers prediction.
 
     References
     ----------

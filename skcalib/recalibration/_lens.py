@@ -57,13 +57,10 @@ class LensRecalibrator(Recalibrator):
 
     Notes
     -----
-    Recalibrated cumulative probabilities :math:`F_k` may cross, :math:`F_k > F_{k+1}`. They are
-    then sorted, which brings them no farther from any increasing sequence, so also from the true
-    one [1]_; their differences are the probabilities of the classes. With "classwise", rows are
-    divided by their sums. With `Multilabel` nothing is left to do: each probability is that of its
-    label alone, and `predict` says which are above 1/2.
-
-    The cost is that of the recalibrator times the number of problems.
+    Recalibrated cumulative probabilities may cross. They are then sorted, which brings them no
+    farther from the true ones [1]_; their differences are the probabilities of the classes. With
+    "classwise", rows are divided by their sums. With `Multilabel`, `predict` says which labels have
+    a probability above 1/2. The cost is that of the recalibrator times the number of problems.
 
     References
     ----------

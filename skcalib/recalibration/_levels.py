@@ -40,8 +40,8 @@ _MAX_LOG_ODDS_OF_LEVEL = 744.0
 class PITRecalibrator(ForecastRecalibrator):
     r"""Maps the levels of forecasts, so that the outcomes' levels are uniform.
 
-    A forecast of cdf F becomes one of cdf R∘F. The map R is learnt from the probability integral
-    transforms u = F(y) of outcomes, and is the same for all samples.
+    A forecast of cdf F becomes one of cdf R∘F. The map R is learned from the probability integral
+    transforms (PIT) u = F(y) of outcomes, and is the same for all samples.
 
     Parameters
     ----------
@@ -65,44 +65,28 @@ class PITRecalibrator(ForecastRecalibrator):
 
     Notes
     -----
-    **Conformal** is the recalibration of [1]_, whose isotonic fit is the empirical distribution of
-    the transforms, with n + 1 in place of n. The transforms are sorted, and interpolated, on the
-    scale :math:`\log u - \log(1 - u)`, where outcomes that are far out stay apart whose u rounds to
-    0 or 1. `quantiles` and `interval` of the result are those of ranks: the
-    quantile at the level α is :math:`F^{-1}(u_{(k)})` with :math:`k = \lceil (n+1)α \rceil`, and
+    **Conformal** is the recalibration of [1]_ with n + 1 in place of n; for predictions that are
+    numbers it is split conformal prediction. Transforms are interpolated on the scale :math:`\log u
+    - \log(1 - u)`. The `quantiles` of the result are :math:`F^{-1}(u_{(k)})` with :math:`k = \lceil
+    (n+1)α \rceil`, and
 
-    .. math:: α \le P(y \le F^{-1}(u_{(k)})) \le α + \frac{1}{n + 1},
+    .. math:: α \le P(y \le F^{-1}(u_{(k)})) \le α + \frac{1}{n + 1}.
 
-    and an interval between the ranks :math:`\lfloor (n+1)(1-p)/2 \rfloor` and :math:`\lceil (n+1)
-    (1+p)/2 \rceil` covers at least p. (The interval between two `quantiles` may cover up to 1/(n +
-    1) less, as the lower one is bounded from below: take `interval`.) Where such a rank does not
-    exist the end is infinite. This holds exactly if the samples here and new ones are
-    exchangeable, have equal weights, and were used neither to fit the model, nor for any step
-    before this one, nor to choose it; the
-    upper bound also needs transforms without ties. It is a statement on average over samples, not
-    for each. With unequal weights, rank k has the level :math:`\sum_{i \le k} w_i/(1 + \sum_i
-    w_i^2)`, and nothing is guaranteed.
+    An `interval`, between the ranks :math:`\lfloor (n+1)(1-p)/2 \rfloor` and :math:`\lceil (n+1)
+    (1+p)/2 \rceil`, covers at least p; between two `quantiles` it may be 1/(n + 1) less. Where a
+    rank does not exist the end is infinite. This holds on average over samples, if the samples here
+    and new ones are exchangeable, have equal weights, and were used neither to fit the model, nor
+    for a step before this one, nor to choose it; the upper bound also needs transforms without
+    ties. With unequal weights nothing is guaranteed. `cdf`, `ppf`, the mean and the score
+    interpolate between ranks, without these bounds.
 
-    `cdf`, `ppf`, the mean, the score and all else interpolate between ranks, and continue
-    beyond the outermost ones with the tails of the base forecast; the bounds are not theirs.
+    **Beta** is :math:`\mathrm{logit}\, R(u) = a \log u - b \log(1 - u) + c` with a, b > 0 [2]_, by
+    the largest mean of :math:`\log R'(u)`. The density is :math:`f R'(F)`. For ensembles, discrete
+    and censored forecasts the likelihood is that of the intervals in which the transforms lie.
 
-    For predictions that are numbers this is split conformal prediction: the quantile is the
-    prediction plus the k-th smallest residual. Normal distributions with the mean and the standard
-    deviation of the residual forecast stand in for it, as ranks do not depend on that choice.
-
-    **Beta** is :math:`\mathrm{logit}\, R(u) = a \log u - b \log(1 - u) + c` with a, b > 0, the map
-    of :class:`BetaRecalibrator` [2]_, by the largest mean of :math:`\log R'(u)`. The density is
-    :math:`f R'(F)`. For ensembles and discrete forecasts the likelihood is that of the intervals in
-    which the transforms lie; these of an ensemble whose weights have the effective size
-    :math:`s = 1/\sum_k w_k^2` are :math:`[sF(y-), sF(y) + 1]/(s + 1)`. Censored forecasts have
-    an interval at the bound, and a density above it.
-
-    Neither can mend standard deviations that are many times too small, as all that counts
-    lies in the tails then: a :class:`LocationScaleRecalibrator` must come first. "Beta" alone can
-    be much worse than nothing where they are less wrong, too. With a root mean square of
-    :math:`(y - μ)/σ` of 1.9 and 2511 samples, it made the CRPS of a forest 8 % and its 90 %
-    intervals 2.5 times as large; with 30 samples, the CRPS was up to 2.3 times as large. An
-    :class:`AutoRecalibrator` takes it only if the score out of fold is better. The cost is that of
+    Neither can fix standard deviations that are many times too small: use a
+    :class:`LocationScaleRecalibrator` first. "beta" alone can then be much worse than nothing;
+    :class:`AutoRecalibrator` uses it only if the out-of-fold score is better. The cost is that of
     sorting, or of some 20 sums over the samples.
 
     References
@@ -225,16 +209,16 @@ class QuantileRecalibrator(ForecastRecalibrator):
     method : {"levels", "intervals"}, default="levels"
         "levels": each quantile is moved by itself. "intervals": the two quantiles of a central
         interval are moved apart by the same distance, which is conformalised quantile regression
-        [1]_; the levels must then lie symmetrically about 1/2.
+        [1]_; levels must be symmetric about 1/2.
 
     levels : array-like of shape (n_levels,), default=None
-        Levels in (0, 1), increasing. By default those of the forecasts, which must then be a
-        :class:`~skcalib.forecasts.QuantileForecast`. With levels, forecasts of any kind can be
-        recalibrated; the result is a grid of quantiles.
+        Levels in (0, 1), increasing. By default those of the forecasts, which must be a
+        :class:`~skcalib.forecasts.QuantileForecast`. With levels, any forecasts become a grid of
+        quantiles.
 
     step_size : float, default=0.005
-        What one outcome outside of its interval adds to the probability of the interval, in
-        :meth:`partial_fit`. Larger steps follow a drift faster, and vary more.
+        In :meth:`partial_fit`, what one outcome outside of its interval adds to the probability of
+        the interval. Larger steps follow a drift faster, and vary more.
 
     Attributes
     ----------
@@ -242,8 +226,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
         The levels.
 
     miss_rates_ : ndarray of shape (n_levels // 2,)
-        For intervals, from the widest on, the rate of misses at which the ranks aim:
-        :math:`α_t`, which :meth:`partial_fit` moves. Absent for "levels".
+        For intervals, from the widest on, the current rate of misses :math:`α_t`, which
+        :meth:`partial_fit` moves. Absent for "levels".
 
     offsets_ : ndarray of shape (n_levels,)
         What is added to the quantiles, in the units of the outcome.
@@ -262,32 +246,28 @@ class QuantileRecalibrator(ForecastRecalibrator):
         α \le P(y \le q_α + \mathrm{offset}) \le α + \frac{1}{n + 1} \quad (α \ge 1/2), \qquad
         P(y < q_α + \mathrm{offset}) \le α \quad (α < 1/2),
 
-    so the interval between the levels (1 − p)/2 and (1 + p)/2 covers at least p. (The upper bound
-    needs outcomes without ties; without them less than 1/(n + 1) is missing of a level below 1/2.)
-    Where moved quantiles cross, each from 1/2 on becomes the largest of those between, and each
-    below the smallest, which keeps these bounds (sorting would not). By intervals, the score is
-    :math:`\max(q_{lo} - y, y - q_{hi})`, the distance is its :math:`\lceil (n+1)p \rceil`-th
-    smallest value for the interval of probability p, and the moved interval covers at least p, and
-    at most :math:`p + 1/(n+1)`
-    without ties and crossing; a median stays as it is. Moved intervals that are not nested become
-    the smallest that are, and contain the others.
+    so the interval between the levels (1 − p)/2 and (1 + p)/2 covers at least p. The upper bound
+    needs outcomes without ties. Where moved quantiles cross, those from 1/2 on become the running
+    maximum, and those below the running minimum, away from 1/2.
 
-    The bounds hold exactly if the samples here and new ones are exchangeable, have equal weights,
-    and were not used to fit the model. They are on average over samples, not for each. With unequal
-    weights, rank k has the level :math:`\sum_{i \le k} w_i / (1 + \sum_i w_i^2)`, and
-    nothing is guaranteed. The level α needs at least :math:`α/(1 - α)` samples, or :math:`(1 -
-    α)/α` if it is below 1/2. The cost is that of sorting for each level.
+    By intervals, the distance is the :math:`\lceil (n+1)p \rceil`-th smallest of the scores
+    :math:`\max(q_{lo} - y, y - q_{hi})`, and the interval covers at least p, and at most :math:`p +
+    1/(n+1)` without ties and crossing. Intervals are widened until they are nested. A median stays.
+
+    The bounds hold on average over samples, if the samples here and new ones are exchangeable, have
+    equal weights, and were not used to fit the model. With unequal weights nothing is guaranteed.
+    The level α needs at least :math:`α/(1 - α)` samples, or :math:`(1 - α)/α` below 1/2. The cost
+    is a sort for each level.
 
     **Series that drift** are not exchangeable. There :meth:`partial_fit` is adaptive conformal
-    inference [2]_: of each m rows whose intervals were predicted together, α of an interval that
-    should miss at the rate α moves by :math:`γ \sum (α - \mathrm{miss})`, with γ the `step_size`,
-    and the scores of these rows replace the m oldest. For any sequence of outcomes, the rate of
-    misses of T rows, before crossings are mended, differs from α by at most
+    inference [2]_: with m rows predicted together and γ the `step_size`, the rate of misses moves
+    by :math:`γ \sum (α - \mathrm{miss})`, and the scores of these rows replace the m oldest. For
+    any outcomes, the rate of misses of T rows, before crossings are fixed, differs from α by at
+    most
 
     .. math:: \frac{\max(α_1, 1 - α_1) + γm}{γT}.
 
-    An interval whose :math:`α_t` is below :math:`1/(n + 1)` must be infinite for that: its
-    quantiles are moved to the largest number, ±1e150, with a warning.
+    If :math:`α_t` is below :math:`1/(n + 1)`, the interval becomes ±1e150, with a warning.
 
     References
     ----------

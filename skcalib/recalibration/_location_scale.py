@@ -38,8 +38,8 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     r"""Moves forecasts by a linear map of their mean, and of their variance.
 
     A forecast of mean μ and standard deviation σ becomes one of mean :math:`a + bμ` and variance
-    :math:`c^2 + d^2σ^2`, of the same shape. It mends forecasts that are biased, or whose standard
-    deviations are too small by any factor.
+    :math:`c^2 + d^2σ^2`, of the same shape. It fixes forecasts that are biased, overconfident or
+    underconfident by any factor.
 
     Parameters
     ----------
@@ -48,14 +48,12 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
         score, which takes forecasts with a density.
 
     scale_only : bool, default=False
-        Whether the mean stays as it is, and the standard deviation is multiplied by a number: a =
-        0, b = 1, c = 0. With the log score of normal forecasts, d² is the mean square of
-        (y − μ)/σ, where prior samples count 1.
+        Whether only the standard deviation changes, by a factor: a = 0, b = 1, c = 0. With the log
+        score of normal forecasts, d² is the mean square of (y − μ)/σ, where prior samples count 1.
 
     prior_weight : float, default=4.0
-        Number of additional samples, for each of the parameters that are fitted, that the fit
-        treats as seen. They draw the scale to 1, the rest to what `scale_only` finds, and help
-        with few samples. 0 is the plain minimum of the score.
+        Number of additional samples in the fit, for each fitted parameter. They pull the scale to
+        1, and the rest to what `scale_only` finds. 0 is the minimum of the score.
 
     Attributes
     ----------
@@ -78,34 +76,21 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
     Notes
     -----
-    For normal forecasts and the CRPS this is ensemble model output statistics [1]_. The search
-    starts at a = 0, b = 1, c = 0 and d the root mean square of (y − μ)/σ, the prior included,
-    uses exact gradients, and has no random part. Outcomes are standardised for it, so that units do
-    not matter.
+    For normal forecasts and the CRPS this is ensemble model output statistics [1]_. Other forecasts
+    are moved by :math:`y \mapsto μ' + (σ'/σ)(y - μ)`: mixtures stay mixtures, members of ensembles
+    move about their mean, and quantiles about the median. Members that all agree have no spread to
+    multiply. Counts leave the whole numbers.
 
-    Other forecasts are moved by :math:`y \mapsto μ' + (σ'/σ)(y - μ)`: mixtures stay mixtures,
-    members of ensembles are moved about their mean, and quantiles about the median, with the
-    distance of the outer quantiles, over that of a normal distribution, as σ. Members that all
-    agree have no spread to multiply, and stay together. Counts leave the whole numbers.
+    The score is :math:`(1 - π)` times the mean score of the data, plus π times the mean score
+    expected of outcomes from :math:`N(μ, s^2σ^2)` for the forecast :math:`N(a + bμ, c^2 + d^2σ^2)`.
+    If only the scale is fitted, s = 1 and π = w/(n + w), with w the `prior_weight` and n the number
+    of samples (:math:`1/\sum_i w_i^2` if weighted). Else s is the d of that fit, and π = 4w/(n +
+    4w).
 
-    The score is :math:`(1 - π)` times the mean score of the data, plus π times the mean score that
-    is expected of outcomes from :math:`N(μ, s^2σ^2)` for the forecast :math:`N(a + bμ, c^2 +
-    d^2σ^2)`, whatever the shape of the forecasts. If only the scale is fitted, s = 1 and π = w/(n +
-    w), with w the `prior_weight` and n the number of samples (:math:`1/\sum_i w_i^2` of weighted
-    ones). Else s is the d of that fit, and π = 4w/(n + 4w). Forecasts without spread have no prior.
-
-    With few samples, four parameters fit noise. On four data sets with three models each, 10
-    samples made the CRPS 0.97 times as large on average, at worst 1.13 times, with 83 % in 90 %
-    intervals; with `scale_only` 0.95 times, at worst 1.05; without the prior 1.07 times, at worst
-    1.56. So take `scale_only` below some 50 samples, or an :class:`AutoRecalibrator`, which does.
-    The prior also leaves intervals shorter that are much too short: with 10 samples and
-    `scale_only`, 73 % are inside and not 82 %. The CRPS hardly sees the tails, so that a fit by it
-    can raise the log score of decent forecasts, with 100 samples by 0.03 on average and 0.36 at
-    worst. Take ``scoring="log_loss"`` if that counts.
-
-    A fitted map guarantees no coverage, and neither does a conformal step after it that is fitted
-    on the same samples: with 20 of them, 90 % intervals cover 88.8 %. The cost is that of about 30
-    evaluations of the score.
+    Below some 50 samples, use `scale_only`, or an :class:`AutoRecalibrator`, which does. The CRPS
+    hardly sees the tails; use ``scoring="log_loss"`` if they matter. No coverage is guaranteed,
+    also by a conformal step after it that is fitted on the same samples. Units do not matter. The
+    cost is that of about 30 evaluations of the score.
 
     References
     ----------

@@ -110,19 +110,17 @@ class LogisticRecalibrator(Recalibrator):
 class SigmoidRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit (Platt scaling).
 
-    The calibrated log-odds are an intercept plus a slope times the predicted ones. That mends
-    predictions that are overconfident or underconfident, or too high or too low on the whole; it
-    leaves calibrated ones as they are, keeps the ranking (unless outcomes fall with the
-    predictions), and needs some hundred samples. More than two classes are recalibrated one
-    against the rest, and the rows divided by their sums.
+    The calibrated log-odds are an intercept plus a slope times the predicted ones. This fixes
+    predictions that are overconfident or underconfident, or too high or too low on the whole. It
+    keeps the ranking, unless outcomes fall with the predictions, and needs some hundred samples.
+    More than two classes are recalibrated one against the rest, and the rows divided by their sums.
 
     Parameters
     ----------
     prior_weight : float, default=16.0
-        Number of additional samples that the fit treats as seen. They draw it to the predictions,
-        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
-        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
-        likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted; for K > 2
+        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
+        finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -140,14 +138,12 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         The slope, likewise.
 
     maps_ : list of ndarray
-        For each map the intercept and the coefficients, one after another.
+        For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
-        it is the smallest of them, but with n samples for each one of the prior at least
-        :math:`ε e^{-n}`, and 1.2e-38.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if both columns of two classes are given and hold smaller ones.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -170,20 +166,15 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         \operatorname{logit} q_i = a + b \operatorname{logit} p_i, \qquad
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
-    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
-    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but
-    not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels
-    does as the others do.
-    Platt [1]_ regressed on the scores of support vector machines; on probabilities, only the logit
-    contains the map that changes nothing. The intercept is 0 and the slope 1 if nothing has to be
-    changed, and recalibrating a second time changes nothing (without the prior).
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
+    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
+    :class:`TemperatureRecalibrator`. Platt [1]_ regressed on decision scores; on probabilities,
+    only the logit contains the map that changes nothing.
 
-    Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
-    maximum is unique, and finite if `prior_weight` is positive. Without it, a class without labels,
-    or outcomes that a threshold separates, have no maximum: a warning tells, and the last step is
-    kept. What the data do not determine stays as in the map that changes nothing: the slope is 1 if
-    all predictions are equal. Calibrated probabilities are kept in [ε, 1 − ε], with ε the machine
-    epsilon, so that the log loss is finite.
+    The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
+    ``prior_weight=0``, a class without labels or separable outcomes have no maximum: a warning
+    tells, and the last step is kept. If all predictions are equal, the slope is 1. Results are kept
+    at least the machine epsilon away from 0 and 1.
 
     References
     ----------
@@ -211,18 +202,16 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit and its square.
 
     The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
-    predictions can be mended differently. It need not keep the ranking: beyond its vertex the
-    parabola turns round, mostly where there are no predictions; with few samples it may be where
-    new predictions are almost certain. More than two classes are recalibrated one against the rest,
-    and the rows divided by their sums.
+    predictions are corrected differently. It need not keep the ranking: beyond its vertex the
+    parabola turns round, with few samples perhaps where new predictions are almost certain. More
+    than two classes are recalibrated one against the rest, and the rows divided by their sums.
 
     Parameters
     ----------
     prior_weight : float, default=16.0
-        Number of additional samples that the fit treats as seen. They draw it to the predictions,
-        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
-        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
-        likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted; for K > 2
+        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
+        finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -240,14 +229,12 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         The coefficients of the logit and of its square, likewise.
 
     maps_ : list of ndarray
-        For each map the intercept and the coefficients, one after another.
+        For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
-        it is the smallest of them, but with n samples for each one of the prior at least
-        :math:`ε e^{-n}`, and 1.2e-38.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if both columns of two classes are given and hold smaller ones.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -271,18 +258,14 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         x_i = \operatorname{logit} p_i, \qquad
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
-    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
-    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but
-    not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels
-    does as the others do.
-    In the comparison of [1]_ it is among the best for two classes.
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
+    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
+    :class:`TemperatureRecalibrator`. See also [1]_.
 
-    Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
-    maximum is unique, and finite if `prior_weight` is positive. Without it, a class without labels,
-    or outcomes that one or two thresholds separate, have no maximum: a warning tells, and the last
-    step is kept. What the data do not determine stays as in the map that changes nothing: with two
-    distinct predictions c is 0, with one b is 1, too. Calibrated probabilities are kept in [ε, 1 −
-    ε], with ε the machine epsilon, so that the log loss is finite.
+    The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
+    ``prior_weight=0``, a class without labels or separable outcomes have no maximum: a warning
+    tells, and the last step is kept. With two distinct predictions c is 0, with one b is 1, too.
+    Results are kept at least the machine epsilon away from 0 and 1.
 
     References
     ----------
@@ -307,23 +290,20 @@ class QuadraticRecalibrator(LogisticRecalibrator):
 class BetaRecalibrator(LogisticRecalibrator):
     r"""Recalibration by the likelihood ratio of two beta distributions.
 
-    The calibrated log-odds are :math:`a \log p - b \log(1 - p) + c` with :math:`a, b \ge 0`. It
-    bends the curve differently near 0 and near 1, contains the map that changes nothing, and keeps
-    the ranking. More than two classes are recalibrated one against the rest, and the rows divided
-    by their sums.
+    The calibrated log-odds are :math:`a \log p - b \log(1 - p) + c` with :math:`a, b \ge 0`. This
+    bends the curve differently near 0 and near 1, and keeps the ranking. More than two classes are
+    recalibrated one against the rest, and the rows divided by their sums.
 
     Parameters
     ----------
     parameters : {"abm", "am", "ab"}, default="abm"
-        What is fitted: all three coefficients; two of them with a = b, which is
-        :class:`SigmoidRecalibrator` without negative slopes; or two of them with c such that 1/2
-        stays 1/2.
+        What is fitted: all three coefficients; two with a = b, a :class:`SigmoidRecalibrator`
+        without negative slopes; or two with c such that 1/2 stays 1/2.
 
     prior_weight : float, default=16.0
-        Number of additional samples that the fit treats as seen. They draw it to the predictions,
-        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
-        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
-        likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted; for K > 2
+        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
+        finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -341,14 +321,12 @@ class BetaRecalibrator(LogisticRecalibrator):
         The coefficients a and b, likewise.
 
     maps_ : list of ndarray
-        For each map the intercept and the coefficients, one after another.
+        For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
-        it is the smallest of them, but with n samples for each one of the prior at least
-        :math:`ε e^{-n}`, and 1.2e-38.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if both columns of two classes are given and hold smaller ones.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -364,27 +342,22 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     Notes
     -----
-    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1,
+    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1, the fit [1]_ is
 
     .. math::
         \max_{a, b \ge 0, c} \sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right), \qquad
         \operatorname{logit} q_i = a \log p_i - b \log(1 - p_i) + c, \qquad
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
-    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
-    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but
-    not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels
-    does as the others do.
-    The family is that of [1]_. The constrained maximum is exact: if the best a or b were negative,
-    it is the best one with a = 0 or b = 0. If both are 0, which happens where outcomes fall with
-    the predictions, all calibrated probabilities are equal.
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
+    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
+    :class:`TemperatureRecalibrator`. If both a and b are 0, as where outcomes fall with the
+    predictions, all results are equal.
 
-    Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
-    maximum is finite if `prior_weight` is positive. Without it, a class without labels, or outcomes
-    that a threshold separates, have no maximum: a warning tells, and the last step is kept. What
-    the data do not determine stays as in the map that changes nothing: with two distinct
-    predictions a = b, with one both are 1. Calibrated probabilities are kept in [ε, 1 − ε], with ε
-    the machine epsilon, so that the log loss is finite.
+    The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
+    ``prior_weight=0``, a class without labels or separable outcomes have no maximum: a warning
+    tells, and the last step is kept. With two distinct predictions a = b, with one both are 1.
+    Results are kept at least the machine epsilon away from 0 and 1.
 
     References
     ----------

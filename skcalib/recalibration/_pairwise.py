@@ -42,9 +42,8 @@ WEAKLY_PENALISED = MatrixScalingRecalibrator(
 class PairwiseScalingRecalibrator(Recalibrator):
     r"""Recalibration by products of the log-probabilities of two classes.
 
-    It adds to the log-probabilities of another recalibrator, by default a matrix scaling, what
-    their squares and products tell. So the map is not linear in them: which of two classes is
-    underrated may depend on a third one.
+    Squares and products of log-probabilities are added to those of another recalibrator, by default
+    matrix scaling. So the error of one class may depend on another one.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         :class:`MatrixScalingRecalibrator` with all three penalties 1.
 
     penalty : float, default=0.1
-        Strength that draws the result to that of `base`, which it is with ``numpy.inf``.
+        Strength that pulls the result to that of `base`, which it is with ``numpy.inf``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -72,10 +71,9 @@ class PairwiseScalingRecalibrator(Recalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Where logarithms of the results of `base_` are taken, these are clipped to at least this
-        distance from 0 and 1. It is the machine epsilon, or, if they contain exact zeros, half of
-        the smallest positive one (at most half of 1/K). If those of more than two classes are
-        smaller, it is the smallest one, but at least 1.2e-38.
+        Results of `base_` are clipped to at least this distance from 0 and 1 before logarithms:
+        machine epsilon, or half of the smallest positive one if there are exact zeros. It is less
+        if those of more than two classes are smaller.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -93,34 +91,28 @@ class PairwiseScalingRecalibrator(Recalibrator):
 
     Notes
     -----
-    With the probabilities q of `base_`, and their logarithms relative to the mean, none of them
-    below that of 1e-5, :math:`u_k = \log \max(q_k, 10^{-5}) - \frac1K \sum_l \log \max(q_l,
-    10^{-5})`, the calibrated probabilities are
+    With the probabilities q of `base_`, and :math:`u_k = \log \max(q_k, 10^{-5}) - \frac1K \sum_l
+    \log \max(q_l, 10^{-5})`, the calibrated probabilities are
 
     .. math::
         \mathrm{softmax}\Bigl(\log q_k + b_k + \sum_{i \le j} A_{ijk} u_i u_j\Bigr)_k, \qquad
         b_k = -\sum_{i \le j} A_{ijk} \, \overline{u_i u_j},
 
-    with the weighted means of the products over the calibration data: there are no further shifts.
-    With weights :math:`w_i` that sum to 1 (so :math:`\sum_i w_i^2 = 1/n`, if they are equal), the
-    minimum is taken of
+    with the weighted means of the products over the calibration data. With weights :math:`w_i` that
+    sum to 1 (:math:`\sum_i w_i^2 = 1/n` if equal), the fit minimises
 
     .. math::
         L(A) + \frac{\lambda K}{2} \sum_i w_i^2 \sum_k \sum_{i \le j} (4 s^2 A_{ijk})^2,
 
-    L being the log loss of the labels, λ the `penalty` and s the weighted root mean square of all
-    u. The map and its strength are our own. For two classes it adds a square of the log-odds.
+    where L is the log loss of the labels, λ the `penalty` and s the weighted root mean square of
+    all u.
 
-    The objective is strictly convex, and its minimum reached to rounding. The products are rotated
-    to principal components, :math:`O(n K^4)` once, less with fewer samples than products; then each
-    product with the Hessian costs :math:`O(n K^3 / 2)`, as does the map. The fit takes memory for
-    some :math:`2 n K^2` numbers. With ten classes it takes 0.3 s for 10 000 samples and 3 s for
-    100 000; with a hundred classes 2 s for 1000 samples and 20 s for 3000. With more classes take
-    the :class:`MatrixScalingRecalibrator`, for which :math:`O(n K^2)` is enough.
-
-    With fewer than ten samples for each class it loses more than it gains. Constant predictions,
-    separable outcomes and classes without labels need no special treatment. Results are kept at
-    least the machine epsilon away from 0 and 1, so that their log loss is finite.
+    The objective is strictly convex. The cost is :math:`O(n K^4)` once and some steps of :math:`O(n
+    K^3 / 2)`, in memory for :math:`2 n K^2` numbers: 3 s for 100 000 samples of ten classes, 20 s
+    for 3000 of a hundred. With more classes, or fewer than ten samples for each, use the
+    :class:`MatrixScalingRecalibrator`. Constant predictions, separable outcomes and classes without
+    labels need no special treatment. Results are kept at least the machine epsilon away from 0 and
+    1.
 
     Examples
     --------

@@ -30,13 +30,12 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
         The method of the classifier that is called. Decision scores s, such as those of a support
-        vector machine, become the probabilities expit(s / r), or softmax(s / r) for more than two
-        classes, which are for a recalibrator to calibrate (the scale r is explained in the Notes).
-        Scores are declared here, never guessed from their values.
+        vector machine, become expit(s / r), or softmax(s / r) for more than two classes, with the
+        scale r of the Notes. Scores are never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
-        The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose
-        test sets are a partition of the samples; `groups` are passed to :meth:`fit_transform`.
+        The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose test
+        sets are a partition of the samples; `groups` are passed there.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
@@ -66,14 +65,12 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
 
     Notes
     -----
-    :meth:`fit` fits the classifier once, :meth:`fit_transform` once more for each fold. The labels
-    reach it as they are. A class that the training part of a fold lacks gets probability 0 there.
+    :meth:`fit` fits the classifier once, :meth:`fit_transform` once more for each fold. A class
+    that the training part of a fold lacks gets probability 0 there.
 
-    The scale r of decision scores is their root mean square over the samples that the classifier
-    was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if
-    all scores are 0. For more than two classes the mean of each row is subtracted first, which
-    softmax ignores. So the units of the scores do not matter, and the log-odds that a recalibrator
-    sees are the scores up to a factor.
+    The scale r of decision scores is their weighted root mean square over the samples that the
+    classifier was fitted on (for a frozen one, those passed to `fit`), and 1 if all are 0. For more
+    than two classes the mean of each row is subtracted first.
 
     Examples
     --------

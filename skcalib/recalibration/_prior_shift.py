@@ -29,11 +29,9 @@ _PREVALENCE = ["array-like", dict, Interval(Real, 0, 1, closed="both"), None]
 class PriorShiftRecalibrator(Recalibrator):
     r"""Moves probabilities to a population in which the classes have another prevalence.
 
-    A model from a case-control study, or from another hospital, meets a population in which the
-    disease is rarer. If the diseased look alike in both, and so do the healthy, the probabilities
-    for the new population follow from the two prevalences. Nothing else changes, and no labels of
-    the new population are needed: its prevalence is known, or :meth:`adapt` estimates it from
-    unlabelled predictions.
+    If the features given the class are distributed alike in both populations (prior shift, or label
+    shift), the new probabilities follow from the two prevalences. No labels of the new population
+    are needed: its prevalence is known, or :meth:`adapt` estimates it from unlabelled predictions.
 
     Parameters
     ----------
@@ -43,14 +41,13 @@ class PriorShiftRecalibrator(Recalibrator):
         predictions as they are, until :meth:`adapt` has estimated it.
 
     source_prevalence : array-like of shape (n_classes,), dict or float, default=None
-        The prevalence in the old population, the one for which the predictions are calibrated,
-        likewise; at least 1e-100 for every class if predictions are moved. None takes the
-        frequencies of the labels at `fit`.
+        The prevalence in the old population, for which the predictions are calibrated; at least
+        1e-100 for every class if predictions are moved. None uses the frequencies of the labels at
+        `fit`.
 
     pseudo_count : float, default=1.0
-        Number of further samples, distributed over the classes as in the old population, that
-        :meth:`adapt` treats as seen. They keep every prevalence above 0. 0 is plain maximum
-        likelihood, which often gives a rare class the prevalence 0 if there are few samples.
+        Number of additional samples in :meth:`adapt`, distributed over the classes as in the old
+        population. They keep every prevalence above 0. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -59,8 +56,8 @@ class PriorShiftRecalibrator(Recalibrator):
     Attributes
     ----------
     prevalence_ : ndarray of shape (n_classes,)
-        The prevalence of the classes in the new population: as given, as estimated by
-        :meth:`adapt`, or before that as in the old one.
+        The prevalence in the new population: as given, as estimated by :meth:`adapt`, or before
+        that as in the old one.
 
     source_prevalence_ : ndarray of shape (n_classes,)
         The prevalence of the classes in the old population.
@@ -77,9 +74,8 @@ class PriorShiftRecalibrator(Recalibrator):
     Warns
     -----
     UserWarning
-        If predictions are moved, no `source_prevalence` is given, and the frequencies of the labels
-        at `fit` differ from the mean predictions by more than chance. The predictions are then not
-        calibrated for this population.
+        If predictions are moved without a `source_prevalence`, and the frequencies of the labels at
+        `fit` differ from the mean predictions by more than chance.
 
     ConvergenceWarning
         If :meth:`adapt` has not reached the maximum; the last step is kept.
@@ -91,41 +87,30 @@ class PriorShiftRecalibrator(Recalibrator):
 
     Notes
     -----
-    With prevalences :math:`\pi` of the old and :math:`\pi'` of the new population, Bayes' theorem
-    turns probabilities p of the old one into
+    With prevalences :math:`\pi` of the old and :math:`\pi'` of the new population, probabilities p
+    become
 
-    .. math:: p'_k = \frac{p_k \pi'_k / \pi_k}{\sum_l p_l \pi'_l / \pi_l},
+    .. math:: p'_k = \frac{p_k \pi'_k / \pi_k}{\sum_l p_l \pi'_l / \pi_l}.
 
-    if the distribution of the features given the class is the same in both (prior shift, or label
-    shift). For two classes the log-odds move by :math:`\operatorname{logit} \pi' -
-    \operatorname{logit} \pi`. It does not hold if the patients themselves have changed, for
-    instance if milder cases are sent to the hospital now: then labels are needed.
+    For two classes the log-odds move by :math:`\operatorname{logit} \pi' - \operatorname{logit}
+    \pi`. If the features given the class have changed, too, labels are needed.
 
-    **The old prevalence** is that of the population for which p is calibrated. There, the
-    frequencies of the labels and the mean predictions agree but for chance, so that the labels at
-    `fit` tell it. Two cases need care. If the classifier was trained on classes that had been
-    evened out (by resampling, by weights, by a case-control design) and nothing has recalibrated it
-    since, its predictions are calibrated for the evened-out population: pass that as
-    `source_prevalence`. If the predictions are off for other reasons, recalibrate them first, with
-    an :class:`InterceptRecalibrator` at least; in a pipeline, this step comes last.
+    **The old prevalence** is that of the population for which p is calibrated. If the classifier
+    was trained on balanced classes (by resampling, weights or a case-control design) and nothing
+    has recalibrated it, pass the balanced prevalence as `source_prevalence`. If the predictions are
+    wrong for other reasons, recalibrate them first, with an :class:`InterceptRecalibrator` at
+    least; in a pipeline, this step comes last.
 
-    **The estimate** of :meth:`adapt` is the likeliest :math:`\pi'` [1]_: it maximises
+    **The estimate** of :meth:`adapt` is the likeliest :math:`\pi'` [1]_, which maximises
 
     .. math:: \sum_i w_i \log \sum_k \pi'_k p_{ik} / \pi_k + \gamma \sum_k \pi_k \log \pi'_k,
 
-    where the weights sum to 1 and γ is `pseudo_count` times :math:`\sum_i w_i^2`, that is 1/n for
-    equal weights. Without pseudo-counts, the mean of the moved predictions is the estimate:
-    :math:`\pi'_k = \sum_i w_i p'_{ik}`. The EM algorithm of [1]_ finds the same, but can take
-    thousands of steps; here Newton's method ends, after some ten steps of :math:`O(n K^2)`, when
-    the maximum is proved to be within 1e-12, and so is every :math:`\pi'_k` a step of EM would
-    change. Shares that the data do not determine keep their old ratio.
+    where weights sum to 1 and γ is `pseudo_count` times :math:`\sum_i w_i^2`, or 1/n for equal
+    weights. It is that of the EM algorithm of [1]_, by Newton's method in some ten steps of
+    :math:`O(n K^2)`. It is consistent if p is calibrated in the old population, so recalibrate
+    first [2]_. Pass a prevalence that is known.
 
-    Where the predictions tell little, the estimate is less precise than the frequency of as many
-    labels; pass a prevalence that is known. It is consistent if p is calibrated in the old
-    population; if not, even unchanged prevalences seem to change. Recalibrating first removes most
-    of the error [2]_.
-
-    A probability of 0 stays 0. So does one of 1, except for a class of prevalence 0 in the new
+    A probability of 0 stays 0. So does one of 1, unless its class has prevalence 0 in the new
     population: a row that is certain of such classes becomes the new prevalence.
 
     References

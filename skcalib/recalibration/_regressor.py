@@ -22,10 +22,10 @@ from ._cross_fitting import CrossFitting, adopt_features
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
-    Any regressor will do. It is asked for a forecast, a distribution of the outcome, by the method
-    that tells the most (:func:`skcalib.forecasts.get_forecast`); to one that only predicts a
-    number, its out-of-fold residuals are added. A regressor of quantiles is fitted once for each
-    level, if the parameter that holds its level is named.
+    Any regressor will do. Its forecast, a distribution of the outcome, comes from the method that
+    tells the most (:func:`skcalib.forecasts.get_forecast`); out-of-fold residuals are added to the
+    predictions of one that only predicts a number. A regressor of quantiles is fitted once for each
+    level, if `level_parameter` is given.
 
     Parameters
     ----------
@@ -35,21 +35,20 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     recalibrator : estimator, default=None
         Any recalibrator of forecasts: it is fitted on forecasts and outcomes, and transforms
-        forecasts. None stands for an :class:`AutoRecalibrator`, which chooses one.
+        forecasts. None stands for an :class:`AutoRecalibrator`.
 
     level_parameter : str, default=None
         For a regressor of quantiles, the parameter that holds its level, such as "quantile" of
         :class:`~sklearn.ensemble.HistGradientBoostingRegressor`, or in a pipeline
-        "gradientboostingregressor__alpha". One regressor is fitted for each of `levels`, and
-        together they forecast these quantiles. None: the regressor is used as it is.
+        "gradientboostingregressor__alpha". One regressor is then fitted for each of `levels`.
 
     levels : array-like of shape (n_levels,), \
             default=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
         Levels in (0, 1), increasing; they count only with a `level_parameter`.
 
     cv : int, cross-validation generator or iterable, default=5
-        The folds whose forecasts the recalibrator is fitted on: a number of folds, or a splitter
-        whose test sets are a partition of the samples; `groups` are passed to :meth:`fit`.
+        A number of folds, or a splitter whose test sets are a partition of the samples, for the
+        forecasts that the recalibrator is fitted on; `groups` are passed to :meth:`fit`.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
@@ -79,33 +78,24 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     Notes
     -----
-    The regressor is fitted once for each fold, and once more on all samples; the recalibrator is
-    fitted once, on the out-of-fold forecasts of all samples.
+    The regressor is fitted once for each fold, and once more on all samples. What
+    :meth:`predict_interval` and :meth:`predict_quantiles` guarantee, on average over samples:
 
-    What :meth:`predict_interval` and :meth:`predict_quantiles` guarantee:
+    - With a frozen regressor and ``PITRecalibrator()`` (for continuous forecasts, or predictions of
+      a number) or a :class:`QuantileRecalibrator`, intervals cover at least what is asked for, and
+      quantiles are at most 1/(n + 1) away from it, if the samples given to :meth:`fit` and new ones
+      are exchangeable and none was used to fit the regressor.
+    - With cross-fitting no such bound holds; coverage is mostly a little higher. The bound
+      :math:`1 - 2α` of [1]_ is for intervals that combine the regressors of all folds (CV+).
+    - With the default recalibrator, or a step before the conformal one that is fitted on the same
+          samples, nothing is guaranteed.
 
-    - With a frozen regressor and ``PITRecalibrator()`` (of continuous forecasts, or of one that
-      only predicts a number) or a :class:`QuantileRecalibrator`, coverage is at least what is
-      asked for (by a :class:`QuantileRecalibrator` at most that below a quantile of a level
-      under 1/2), and at most 1/(n + 1) away from it for a quantile, if the samples given to
-      :meth:`fit` and new ones are exchangeable and none of them was used to fit the regressor.
-    - With cross-fitting no such bound holds: the regressor that predicts is not the one
-      whose forecasts were ranked. Coverage is mostly a little above what is asked for, as the
-      regressor of all samples is the better one: 90 % intervals of a ``BayesianRidge`` with 8
-      features and ``PITRecalibrator()`` covered 95.0 % for 30 samples, 90.6 % for 100. The
-      bound :math:`1 - 2α` of [1]_ is that of intervals which put together the regressors of all
-      folds (CV+); it does not carry over to this single one.
-    - With the default recalibrator, or any step before the conformal one that is fitted on the same
-      samples, nothing is guaranteed either (the default covered 87.7 % and 89.3 % there).
+    A map of levels cannot fix standard deviations that are many times too small; the default also
+    tries the scale. Residuals are the same forecast for all samples, these included, and leave
+    little to calibrate.
 
-    All these are statements on average over samples. A map of levels cannot mend standard
-    deviations that are many times too small; the default also tries to move the scale first.
-
-    The residuals of a regressor that only predicts a number are its forecast for all samples,
-    these included. For that forecast there is little left to calibrate.
-
-    Quantiles of different levels that cross are sorted in each row, which never makes their mean
-    pinball loss larger [2]_. Where only quantiles are known, :meth:`predict` returns the median.
+    Quantiles that cross are sorted in each row, which never increases their mean pinball loss [2]_.
+    Where only quantiles are known, :meth:`predict` returns the median.
 
     References
     ----------
@@ -134,17 +124,6 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     >>> model.predict_quantiles(X[300:302], [0.1, 0.9]).round(-1)
     array([[150., 300.],
            [ 50., 200.]])
-
-    Quantiles, from one regressor for each level:
-
-    >>> from sklearn.linear_model import QuantileRegressor
-    >>> from skcalib.recalibration import QuantileRecalibrator
-    >>> quantiles = QuantileRegressor(alpha=0)
-    >>> model = RecalibratedRegressor(
-    ...     quantiles, QuantileRecalibrator(), level_parameter="quantile", levels=[0.1, 0.5, 0.9]
-    ... ).fit(X, y)
-    >>> model.predict_forecast(X)
-    QuantileForecast(n_samples=442)
     """
 
     _parameter_constraints: dict = {

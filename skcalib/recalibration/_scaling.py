@@ -46,9 +46,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         at T = 0.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
-        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
-        without clipping. Logits are declared here, never guessed from their values.
+        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
+        the log-odds of the last class; their log-softmax replaces log p, without clipping.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -57,14 +56,12 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     Attributes
     ----------
     temperature_ : float
-        T, between 0 and infinity; above 1, the predictions were too confident.
+        T; above 1, the predictions were overconfident.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If several given columns hold smaller
-        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
-        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if several columns are given and hold smaller ones, and 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -83,18 +80,11 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     Notes
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(\log p / T)` with the T in :math:`[0,
-    \infty]` of the least log loss [1]_. The loss is convex in 1/T, and the minimum exact: Newton's
-    method in a bracket, at :math:`O(n K)` a step, needs three or four steps after a start from a
-    sample. :math:`T = \infty`, which means 1/K for all, if the predictions inform no better than
-    that. :math:`T = 1`, if all T fit equally well (constant rows).
-
-    If every label has the largest probability of its row, no T above 0 is best. At :math:`T = 0`
-    the row's largest probabilities share everything; that is the fit with `prior_weight=0`. It
-    happens with few samples, and new ones are seldom as certain. With a positive `prior_weight` T
-    is positive.
-
-    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
-    finite.
+    \infty]` of the least log loss [1]_. The loss is convex in 1/T; the exact minimum takes a few
+    steps of :math:`O(n K)`. :math:`T = \infty` means 1/K for all. :math:`T = 1` if all T fit
+    equally well (constant rows). With `prior_weight=0`, :math:`T = 0` if every label has the
+    largest probability of its row, which then gets everything; otherwise T is positive. Results are
+    kept at least the machine epsilon away from 0 and 1.
 
     References
     ----------
@@ -144,21 +134,18 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
 class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a mixture of tempered, given and uniform predictions.
 
-    Ensemble temperature scaling: a temperature, and two more numbers that say how much of the
-    predictions as they are, and of equal probabilities of all classes, is mixed in. The order of
-    the classes in each row stays.
+    Ensemble temperature scaling: a temperature, and two shares for the predictions as they are and
+    for equal probabilities of all classes. The order of the classes in each row stays.
 
     Parameters
     ----------
     prior_weight : float, default=8.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. They pull it
+        to the predictions and keep it finite. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
-        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
-        without clipping. Logits are declared here, never guessed from their values.
+        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
+        the log-odds of the last class; their log-softmax replaces log p, without clipping.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -174,11 +161,9 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         1.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If several given columns hold smaller
-        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
-        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if several columns are given and hold smaller ones, and 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -202,19 +187,13 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         w_1, w_2, w_3 \ge 0, \quad w_1 + w_2 + w_3 = 1,
 
     with the least log loss of the labels and the prior [1]_. The uniform part helps where some
-    labels are wrong or out of reach of the classifier: no prediction is then surer than the share
-    of these allows.
+    labels are wrong or out of reach of the classifier.
 
-    For given T the loss is convex in the shares, and they are exact. In T it can have several
-    minima. The search starts at the best single temperature (or 1, if that is 0 or infinite), so
-    that the result is at least as good as that one, and as the shares at that temperature, which
-    [1]_ takes. Temperatures up to 32 times larger and smaller are tried in factors of 2, on about
-    1000 to 2000 samples if there are more; near the best one, T is the root of the derivative. The
-    three parts are not always distinct: at T = 1 only the sum of the first two shares matters.
-
-    A pass over the data costs :math:`O(n K)`; the search takes 20 to 40 of them over all samples,
-    and 30 to 60 over the few. Results are kept at least the machine epsilon away from 0 and 1,
-    so that their log loss is finite.
+    For given T the shares are exact. In T the loss can have several minima: temperatures up to 32
+    times larger and smaller than the best single one are tried in factors of 2, and the best is
+    refined. The result is at least as good as a single temperature, and as [1]_. The search takes
+    some 20 to 40 passes of :math:`O(n K)`. Results are kept at least the machine epsilon away from
+    0 and 1.
 
     References
     ----------
@@ -268,15 +247,13 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=16.0
-        Number of additional samples that the fit treats as seen. They draw it to the predictions,
-        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
-        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
-        likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted; for K > 2
+        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
+        finite. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
-        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
-        without clipping. Logits are declared here, never guessed from their values.
+        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
+        the log-odds of the last class; their log-softmax replaces log p, without clipping.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -291,11 +268,9 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If several given columns hold smaller
-        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
-        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if several columns are given and hold smaller ones, and 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -309,8 +284,8 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum, as can be the case with ``prior_weight=0``, or if it has not been
-        reached. The parameters are then those of the last step, large perhaps, but finite.
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        step is kept.
 
     See Also
     --------
@@ -319,23 +294,13 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
 
     Notes
     -----
-    The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least
-    log loss [1]_ of the labels and the prior; for two classes this is beta calibration [2]_, but
-    for the signs of its coefficients, which are free here. The loss is convex. Newton's method,
-    started at the identity :math:`v = 1, b = 0`, has each step solved by conjugate gradients, whose
-    products cost :math:`O(n K)`. The loss is least to rounding; with more than ten million
-    probabilities, to about :math:`10^{-4} K / n`, far less than chance makes of it. What the data
-    do not determine, as with constant predictions, stays as close to the identity as possible. A
-    class without labels gets a probability that is small but positive, unless `prior_weight` is 0.
-
-    There are 2K parameters, and nothing but the prior restrains them. If all predictions are almost
-    certain, the loss hardly tells what they should be elsewhere: the fit depends on the last digits
-    of the data there, though not on their order. With K > 2 classes, the labels of the prior are
-    distributed as a :class:`TemperatureRecalibrator` says: with a large `prior_weight` the map is
-    that temperature, and a class with few labels is treated as the others are.
-
-    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
-    finite.
+    The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least log
+    loss [1]_ of the labels and the prior; for two classes this is beta calibration [2]_ without
+    fixed signs. The loss is convex, and its minimum reached by some steps of :math:`O(n K)`
+    (Newton's method with conjugate gradients). What the data do not determine, as with constant
+    predictions, stays as close to the identity as possible. A class without labels gets a small
+    positive probability, unless `prior_weight` is 0. With a large `prior_weight` and K > 2 classes
+    the map is a temperature. Results are kept at least the machine epsilon away from 0 and 1.
 
     References
     ----------
@@ -389,32 +354,29 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix that is drawn to a temperature.
 
     The structured matrix scaling of [1]_: a temperature for all classes, deviations from it for
-    single classes, shifts, and influences of one class on another. Penalties hold back the last
-    three, and grow with the number of parameters and with 1/n. With few samples it is hardly more
-    than a temperature, with many a general matrix; a good choice without further knowledge.
+    single classes, shifts, and influences of one class on another. Penalties on the last three
+    shrink with the number n of samples: the map is hardly more than a temperature with few samples,
+    and a general matrix with many.
 
     Parameters
     ----------
     diagonal_penalty : float, default=10.0
-        Strength that draws the factors of single classes to their mean; with ``numpy.inf`` they
+        Penalty on the differences between the factors of single classes; with ``numpy.inf`` they
         are equal.
 
     off_diagonal_penalty : float, default=10.0
-        Strength that draws the influences of one class on another to 0; with ``numpy.inf`` they
-        are 0.
+        Penalty on influences of one class on another; with ``numpy.inf`` they are 0.
 
     intercept_penalty : float, default=10.0
-        Strength that draws the shifts to 0; with ``numpy.inf`` they are 0.
+        Penalty on the shifts; with ``numpy.inf`` they are 0.
 
     prior_weight : float, default=8.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. They pull it
+        to the predictions and keep it finite. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
-        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
-        without clipping. Logits are declared here, never guessed from their values.
+        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
+        the log-odds of the last class; their log-softmax replaces log p, without clipping.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -429,11 +391,9 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If several given columns hold smaller
-        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
-        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if several columns are given and hold smaller ones, and 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -447,8 +407,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum, as can be the case with ``prior_weight=0``, or if it has not been
-        reached. The parameters are then those of the last step, large perhaps, but finite.
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        step is kept.
 
     See Also
     --------
@@ -459,35 +419,23 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(W z + b)` of the log-probabilities
     relative to their mean, :math:`z_k = \log p_k - \frac1K \sum_l \log p_l`. With the log loss L of
-    the labels and the prior, weights :math:`w_i` that sum to 1 (so :math:`\sum_i w_i^2 = 1/n`, if
-    they are equal) and the mean :math:`\beta` of the diagonal, the minimum is taken of
+    the labels and the prior, weights :math:`w_i` that sum to 1 (:math:`\sum_i w_i^2 = 1/n` if
+    equal) and the mean :math:`\beta` of the diagonal, the fit minimises
 
     .. math::
         L(W, b) + \frac{K}{2} \sum_i w_i^2 \Bigl( \lambda_d \sum_k (W_{kk} - \beta)^2
         + \lambda_o (K - 1) \sum_{j \ne k} W_{jk}^2 + \lambda_b \sum_k b_k^2 \Bigr),
 
-    :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` being the three penalties in the
-    order of the parameters. :math:`\beta = 1/T` is held back by the prior alone. With few samples,
-    strengths between 5 and 50 hardly differ; with many, the weaker ones are better. Where a penalty
-    is infinite, the fit is that of the restricted model, and large penalties approach it: with all
-    three infinite it is the :class:`TemperatureRecalibrator` of the same `prior_weight`, but for β
-    below 0, which turns predictions round, while a temperature ends at infinity.
+    where :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` are the three penalties in the
+    order of the parameters. With all three infinite it is the :class:`TemperatureRecalibrator`,
+    except that :math:`\beta` may be negative. With many samples of many classes, try penalties of
+    1.
 
-    The strengths also grow with K, which is much for classes with many samples each: with a
-    thousand classes and ten samples of each, where classes differ in their scale and bias,
-    strengths of 1 for the diagonal and the shifts gain seven times as much over a temperature, and
-    where they do not differ, lose 0.003 in log loss.
-
-    The objective is convex. Newton's method, started at the identity, has each step solved by
-    conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. The
-    minimum is reached to rounding; with more than ten million probabilities, to about
-    :math:`10^{-4} K / n`, far less than chance makes of it. With a thousand classes there are a
-    million parameters: minutes, if there are 50 000 samples. With ``off_diagonal_penalty=np.inf``
-    there are 2K + 1, and products cost :math:`O(n K)`: a quarter of a minute.
-
+    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` (Newton's
+    method with conjugate gradients), in :math:`O(n K + K^2)` memory: minutes with a thousand
+    classes and 50 000 samples. With ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`.
     Constant predictions, separable outcomes and classes without labels need no special treatment.
-    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
-    finite.
+    Results are kept at least the machine epsilon away from 0 and 1.
 
     References
     ----------
@@ -568,22 +516,19 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     Parameters
     ----------
     off_diagonal_penalty : float, default=100.0
-        Strength that draws the influences of one class on another to 0; with ``numpy.inf`` they
-        are 0.
+        Penalty on influences of one class on another; with ``numpy.inf`` they are 0.
 
     intercept_penalty : float, default=1.0
-        Strength that draws the intercepts to 0; with ``numpy.inf`` they are 0.
+        Penalty on the intercepts; with ``numpy.inf`` they are 0.
 
     prior_weight : float, default=16.0
-        Number of additional samples that the fit treats as seen. They draw it to the predictions,
-        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
-        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
-        likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted; for K > 2
+        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
+        finite. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
-        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
-        without clipping. Logits are declared here, never guessed from their values.
+        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
+        the log-odds of the last class; their log-softmax replaces log p, without clipping.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -598,11 +543,9 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         b, the intercepts.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If several given columns hold smaller
-        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
-        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if several columns are given and hold smaller ones, and 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -616,8 +559,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum, as can be the case with ``prior_weight=0``, or if it has not been
-        reached. The parameters are then those of the last step, large perhaps, but finite.
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        step is kept.
 
     See Also
     --------
@@ -626,29 +569,21 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     Notes
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(W \log p + b)`. With the log loss L of
-    the labels and the prior, the minimum is taken of
+    the labels and the prior, the fit minimises
 
     .. math::
         L(W, b) + \frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2
         + \frac{\mu}{K} \sum_k b_k^2,
 
-    where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. The
-    strengths do not depend on n: with many samples per class, try smaller ones. Where a penalty is
-    infinite, the fit is that of the restricted model, and large penalties approach it. With K > 2
-    classes, the labels of the prior are distributed as a :class:`TemperatureRecalibrator` says:
-    with few samples for each class the map is close to that temperature. For two classes this is
-    beta calibration, regularised and without fixed signs.
+    where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. They do
+    not depend on n: with many samples per class, try smaller ones. For two classes this is beta
+    calibration, regularised and without fixed signs.
 
-    The objective is convex. Newton's method, started at the identity, has each step solved by
-    conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. The
-    minimum is reached to rounding; with more than ten million probabilities, to about
-    :math:`10^{-4} K / n`, far less than chance makes of it. With a thousand classes there are a
-    million parameters: minutes, if there are 50 000 samples. With ``off_diagonal_penalty=np.inf``
-    there are 2K, and products cost :math:`O(n K)`.
-
+    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` (Newton's
+    method with conjugate gradients), in :math:`O(n K + K^2)` memory: minutes with a thousand
+    classes and 50 000 samples. With ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`.
     Constant predictions, separable outcomes and classes without labels need no special treatment.
-    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
-    finite.
+    Results are kept at least the machine epsilon away from 0 and 1.
 
     References
     ----------

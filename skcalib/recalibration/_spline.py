@@ -19,25 +19,24 @@ class SplineRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a smooth curve on the logit scale.
 
     The calibrated log-odds are a natural cubic spline of the predicted ones, as smooth as the data
-    suggest: with few samples or nothing to bend it is the straight line of
-    :class:`SigmoidRecalibrator`. It need not keep the ranking. More than two classes are
-    recalibrated one against the rest, and the rows divided by their sums.
+    suggest: with few samples it is the straight line of :class:`SigmoidRecalibrator`. It need not
+    keep the ranking. More than two classes are recalibrated one against the rest, and the rows
+    divided by their sums.
 
     Parameters
     ----------
     n_knots : int, default=10
         Largest number of knots, at least 2. They are quantiles of the distinct predictions; as the
-        curve is smoothed, their number hardly matters if it is large enough.
+        curve is smoothed, a larger number hardly matters.
 
     smoothing : float, default=None
-        The factor λ of the curvature in the loss (see the notes): 0 for a regression spline,
-        a very large number for a straight line. By default it is estimated from the data.
+        The factor λ of the curvature in the loss: 0 for a regression spline, a very large number
+        for a straight line. By default it is estimated from the data.
 
     prior_weight : float, default=16.0
-        Number of additional samples that the fit treats as seen. They draw it to the predictions,
-        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
-        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
-        likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted; for K > 2
+        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
+        finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -49,18 +48,16 @@ class SplineRecalibrator(LogisticRecalibrator):
         The classes, in the order of the columns of the result.
 
     maps_ : list of (knots, values)
-        The calibrated logits (values) at sorted predicted ones (knots): for two classes one pair,
-        for the last class; else one for each class, before rows are divided by sums.
+        Calibrated logits (values) at sorted predicted ones (knots): one pair for the last of two
+        classes; else one for each class, before rows are divided by sums.
 
     smoothing_ : ndarray of shape (1,) or (n_classes,)
         The factors λ.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If two given columns hold smaller ones,
-        it is the smallest of them, but with n samples for each one of the prior at least
-        :math:`ε e^{-n}`, and 1.2e-38.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if both columns of two classes are given and hold smaller ones.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -75,7 +72,7 @@ class SplineRecalibrator(LogisticRecalibrator):
 
     Notes
     -----
-    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1,
+    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1, the spline [1]_ is
 
     .. math::
         \min_f -\sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right) + \frac{\lambda}{2}
@@ -83,25 +80,18 @@ class SplineRecalibrator(LogisticRecalibrator):
         \operatorname{logit} q_i = f(\operatorname{logit} p_i), \qquad
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
-    over natural cubic splines [1]_ with the given knots, which are straight lines beyond the first
-    and the last; :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal
-    weights. With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in
-    :math:`t_i`, but not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`.
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
+    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
+    :class:`TemperatureRecalibrator`.
 
-    For the given λ the minimum is exact. It is estimated as the mode of the posterior distribution
-    of :math:`\sigma = (n \lambda / u^3)^{-1/2}`, the scale of the curvature, on a grid of powers of
-    2 from 1/256 to 8. The unit u is 1, or the standard deviation of the predicted logits if that is
-    smaller: where logits hardly differ, curves bend within their range. The posterior is the
-    marginal likelihood, by Laplace's approximation as in [2]_, times the prior
-    density :math:`2 e^{-2 \sigma}`, which favours the straight line [3]_. (For unequal weights,
-    :math:`1 / \sum_i w_i^2` takes the place of n.)
+    By default λ is the mode of its posterior distribution: the marginal likelihood by Laplace's
+    approximation [2]_, times a prior that favours the straight line [3]_.
 
-    Knots that are not more than 0.01 apart on the logit scale are left out. Ties are pooled. The
-    cost is :math:`O(n K^2)` for K knots and each of some forty steps of Newton's method, after
-    sorting. The minimum is finite if `prior_weight` is positive. Without it, a class without
-    labels, or outcomes that can be separated, have no minimum: a warning tells, and the last step
-    is kept. If all predictions are equal, the logit is shifted. Calibrated probabilities are kept
-    in [ε, 1 − ε], with ε the machine epsilon, so that the log loss is finite.
+    Knots within 0.01 on the logit scale are left out. Ties are pooled. The cost is :math:`O(n K^2)`
+    for K knots and each of some forty steps of Newton's method. With ``prior_weight=0``, a class
+    without labels or separable outcomes have no minimum: a warning tells, and the last step is
+    kept. Equal predictions are shifted. Results are kept at least the machine epsilon away from 0
+    and 1.
 
     References
     ----------

@@ -41,28 +41,23 @@ _MIN_FORECASTS = 20
 class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
-    First a common map is fitted to all samples. Then each subgroup has a map of its own, of few
-    parameters, which is drawn to the common one: it departs from it as far as the subgroup has
-    samples that say so. A subgroup that did not occur at :meth:`fit` gets the common map.
-
-    Of forecasts of a number, each subgroup has a copy of the recalibrator of its own. Intervals
-    that cover 90 % of all outcomes may cover 98 % of those of one subgroup and 80 % of those of
-    another; with a conformal recalibrator, each subgroup has its own guaranteed coverage.
+    Each subgroup has a map of few parameters, which departs from a common map as far as its samples
+    say so. A new subgroup gets the common map. For forecasts of a number, each subgroup has its own
+    copy of the recalibrator, and with a conformal one its own guaranteed coverage.
 
     Parameters
     ----------
     recalibrator : estimator, default=None
         The recalibrator of all samples together, and for forecasts of each subgroup. None stands
-        for an :class:`AutoRecalibrator`, which guarantees no coverage; :class:`PITRecalibrator` and
-        :class:`QuantileRecalibrator` do.
+        for an :class:`AutoRecalibrator`; for guaranteed coverage, use :class:`PITRecalibrator` or
+        :class:`QuantileRecalibrator`.
 
     prior_weight : float or "auto", default="auto"
         Number of additional samples of each subgroup, with labels distributed as the common map
-        predicts, that its own map treats as seen. 0 fits each subgroup alone, and infinity leaves
-        it at the common map. "auto" chooses one of 8, 16, 32, …, 256 and infinity by the
-        cross-validated log loss of all samples. For forecasts, it is the number of samples that all
-        samples of other subgroups together count as; "auto" is 0, which the guarantees of conformal
-        recalibrators need.
+        predicts. 0 fits each subgroup alone; infinity keeps the common map. "auto" chooses among 8,
+        16, …, 256 and infinity by the cross-validated log loss. For forecasts, it is the number of
+        samples that all other subgroups together count as; "auto" is then 0, which conformal
+        guarantees need.
 
     min_samples : int, default=None
         Subgroups with fewer samples of positive weight get the common map. None is 1, and 20 for
@@ -78,14 +73,13 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         The common recalibrator, fitted on all samples.
 
     subgroup_recalibrators_ : dict of subgroup to estimator
-        For each subgroup with a map of its own, what maps the results of the common recalibrator: a
-        :class:`SigmoidRecalibrator`, or a :class:`VectorScalingRecalibrator` for more than two
-        classes; none if `prior_weight_` is infinite. For forecasts, what takes the place of the
-        common recalibrator.
+        For each subgroup with its own map, what maps the results of the common recalibrator: a
+        :class:`SigmoidRecalibrator`, or a :class:`VectorScalingRecalibrator` for more classes. For
+        forecasts, what replaces the common recalibrator.
 
     subgroups_ : list
-        The subgroups in their order: values of the column, or tuples of one value for each of
-        several columns; None stands for a missing value.
+        The subgroups: values of the column, or tuples of the values of several columns; None stands
+        for a missing value.
 
     subgroup_columns_ : list
         Names of the columns that make the subgroups.
@@ -110,23 +104,18 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     -----
     With the common map r, a subgroup s of two classes has the map :math:`\operatorname{logit}
     r_s(p) = a_s \operatorname{logit} r(p) + b_s`; with more classes, :math:`\mathrm{softmax}(v_s
-    \circ \log r(p) + b_s)`. Its log loss is that of its own labels and of `prior_weight` samples
-    more, for which it is least at :math:`a_s = 1, b_s = 0` (with K classes K/2 times as many, which
-    draw to a common temperature). So the map of n samples is about n / (n + `prior_weight`) of the
-    way to the one that is fitted alone.
+    \circ \log r(p) + b_s)`. With n samples it is about n / (n + `prior_weight`) of the way to the
+    map that is fitted alone. With K > 2 classes the prior has K/2 times as many samples, which pull
+    to a common temperature.
 
-    With "auto", 5 folds, dealt at random in a way that depends neither on the order of the samples
-    nor on a seed, are each predicted by maps of subgroups fitted to the others. The cost is that of
-    fitting the common map, and 36 small maps for each subgroup.
+    The cost is that of the common map, and 36 small maps for each subgroup.
 
-    With ``PITRecalibrator()`` and ``prior_weight=0``, the quantile at the level α of forecasts of a
-    subgroup with m samples covers its outcomes with a probability between α and :math:`α + 1/(m +
-    1)`, if they are exchangeable with new ones of this subgroup and were not used to fit the model.
-    This holds on average over the samples of each subgroup, while that of one common recalibrator
-    holds on average over all.
+    With ``PITRecalibrator()`` and ``prior_weight=0``, the quantile at the level α of continuous
+    forecasts of a subgroup with m samples covers with a probability between α and :math:`α + 1/(m +
+    1)`, on average over its samples, if these are exchangeable with new ones and were not used to
+    fit the model.
 
-    In a pipeline, `by` is passed by scikit-learn's metadata routing: switch it on with
-    ``sklearn.set_config(enable_metadata_routing=True)``, and request it with
+    In a pipeline, switch on ``sklearn.set_config(enable_metadata_routing=True)``, and call
     ``SubgroupRecalibrator().set_fit_request(by=True).set_predict_proba_request(by=True)``.
 
     Examples
@@ -145,20 +134,11 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
 
     >>> from skcalib.forecasts import GaussianForecast
     >>> from skcalib.recalibration import PITRecalibrator
-    >>> rng = np.random.default_rng(0)
-    >>> site = np.array(["coast", "hills"] * 500)
+    >>> site = np.array(["coast", "hills"] * 250)
     >>> y = rng.normal(0, np.where(site == "hills", 2.0, 1.0))
-    >>> forecast = GaussianForecast(np.zeros(1000), 1.5)
-    >>> recalibrator = SubgroupRecalibrator(PITRecalibrator())
-    >>> recalibrator.fit(forecast[:500], y[:500], by=site[:500])
-    SubgroupRecalibrator(recalibrator=PITRecalibrator())
-    >>> new = recalibrator.transform(forecast[500:], by=site[500:])
-    >>> low, high = new.interval(0.9)
-    >>> is_covered = (low <= y[500:]) & (y[500:] <= high)
-    >>> for name in ("coast", "hills"):
-    ...     print(name, is_covered[site[500:] == name].mean())
-    coast 0.912
-    hills 0.892
+    >>> forecast = GaussianForecast(np.zeros(500), 1.5)
+    >>> recalibrator = SubgroupRecalibrator(PITRecalibrator()).fit(forecast, y, by=site)
+    >>> low, high = recalibrator.transform(forecast, by=site).interval(0.9)
     """
 
     _parameter_constraints: dict = {
@@ -282,7 +262,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             Predicted probabilities. For two classes both columns, or that of the last class alone.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+            Subgroups, in the columns of :meth:`fit`.
 
         Returns
         -------
@@ -300,7 +280,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             Predictions of the same kind as at :meth:`fit`.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+            Subgroups, in the columns of :meth:`fit`.
 
         Returns
         -------
@@ -349,7 +329,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             Predicted probabilities.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+            Subgroups, in the columns of :meth:`fit`.
 
         Returns
         -------
@@ -376,7 +356,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             Sample weights.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
-            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+            Subgroups, in the columns of :meth:`fit`.
 
         Returns
         -------

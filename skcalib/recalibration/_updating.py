@@ -25,21 +25,19 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     r"""Recalibration in the large: one intercept is fitted, and the slope stays 1.
 
     For predictions that are too high or too low on the whole, as after a change of the prevalence.
-    The log-odds of all samples move by the same number, so that the ranking stays, and the mean
-    prediction becomes the frequency of the labels. It needs fewer samples than any other
-    recalibrator. With more than two classes, the log-probability of each class has its intercept.
+    The log-odds of all samples move by the same number, which keeps the ranking and needs fewer
+    samples than any other recalibrator. With more than two classes, the log-probability of each
+    class has its intercept.
 
     Parameters
     ----------
     prior_weight : float, default=1.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. They pull it
+        to the predictions and keep it finite. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
-        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
-        without clipping. Logits are declared here, never guessed from their values.
+        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
+        the log-odds of the last class; their log-softmax replaces log p, without clipping.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -52,11 +50,9 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         log-probability of each class, with mean 0.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If several given columns hold smaller
-        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
-        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if several columns are given and hold smaller ones, and 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -70,8 +66,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum, as can be the case with ``prior_weight=0``, or if it has not been
-        reached. The parameters are then those of the last step, large perhaps, but finite.
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        step is kept.
 
     See Also
     --------
@@ -83,14 +79,9 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(\log p + b)` with the b of the least
     log loss of the labels and the prior; for two classes, :math:`\operatorname{logit} p` plus an
-    intercept [1]_. At the minimum the mean calibrated probabilities of the calibration data are the
-    frequencies of the labels, mixed with the mean predictions in the proportion 1 : `prior_weight`
-    · :math:`\sum_i w_i^2`, where :math:`\sum_i w_i^2` is 1/n for equal weights.
-
-    The loss is convex. Newton's method has each step solved by conjugate gradients, whose products
-    cost :math:`O(n K)`. A class without labels gets a probability that is small but positive,
-    unless `prior_weight` is 0: then there is no minimum. Results are kept at least the machine
-    epsilon away from 0 and 1, so that their log loss is finite.
+    intercept [1]_. Without a prior, the mean calibrated probabilities are the frequencies of the
+    labels. Results are kept at least the machine epsilon away from 0 and 1. A class without labels
+    needs a positive `prior_weight`. The cost is some steps of :math:`O(n K)`.
 
     References
     ----------
@@ -137,10 +128,9 @@ class InterceptRecalibrator(LogScaleRecalibrator):
 class ClosedTestingRecalibrator(LogScaleRecalibrator):
     r"""The least update that the data do not reject: none, intercept, slope or a flexible map.
 
-    For a model that meets another population, or another time. Each update is a special case of the
-    next one. Likelihood-ratio tests compare the first three with the flexible one, in this order,
-    and the first that is not rejected is kept. So calibrated predictions stay as they are with a
-    probability of about 1 − `alpha`, and few samples are not spent on needless parameters.
+    For a model that meets another population, or another time. Likelihood-ratio tests compare each
+    update with the flexible one, in this order, and the first that is not rejected is kept.
+    Calibrated predictions stay as they are with a probability of about 1 − `alpha`.
 
     Parameters
     ----------
@@ -148,14 +138,12 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         Probability of any update if the predictions are calibrated.
 
     prior_weight : float, default=1.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. They pull it
+        to the predictions and keep it finite. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
-        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
-        without clipping. Logits are declared here, never guessed from their values.
+        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
+        the log-odds of the last class; their log-softmax replaces log p, without clipping.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -167,29 +155,25 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         The update that is kept.
 
     p_values_ : dict of str to float
-        For each update but the last one, the p-value of the hypothesis that it is enough. The
-        update that is kept is the first whose p-value is above `alpha`.
+        For each update but the last one, the p-value of the hypothesis that it is enough.
 
     statistics_ : dict of str to float
-        The likelihood-ratio statistics, likewise.
+        Their likelihood-ratio statistics.
 
     degrees_of_freedom_ : dict of str to int
         Their degrees of freedom.
 
     coef_ : ndarray of shape (n_classes,)
-        v, the factors of the log-probabilities in the update that is kept.
+        v, the factors of the log-probabilities in the chosen update.
 
     intercept_ : ndarray of shape (n_classes,)
         b, the shifts of the log-probabilities; their mean is 0. For two classes, the intercept of
         the log-odds is the second minus the first.
 
     smallest_probability_ : float
-        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
-        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). If several given columns hold smaller
-        ones, it is the smallest of them, but at least 1.2e-38, and for two classes, with n samples
-        for each one of the prior, at least :math:`ε e^{-n}`. It is 0 with logits,
-        and if nothing is updated.
+        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
+        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
+        if several columns are given and hold smaller ones, and 0 with logits or without an update.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -203,8 +187,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If one of the fits has no minimum, as can be the case with ``prior_weight=0``, or if it has
-        not been reached. Its parameters are then those of the last step, large perhaps, but finite.
+        If a fit has no minimum (possible with ``prior_weight=0``), or does not reach it. Its last
+        step is kept.
 
     See Also
     --------
@@ -228,33 +212,21 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
                                          + c
     ==================== =============== ======================== ==================
 
-    The tests are those of [1]_: with the least log losses :math:`L_m` of the updates (means per
-    sample), the statistic :math:`2 n (L_m - L_{\text{flexible}})` is compared with the chi-squared
-    distribution whose degrees of freedom are the difference of the numbers of parameters: 2K − 1,
-    K and K − 1; for two classes 3, 2 and 1. Parameters without effect do not count, such as the
-    slope of predictions that are all equal. Each hypothesis contains the one before it, so that
-    every test may have the full `alpha`: the probability of an update beyond the one that is enough
-    is at most `alpha`. In [1]_ the last update fits the coefficients of all predictors anew; a
-    recalibrator knows only the predictions, and what replaces it is vector scaling, which for two
-    classes is beta calibration without fixed signs.
+    With the least mean log losses :math:`L_m` of the updates, the statistic
+    :math:`2 n (L_m - L_{\text{flexible}})` is compared with the chi-squared distribution [1]_ of
+    2K − 1, K and K − 1 degrees of freedom; parameters without effect do not count. The hypotheses
+    are nested, so each test has the full `alpha`. In [1]_ the last update fits all predictors anew;
+    here it is vector scaling.
 
-    The distribution is asymptotic. In simulations of calibrated predictions of two classes, with
-    the default of `prior_weight`, the rate of updates at the level .05 was between .01 and .06
-    for n = 20 to 2000; without the prior it reached .2 where 3 of 50 labels were positive. The
-    prior makes the tests slightly conservative. Expect them to be off where a class has less than
-    some five labels for each parameter; with many classes that is soon the case.
+    The distribution is asymptotic, and the prior makes the tests slightly conservative. Expect
+    them to be off where a class has fewer than some five labels for each parameter.
 
-    With weights w, the statistic is :math:`2 (L_m - L_{\text{flexible}}) / \bar\lambda`, where
-    :math:`\bar\lambda` is the mean eigenvalue by which unequal weights inflate the statistic [2]_,
-    and which is 1/n for equal weights. With the information I of the fitted update m, and J, the
-    same with squared weights, it is the difference of the traces of :math:`I^{-1} J` in the two
-    sets of parameters, divided by the degrees of freedom. This corrects the mean of the statistic,
-    not its shape: the test is approximate if weights are very unequal.
+    For unequal weights, the statistic is divided by the mean eigenvalue by which they inflate it
+    [2]_. This corrects its mean, not its shape: the test is approximate with very unequal weights.
 
-    If nothing is updated, the predictions stay exactly as they are. Otherwise results are kept at
-    least the machine epsilon away from 0 and 1. Each fit is a convex problem, solved by Newton's
-    method at :math:`O(n K)` for each product with the Hessian; unequal weights cost another
-    :math:`O(n K^2)`.
+    Without an update the predictions stay exactly as they are; else results are kept at least the
+    machine epsilon away from 0 and 1. The cost is some steps of :math:`O(n K)`, and
+    :math:`O(n K^2)` for unequal weights.
 
     References
     ----------

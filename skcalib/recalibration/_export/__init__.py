@@ -39,22 +39,19 @@ def export_sql(
         :class:`RecalibratedClassifier` with ``ensemble=False``, whose classifier gives the columns.
 
     columns : list of str, default=None
-        The names of the columns that hold the predicted probabilities, in the order of the classes;
-        for two classes also the one of the last class alone, which does not tell how close to 1 it
-        is if that is less than rounding. Both are read if the columns at `fit` told more than the
-        last one. They are quoted as the dialect needs it. By
-        default they are those of the data frame that the recalibrator was fitted on, or else
-        ``"proba_"`` followed by the class. None begins with ``"skcalib_"``.
+        Names of the columns that hold the predicted probabilities, in the order of the classes; for
+        two classes also that of the last class alone, which is less exact near 1. By default those
+        of the data frame at `fit`, or ``"proba_"`` followed by the class. They are quoted; none
+        begins with ``"skcalib_"``.
 
     aliases : bool or list of str, default=False
-        Names of the results, one for each class, which ``AS`` gives to the expressions: they are
-        then ready for a SELECT list or a view. True: ``"calibrated_"`` followed by the class.
+        Names of the results, one for each class, which ``AS`` gives to the expressions. True:
+        ``"calibrated_"`` followed by the class.
 
     dialect : {"standard", "sqlserver", "mysql"}, default="standard"
-        What the database reads. "standard", such as DuckDB, SQLite and PostgreSQL: the natural
-        logarithm is ``ln``, and names are in double quotes. "sqlserver": ``LOG``, and names in
-        brackets. "mysql": ``ln``, and names in backticks, as MySQL, BigQuery and Spark have them;
-        to them double quotes mean a text.
+        "standard", such as DuckDB, SQLite and PostgreSQL: the natural logarithm is ``ln``, and
+        names are in double quotes. "sqlserver": ``LOG``, and names in brackets. "mysql", also for
+        BigQuery and Spark: ``ln``, and names in backticks.
 
     Returns
     -------
@@ -69,30 +66,23 @@ def export_sql(
 
     Notes
     -----
-    :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`, :class:`SubgroupRecalibrator`,
-    and recalibrators that are searches over others, have no formula. Of an average, that of an
-    :class:`AutoRecalibrator`, the expressions hold all its formulas.
+    :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`, :class:`SubgroupRecalibrator`
+    and searches have no formula. The expressions of an average, such as an
+    :class:`AutoRecalibrator`, hold all its formulas.
 
-    The expressions hold no names but those of the columns, and nothing but standard SQL: arithmetic
-    in double precision, CASE, COALESCE, NULLIF, `abs`, `ln` (in SQL Server `LOG`, which takes the
-    logarithm to base 10 in other databases) and `exp`. Those of a
-    :class:`PairwiseScalingRecalibrator` also hold queries of one row without a table, whose names
-    begin with ``"skcalib_"``; most databases allow them where an expression stands.
+    They use arithmetic in double precision, CASE, COALESCE, NULLIF, `abs`, `exp` and the logarithm
+    only; those of a :class:`PairwiseScalingRecalibrator` also one-row queries, whose names begin
+    with ``"skcalib_"``. Results differ from `predict_proba` by less than 1e-9, except next to cuts
+    of an interval map in SQLite, which may misread the last digit of a number.
 
-    All were run on DuckDB and SQLite, which needs 3.35 or newer with its mathematical functions.
-    They were not run on SQL Server, MySQL, BigQuery or Spark: those dialects were only run on
-    SQLite, which reads their names, with `LOG` defined as SQL Server has it. Check a few rows
-    against `predict_proba` before you rely on them. SQL Server has no numbers between 0 and
-    2.2e-308. The results differ from those of `predict_proba` by rounding, less than 1e-9. SQLite
-    may misread the last digit of a number, and put a prediction that equals a cut of an interval
-    map on its other side; this happens to about one number in 20 000.
+    They are tested on DuckDB and SQLite (3.35 or newer, with mathematical functions), but not on
+    SQL Server, MySQL, BigQuery or Spark: check a few rows there. SQL Server has no numbers between
+    0 and 2.2e-308.
 
     For two classes and one column an expression takes some 600 characters, that of a spline 10 000,
-    that of an isotonic map 60 for each knot; for both columns up to twice as many. For K > 2, each
-    of the K expressions of one-vs-rest maps contains the maps of all classes. Those of scaling maps
-    grow with K, and with K² if a matrix scales. Of
-    more than a hundred classes the expressions are too long to be of use; of pairwise scaling, of
-    more than ten: they take 70 000 characters for each of ten classes, 370 000 for each of twenty.
+    that of an isotonic map 60 for each knot. For K classes, one-vs-rest maps contain the maps of
+    all classes in each expression. Above a hundred classes, or ten for pairwise scaling, they are
+    too long to be of use.
 
     Examples
     --------
