@@ -74,14 +74,14 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
 
     The calibrated probability is the mean of the results of several recalibrators, and of none,
     weighted by how likely each is the best on samples that it was not fitted on. So calibrated
-    predictions mostly stay as they are. For forecasts of a number, the
-    candidate of the surest gain is used alone.
+    predictions mostly stay as they are. For forecasts of a number, the candidate of the surest gain
+    is used alone.
 
     Parameters
     ----------
     candidates : list of (str, estimator), default=None
-        Names and recalibrators, or searches over their parameters. No recalibration, "none", is
-        always added. The Notes list the defaults.
+        Names and recalibrators, or searches over their parameters; "none", no recalibration, is
+        always added. See Notes for the defaults.
 
     scoring : {"log_loss", "brier", "crps"}, default=None
         The proper score that decides: "log_loss", the default for probabilities, or "brier"; for
@@ -137,7 +137,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         number of "folds" with a score, and the "weight".
 
     left_out_ : list of str
-        Default candidates that would have taken too long.
+        Default candidates that were too slow to try.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -177,10 +177,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     classes (not into "none"), and 0.1/(n + 1) for more (default candidates only).
 
     **One candidate.** With ``ensemble=False``, and for forecasts, the largest gain minus its
-    standard error decides. It is chosen on the samples that it is fitted on, so no bound on the
-    coverage of intervals holds; for one, use ``PITRecalibrator()``. If the
-    spread of forecasts is significantly wrong, "scale" (for quantiles "levels") is preferred to
-    "none" among the defaults, unless it loses more than its standard error.
+    standard error decides. No bound on the coverage of intervals holds; for one, use
+    ``PITRecalibrator()``. If the spread of forecasts is significantly wrong, "scale" (for quantiles
+    "levels") is preferred to "none" among the defaults, unless it loses more than its standard
+    error.
 
     Predicted classes may change, for more than two classes often. With ``keep_order=True`` they do
     not; a millionth of the predictions is then mixed in, so that no classes become equal. The

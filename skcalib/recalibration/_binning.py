@@ -136,7 +136,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         each class.
 
     values_ : ndarray of shape (n_intervals,)
-        The calibrated probability of each interval, before rows are divided by sums.
+        Calibrated probabilities of the intervals, before rows are divided by sums.
 
     certificate_ : IntervalCertificate
         The error of the partition on the calibration data: its `binned_error` and `mean_width`;
@@ -172,17 +172,16 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     (Definition 6.1 of [1]_), where :math:`|I_j|` is the distance from the smallest to the largest
     prediction in it. The minimum is exact for up to 100 000 distinct predictions (10 to 20 µs for
-    each and each class), and over cells of size 2e-5 beyond. The other strategies cost a sort.
+    each), and over cells of size 2e-5 beyond. The other strategies cost a sort.
 
     In an interval with the weight W, mean outcome ȳ and mean prediction m, the calibrated
     probability is :math:`(W \bar y + \gamma m) / (W + \gamma)`, where γ is `pseudo_count` times
     :math:`\sum_i w_i^2`, or 1/n for equal weights.
 
     The movement plus the remaining error bounds the distance of the predictions from calibration,
-    and is at most the error that was minimised (exact zeros may add `smallest_probability_`). This
-    concerns the calibration data. Where predictions are far from calibrated, "optimal" has many
-    small intervals, whose mean outcomes are noise on new data: use fewer intervals, a pseudo-count
-    or another recalibrator there.
+    on the calibration data. Where predictions are far from calibrated, "optimal" has many small
+    intervals, whose mean outcomes are noise on new data: use fewer intervals or another
+    recalibrator there.
 
     A prediction between or outside intervals belongs to the nearest one, to the upper one if two
     are as near. In an interval of "uniform" without calibration data it is kept. Values need not

@@ -66,7 +66,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         The classifier sees these columns, too.
 
     given : "X", str, list or callable, default=None
-        For a :class:`FeatureRecalibrator`: "X" for all of X, or its columns, as for `by`.
+        For a :class:`FeatureRecalibrator`: "X" for all of X, or its columns, as for `by`; a column
+        named "X" is ["X"].
 
     combine : {"auto", "log", "mean"}, default="auto"
         How results of several classifiers are averaged: "log" averages logarithms of probabilities,

@@ -121,8 +121,8 @@ class FeatureRecalibrator(Recalibrator):
 
     References
     ----------
-    .. [1] N. Tax, L. Perini, F. Linder, D. Haimovich, D. Karamshuk, N. Okati, M. Vojnovic and P. A.
-       Apostolopoulos (2026). MCGrad: Multicalibration at Web Scale. KDD 2026. :arxiv:`2509.19884`
+    .. [1] N. Tax et al. (2026). MCGrad: Multicalibration at Web Scale. KDD 2026.
+       :arxiv:`2509.19884`
 
     Examples
     --------

@@ -36,9 +36,9 @@ class PriorShiftRecalibrator(Recalibrator):
     Parameters
     ----------
     prevalence : array-like of shape (n_classes,), dict or float, default=None
-        The prevalence of each class in the new population: in the order of the columns of `X`, or
-        as a dictionary from the classes, or for two classes that of the last one. None leaves the
-        predictions as they are, until :meth:`adapt` has estimated it.
+        The prevalence of each class in the new population: in the order of the columns of `X`, as a
+        dictionary, or for two classes that of the last one. None leaves predictions as they are
+        until :meth:`adapt`.
 
     source_prevalence : array-like of shape (n_classes,), dict or float, default=None
         The prevalence in the old population, for which the predictions are calibrated; at least
@@ -97,18 +97,16 @@ class PriorShiftRecalibrator(Recalibrator):
 
     **The old prevalence** is that of the population for which p is calibrated. If the classifier
     was trained on balanced classes (by resampling, weights or a case-control design) and nothing
-    has recalibrated it, pass the balanced prevalence as `source_prevalence`. If the predictions are
-    wrong for other reasons, recalibrate them first, with an :class:`InterceptRecalibrator` at
-    least; in a pipeline, this step comes last.
+    has recalibrated it, pass the balanced prevalence as `source_prevalence`. Recalibrate
+    predictions that are wrong for other reasons first; in a pipeline, this step comes last.
 
     **The estimate** of :meth:`adapt` is the likeliest :math:`\pi'` [1]_, which maximises
 
     .. math:: \sum_i w_i \log \sum_k \pi'_k p_{ik} / \pi_k + \gamma \sum_k \pi_k \log \pi'_k,
 
     where weights sum to 1 and γ is `pseudo_count` times :math:`\sum_i w_i^2`, or 1/n for equal
-    weights. It is that of the EM algorithm of [1]_, by Newton's method in some ten steps of
-    :math:`O(n K^2)`. It is consistent if p is calibrated in the old population, so recalibrate
-    first [2]_. Pass a prevalence that is known.
+    weights. Newton's method takes some ten steps of :math:`O(n K^2)`. The estimate is consistent if
+    p is calibrated in the old population, so recalibrate first [2]_.
 
     A probability of 0 stays 0. So does one of 1, unless its class has prevalence 0 in the new
     population: a row that is certain of such classes becomes the new prevalence.

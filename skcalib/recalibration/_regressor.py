@@ -88,11 +88,10 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     - With cross-fitting no such bound holds; coverage is mostly a little higher. The bound
       :math:`1 - 2α` of [1]_ is for intervals that combine the regressors of all folds (CV+).
     - With the default recalibrator, or a step before the conformal one that is fitted on the same
-          samples, nothing is guaranteed.
+      samples, nothing is guaranteed.
 
     A map of levels cannot fix standard deviations that are many times too small; the default also
-    tries the scale. Residuals are the same forecast for all samples, these included, and leave
-    little to calibrate.
+    tries the scale.
 
     Quantiles that cross are sorted in each row, which never increases their mean pinball loss [2]_.
     Where only quantiles are known, :meth:`predict` returns the median.

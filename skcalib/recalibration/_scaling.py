@@ -353,10 +353,10 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
 class MatrixScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix that is drawn to a temperature.
 
-    The structured matrix scaling of [1]_: a temperature for all classes, deviations from it for
-    single classes, shifts, and influences of one class on another. Penalties on the last three
-    shrink with the number n of samples: the map is hardly more than a temperature with few samples,
-    and a general matrix with many.
+    Structured matrix scaling [1]_: a temperature for all classes, deviations from it for single
+    classes, shifts, and influences of one class on another. Penalties on the last three shrink with
+    the number n of samples: the map is hardly more than a temperature with few samples, and a
+    general matrix with many.
 
     Parameters
     ----------
@@ -431,11 +431,10 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     except that :math:`\beta` may be negative. With many samples of many classes, try penalties of
     1.
 
-    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` (Newton's
-    method with conjugate gradients), in :math:`O(n K + K^2)` memory: minutes with a thousand
-    classes and 50 000 samples. With ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`.
-    Constant predictions, separable outcomes and classes without labels need no special treatment.
-    Results are kept at least the machine epsilon away from 0 and 1.
+    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` in :math:`O(n
+    K + K^2)` memory: minutes with a thousand classes and 50 000 samples. With
+    ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`. Results are kept at least the machine
+    epsilon away from 0 and 1.
 
     References
     ----------
@@ -579,11 +578,10 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     not depend on n: with many samples per class, try smaller ones. For two classes this is beta
     calibration, regularised and without fixed signs.
 
-    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` (Newton's
-    method with conjugate gradients), in :math:`O(n K + K^2)` memory: minutes with a thousand
-    classes and 50 000 samples. With ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`.
-    Constant predictions, separable outcomes and classes without labels need no special treatment.
-    Results are kept at least the machine epsilon away from 0 and 1.
+    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` in :math:`O(n
+    K + K^2)` memory: minutes with a thousand classes and 50 000 samples. With
+    ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`. Results are kept at least the machine
+    epsilon away from 0 and 1.
 
     References
     ----------

@@ -26,8 +26,7 @@ class SplineRecalibrator(LogisticRecalibrator):
     Parameters
     ----------
     n_knots : int, default=10
-        Largest number of knots, at least 2. They are quantiles of the distinct predictions; as the
-        curve is smoothed, a larger number hardly matters.
+        Largest number of knots, at least 2, at quantiles of the distinct predictions.
 
     smoothing : float, default=None
         The factor λ of the curvature in the loss: 0 for a regression spline, a very large number

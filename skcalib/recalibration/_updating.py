@@ -85,10 +85,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
 
     References
     ----------
-    .. [1] E. W. Steyerberg, G. J. J. M. Borsboom, H. C. van Houwelingen, M. J. C. Eijkemans and J.
-       D. F. Habbema (2004). Validation and updating of predictive logistic regression models: a
-       study on sample size and shrinkage. Statistics in Medicine 23(16), 2567–2586.
-       :doi:`10.1002/sim.1844`
+    .. [1] E. W. Steyerberg et al. (2004). Validation and updating of predictive logistic regression
+       models. Statistics in Medicine 23(16). :doi:`10.1002/sim.1844`
 
     Examples
     --------
@@ -212,17 +210,15 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
                                          + c
     ==================== =============== ======================== ==================
 
-    With the least mean log losses :math:`L_m` of the updates, the statistic
-    :math:`2 n (L_m - L_{\text{flexible}})` is compared with the chi-squared distribution [1]_ of
-    2K − 1, K and K − 1 degrees of freedom; parameters without effect do not count. The hypotheses
-    are nested, so each test has the full `alpha`. In [1]_ the last update fits all predictors anew;
-    here it is vector scaling.
+    With the least mean log losses :math:`L_m` of the updates, the statistic :math:`2 n (L_m -
+    L_{\text{flexible}})` is compared with the chi-squared distribution [1]_ of 2K − 1, K and K − 1
+    degrees of freedom; parameters without effect do not count. The hypotheses are nested, so each
+    test has the full `alpha`. The flexible update is vector scaling.
 
-    The distribution is asymptotic, and the prior makes the tests slightly conservative. Expect
-    them to be off where a class has fewer than some five labels for each parameter.
+    The tests are asymptotic: they need some five labels of each class for each parameter.
 
     For unequal weights, the statistic is divided by the mean eigenvalue by which they inflate it
-    [2]_. This corrects its mean, not its shape: the test is approximate with very unequal weights.
+    [2]_. This corrects its mean, not its shape.
 
     Without an update the predictions stay exactly as they are; else results are kept at least the
     machine epsilon away from 0 and 1. The cost is some steps of :math:`O(n K)`, and
@@ -230,10 +226,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     References
     ----------
-    .. [1] Y. Vergouwe, D. Nieboer, R. Oostenbrink, T. P. A. Debray, G. D. Murray, M. W. Kattan, H.
-       Koffijberg, K. G. M. Moons and E. W. Steyerberg (2017). A closed testing procedure to select
-       an appropriate method for updating prediction models. Statistics in Medicine 36(28),
-       4529–4539. :doi:`10.1002/sim.7179`
+    .. [1] Y. Vergouwe et al. (2017). A closed testing procedure to select an appropriate method for
+       updating prediction models. Statistics in Medicine 36(28). :doi:`10.1002/sim.7179`
     .. [2] J. N. K. Rao and A. J. Scott (1984). On Chi-Squared Tests for Multiway Contingency Tables
        with Cell Proportions Estimated from Survey Data. Annals of Statistics 12(1), 46–60.
        :doi:`10.1214/aos/1176346391`
