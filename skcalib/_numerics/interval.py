@@ -4,8 +4,8 @@ import numpy as np
 
 from .sorting import first_of_ties, last_of_runs
 
-# Cells in one block of ends, or of candidate starts, of the last interval.
-_BLOCK_SIZE = 128
+# Cells in one block of ends of runs, or of their candidate starts.
+_RUN_BLOCK_SIZE = 128
 
 # Points in one stretch of the line; an interval moves over one stretch after the other.
 _STRETCH_SIZE = 2**15
@@ -86,7 +86,7 @@ def best_partition(
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
     # the smallest best − mass and best + mass in every block of starts
-    rising, falling = np.empty((2, -(-n_cells // _BLOCK_SIZE), 1))
+    rising, falling = np.empty((2, -(-n_cells // _RUN_BLOCK_SIZE), 1))
 
     def terms(starts: slice, ends: slice) -> tuple[np.ndarray, np.ndarray]:
         """|mass| and width term of the runs, (starts, ends)."""
@@ -95,16 +95,16 @@ def best_partition(
         extent = last[ends] - first[starts, None]
         return np.abs(mass_of_run), extent * (weight_before[after] - weight_before[starts, None])
 
-    for k, begin in enumerate(range(0, n_cells, _BLOCK_SIZE)):
-        ends = slice(begin, min(begin + _BLOCK_SIZE, n_cells))
+    for k, begin in enumerate(range(0, n_cells, _RUN_BLOCK_SIZE)):
+        ends = slice(begin, min(begin + _RUN_BLOCK_SIZE, n_cells))
         after = slice(begin + 1, ends.stop + 1)
-        bound = terms(slice(_BLOCK_SIZE - 1, begin, _BLOCK_SIZE), ends)[1]
+        bound = terms(slice(_RUN_BLOCK_SIZE - 1, begin, _RUN_BLOCK_SIZE), ends)[1]
         bound += np.maximum(rising[:k] + mass_before[after], falling[:k] - mass_before[after])
         size, width = terms(ends, ends)
         worth = np.flatnonzero((bound < size[0] + best[begin] + width[0]).any(axis=1))
         least = np.full(ends.stop - begin, np.inf)
-        for low in (_BLOCK_SIZE * worth).tolist():
-            starts = slice(low, low + _BLOCK_SIZE)
+        for low in (_RUN_BLOCK_SIZE * worth).tolist():
+            starts = slice(low, low + _RUN_BLOCK_SIZE)
             cost, extra = terms(starts, ends)
             cost += best[starts, None]
             cost += extra

@@ -33,7 +33,7 @@ def test_equals_the_best_of_all_partitions(start, precision, monkeypatch):
             proba[used], outcome[used], None if weight is None else weight[used], precision
         )
         for block in (1, 3, 128):
-            monkeypatch.setattr(interval, "_BLOCK_SIZE", block)
+            monkeypatch.setattr(interval, "_RUN_BLOCK_SIZE", block)
             error = interval_calibration_error(
                 outcome, proba, sample_weight=weight, labels=[0, 1], precision=precision
             )
