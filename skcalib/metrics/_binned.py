@@ -178,8 +178,8 @@ def expected_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     n_bins : int, default=15
-        Number of bins; with "canonical", of intervals for the probability of each class. The number
-        of "median-variance" bins follows from `min_bin_size`.
+        Number of bins; with "canonical", of intervals for the probability of each class. Not for
+        "median-variance".
 
     strategy : {"uniform", "quantile", "median-variance"}, default="uniform"
         Bins of equal width; of equal mass (total weight; not with "canonical" for more than two
@@ -190,21 +190,21 @@ def expected_calibration_error(
         Least number of samples in a "median-variance" bin, whatever their weights.
 
     norm : {"l1", "l2", "max"}, default="l1"
-        How the gaps of the bins become one number: their mean, their root mean square, or the
-        largest of them (maximum calibration error).
+        How the gaps of the bins become one number: mean, root mean square, or largest gap (maximum
+        calibration error).
 
     distance : {"total-variation", "cityblock", "sqeuclidean"}, default="total-variation"
         The gap of one bin: half the sum over the classes of the absolute differences between label
-        frequencies and mean prediction; that sum; or the sum of the squared differences.
+        frequencies and mean prediction; that sum; or the sum of the squares.
 
     debias : bool, default=False
         Whether to subtract from the mean square gap the estimated noise of the labels. For
-        `norm="l2"` and "total-variation" only. `sample_weight` then holds importance weights: a
-        weight of 2 is not the same as a sample that occurs twice.
+        `norm="l2"` and "total-variation" only. `sample_weight` then holds importance weights, not
+        repetitions.
 
     add_bin_width : bool, default=False
         Whether to add the average width of the bins: the sum bounds the distance to calibration
-        from above. For `norm="l1"` and "total-variation" only.
+        from above. For `norm="l1"` and "total-variation".
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         For more than two classes: the probability of the predicted class and whether it was right;

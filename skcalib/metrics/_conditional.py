@@ -317,12 +317,12 @@ def conditional_kernel_calibration_error(
         fix the bandwidth to compare their errors.
 
     outcome_kernel : {"rbf", "laplacian"} or callable, default="rbf"
-        Kernel on the outcomes of forecasts: exp(−d²/(2ν²)), exp(−d/ν), or a callable that takes
-        arrays of shapes (a, 1) and (b, 1) and returns values of shape (a, b).
+        Kernel on the outcomes of forecasts: exp(−d²/(2ν²)), exp(−d/ν), or a callable as in
+        :func:`distribution_matching_error`.
 
     outcome_bandwidth : "median" or float, default="median"
-        The ν of a named `outcome_kernel`, in the units of the outcomes. "median" is their median
-        distance, but at least a tenth of the root mean square distance.
+        The ν of a named `outcome_kernel`, in the units of the outcomes; "median" as in
+        :func:`distribution_matching_error`.
 
     regularization : float in [1e-6, 1e6] or "cv", default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
@@ -334,8 +334,8 @@ def conditional_kernel_calibration_error(
         then 0 for a calibrated model. Forecasts need an `outcome_bandwidth` that is a number.
 
     standardize : bool, default=False
-        Divide the debiased error by its standard deviation for labels drawn from the predictions;
-        not for forecasts of a number. Values above 2 are rare under calibration.
+        Divide the debiased error by its standard deviation; not for forecasts of a number. Values
+        above 2 are rare under calibration.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
         Exact; with random Fourier features of the Gaussian kernel; or with features that
@@ -346,7 +346,7 @@ def conditional_kernel_calibration_error(
         "nystroem".
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies.
+        Seed of "fourier".
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of

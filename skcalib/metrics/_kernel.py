@@ -165,33 +165,32 @@ def squared_kernel_calibration_error(
         (a, b), or with matrices of shape (a, b, n_classes, n_classes).
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" is the median of the distances between predictions, over
-        all pairs of samples, but at least a tenth of their root mean square. It differs from model
-        to model: fix the bandwidth to compare their errors.
+        The ν of a named kernel. "median" is the median distance between predictions, but at least a
+        tenth of the root mean square distance. It differs from model to model: fix the bandwidth to
+        compare their errors.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
         Which pairs of samples are averaged: all pairs of different samples; also each sample with
         itself; the first with the second, the third with the fourth, and so on; or all pairs within
-        blocks. "linear" and "block" depend on the order of the samples, and ignore those beyond the
-        last whole pair or block.
+        blocks. "linear" and "block" depend on the order of the samples.
 
     block_size : int, default=None
         Number of consecutive samples in a block of the estimator "block"; None means
         :math:`\lfloor\sqrt n\rfloor`.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
-        A positive semi-definite matrix M over the classes, in the order of `labels`. None is the
-        identity. For ``multi_class="canonical"`` only.
+        A positive semi-definite matrix M over the classes; None is the identity. For
+        ``multi_class="canonical"`` only.
 
     method : {"exact", "fourier"}, default="exact"
-        "fourier" replaces a named kernel by the products of random features, in linear time, for
-        the estimators "unbiased" and "biased".
+        "fourier" uses random features of a named kernel, in linear time, for the estimators
+        "unbiased" and "biased".
 
     n_components : int, default=200
         Number of random frequencies of "fourier".
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the random frequencies.
+        Seed of "fourier".
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
         For more than two classes: all classes at once, or the binary problems of

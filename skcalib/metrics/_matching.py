@@ -100,8 +100,7 @@ def distribution_matching_error(
     The squared maximum mean discrepancy between the outcomes and draws from the forecasts, given
     what a form of calibration is conditioned on [1]_. For characteristic kernels such as the
     defaults, its expectation is 0 exactly if the forecasts are calibrated in that form. The
-    unbiased estimate scatters around 0 for calibrated forecasts and can be negative; the biased one
-    is never negative. The number has no natural scale:
+    unbiased estimate can be negative. The number has no natural scale:
     :class:`skcalib.hypothesis_tests.CalibrationTest` gives the p-value.
 
     Parameters
@@ -139,7 +138,7 @@ def distribution_matching_error(
         The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
         ``kernel="tanh"``, as :class:`skcalib.decisions.DecisionLoss` takes them: a number c (does
         the outcome exceed c?), a callable, or for classes a matrix of shape (n_actions, n_classes).
-        For a list, the kernel is averaged over the losses.
+        For a list, the kernel is averaged.
 
     kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
             default="rbf"
@@ -152,31 +151,29 @@ def distribution_matching_error(
 
     bandwidth : "median" or float, default="median"
         The ν of `kernel`, in the units of the outcomes. "median" is their median distance, but at
-        least a tenth of the root mean square distance; for PITs it is 0.2236. "tanh" needs a
-        number.
+        least a tenth of the root mean square distance. "tanh" needs a number.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
         Kernel on what is conditioned on, if that is numbers: the names of
         :func:`squared_kernel_calibration_error`, or "wasserstein" for exp(−W/ν) of the Wasserstein
-        distance W of order 2 between forecasts. Or a callable.
+        distance W of order 2. Or a callable.
 
     given_bandwidth : "median" or float, default="median"
         The ν of `given_kernel`. "median" first divides each column by its standard deviation. With
-        a number, columns are not scaled; if it is too small, the kernel is 0 for all pairs and
-        nothing is compared.
+        a number that is too small, the kernel is 0 for all pairs and nothing is compared.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
-        Whether the average is over all pairs of different samples, or also over each sample with
-        itself.
+        Whether the average is over all pairs of different samples, or also over samples with
+        themselves.
 
     standardize : bool, default=False
-        Divide the unbiased estimate by its standard deviation under calibration, estimated from
-        draws. Values above 2 are rare for calibrated forecasts.
+        Divide the unbiased estimate by its standard deviation under calibration. Values above 2 are
+        then rare.
 
     method : {"exact", "fourier"}, default="exact"
         "fourier" uses random Fourier features of the kernel on what is conditioned on, if that is
-        numbers, in time proportional to n.
+        numbers, in linear time.
 
     n_components : int, default=200
         Number of random frequencies of "fourier".
@@ -187,14 +184,13 @@ def distribution_matching_error(
     Returns
     -------
     error : float
-        In units of the kernel: at most 2 for "rbf" and "laplacian". Smaller is better, and 0 is
-        expected under calibration.
+        In units of the kernel. Smaller is better, and 0 is expected under calibration.
 
     See Also
     --------
     distribution_matching_witness : Where outcomes and forecasts differ.
     squared_kernel_calibration_error : The same for classes, with more estimators.
-    quantile_calibration_error : The distance of PITs from uniformity, in units of probability.
+    quantile_calibration_error : The distance of PITs from uniformity.
     skcalib.hypothesis_tests.CalibrationTest : The p-value.
 
     Notes
@@ -250,8 +246,6 @@ def distribution_matching_error(
     >>> forecast = mean, np.full(500, 0.5)  # half the true standard deviation
     >>> distribution_matching_error(y, forecast)
     0.009...
-    >>> distribution_matching_error(y, forecast, standardize=True, random_state=0)
-    5...
     """
     data = check_data(
         y_true,
