@@ -342,8 +342,7 @@ def conditional_kernel_calibration_error(
         approximate the kernel at chosen predictions, with a bound on the error.
 
     n_components : int, default=100
-        Number of frequencies for "fourier", or the largest number of chosen predictions for
-        "nystroem".
+        Number of frequencies for "fourier", or largest number of chosen predictions for "nystroem".
 
     random_state : int, RandomState instance or None, default=None
         Seed of "fourier".

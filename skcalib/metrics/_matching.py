@@ -127,12 +127,12 @@ def distribution_matching_error(
 
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
-        The form of calibration; see the notes. "canonical" and "top-label" are for classes only,
-        "quantile", "threshold" and "local" for forecasts only.
+        The form of calibration. "canonical" and "top-label" are for classes only, "quantile",
+        "threshold" and "local" for forecasts only.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        What is conditioned on. Required for "group" (labels of any type) and "individual"
-        (features).
+        What is conditioned on. Required for "group" (labels) and "individual" (features); optional,
+        in place of the forecast's parameters, for "distribution" and "local".
 
     loss : float, callable, array-like, or list of these, default=None
         The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
@@ -169,17 +169,16 @@ def distribution_matching_error(
 
     standardize : bool, default=False
         Divide the unbiased estimate by its standard deviation under calibration. Values above 2 are
-        then rare.
+        rare.
 
     method : {"exact", "fourier"}, default="exact"
-        "fourier" uses random Fourier features of the kernel on what is conditioned on, if that is
-        numbers, in linear time.
+        "fourier" uses random Fourier features of `given_kernel`, in linear time.
 
     n_components : int, default=200
-        Number of random frequencies of "fourier".
+        Number of frequencies of "fourier".
 
     random_state : int, RandomState instance or None, default=None
-        Seed of "fourier", and of the draws for `standardize`.
+        Seed of "fourier" and of `standardize`.
 
     Returns
     -------
