@@ -308,8 +308,7 @@ def confidence_interval(
 
     What is covered is the value of the metric on the whole distribution that the samples come from.
     That is 0 for a calibrated model, while the estimate is positive: the usual bootstrap misses the
-    0 then, this interval does not. Where events, or wrong predictions, are so rare that the samples
-    do not show how the metric varies, it allows for those that were missed by chance.
+    0 then, this interval does not.
 
     Parameters
     ----------
@@ -329,16 +328,16 @@ def confidence_interval(
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
         The subgroup of each sample: a column, or several, which make their crossings. Each gets an
-        interval of its own, a table of which is returned. Rows count by their position. Missing
-        values are a subgroup of their own; continuous numbers are refused.
+        interval of its own. Missing values are a subgroup of their own; continuous numbers are
+        refused.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied. None for forecasts.
+        `y_true`; if that holds only one of two usual labels, such as 0 and 1, the other is
+        supplied. None for forecasts.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What calibration of forecasts is conditioned on, for a metric that has an argument of this
@@ -353,8 +352,8 @@ def confidence_interval(
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
 
     confidence_level : float in (0, 1), default=0.95
-        Probability with which each interval is to cover its value. For those of S subgroups at
-        once, pass :math:`1 - 0.05 / S`.
+        Probability with which each interval is to cover its value. For S subgroups at once, pass
+        :math:`1 - 0.05 / S`.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
         Which ends the interval has. "less": an upper end alone, with the other at −∞, or at 0 for
@@ -363,35 +362,28 @@ def confidence_interval(
 
     method : {"auto", "resampling", "jackknife", "finite-sample"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
-        which is right for means over the samples and other smooth functions of means, and
-        narrower; a calibration error of 0 it misses. "auto": "jackknife" for the
-        metrics of :mod:`skcalib.metrics` that are means, and for :func:`sklearn.metrics.log_loss`
-        and :func:`sklearn.metrics.brier_score_loss`; for
-        :func:`~skcalib.metrics.observed_expected_ratio` and the other signed measures the
-        intervals of :func:`clinical_calibration`; otherwise "resampling". "finite-sample": by
-        :func:`finite_sample_radius`, which holds for every number of samples and every
-        distribution, but only for some metrics, and is several times as wide. It takes neither
-        weights nor groups.
+        right for smooth functions of means, and narrower; it misses a calibration error of 0.
+        "auto": "jackknife" for metrics of :mod:`skcalib.metrics` that are means, for
+        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`; the intervals
+        of :func:`clinical_calibration` for signed measures; otherwise "resampling".
+        "finite-sample": by :func:`finite_sample_radius`, for every distribution, but only some
+        metrics, and several times as wide; without weights and groups.
 
     n_resamples : int, default=999
         Number of subsamples of "resampling".
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result does not depend on `n_jobs`; in another order of the
-        samples other ones are drawn.
+        Seed of the resampling. The result depends on the order of the samples, but not on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the resamples; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
 
     Returns
     -------
     interval : ConfidenceInterval or SubgroupIntervals
-        The `estimate`, and the ends `low` and `high` of the interval. For a metric of
-        :mod:`skcalib.metrics` or scikit-learn's that cannot be negative, they are not either (an
-        unbiased estimate may be), nor above its largest value, if that is known. With `by` a table,
-        and a mapping from subgroups to their intervals; a subgroup with less than 10 samples, or
-        groups, has NaN as ends, and a note.
+        The `estimate`, and the ends `low` and `high` of the interval, within the range of the
+        metric if that is known. With `by` a table, and a mapping from subgroups to their intervals;
+        a subgroup with fewer than 10 samples, or groups, has NaN as ends, and a note.
 
     See Also
     --------
@@ -402,92 +394,34 @@ def confidence_interval(
 
     Notes
     -----
-    A calibration error :math:`T(P) = \sup_f \mathrm{E}_P f`, as most are (the smooth, binned,
-    cumulative and Laplace kernel error, the lower distance), is a convex functional of the
-    distribution. So its estimate :math:`T_n` is biased upwards, has no normal limit at 0, and is
-    only directionally differentiable there, which is why the bootstrap fails [2]_. The same
-    convexity shows what is valid. Let :math:`f^*` attain the supremum for P.
+    "resampling" gives the hull of two intervals, with half of the error probability on either side
+    [3]_: estimate ± t standard errors of a delete-a-group jackknife, right for miscalibrated
+    models; and subsampling without replacement [1]_ with :math:`b = 3\sqrt{n}` samples, right for
+    calibrated ones, too, where the bootstrap fails [2]_. This holds for convex errors that converge
+    like :math:`n^{-1/2}`: the smooth error, the lower distance, errors with fixed bins or a Laplace
+    kernel. For other metrics only the measured coverage speaks (see the benchmark "Coverage of
+    confidence intervals, and false alarms of comparisons"). The lower end of the level set error is
+    0 unless predictions recur.
 
-    - *Upper end.* As :math:`T - T_n \le (P - P_n) f^*`, :math:`T_n + t \hat\sigma` is one whether T
-      is 0 or not. Here t is the Student quantile, and :math:`\hat\sigma` comes from the
-      delete-a-group jackknife (100 groups, or single samples if n is smaller), which follows the
-      maximiser of the sample.
-    - *Lower end.* With the Gaussian limit G of :math:`\sqrt{n} (P_n - P)`, the law of
-      :math:`\sqrt{n} (T_n - T)` is about that of :math:`\sup_f (G f + \sqrt{n}\, \mathrm{E}_P f) -
-      \sqrt{n}\, T`, which decreases in n for every G. So the law of :math:`\sqrt{b} (T_b - T)` over
-      subsamples of b of the n samples, drawn without replacement [1]_, bounds it, whether T is 0 or
-      not. The values of T that are not rejected begin at :math:`(T_n - \sqrt{b/n}\, q) / (1 -
-      \sqrt{b/n})`, with q the upper quantile of :math:`T_b`. (Centred at :math:`T_n` instead of
-      at T, the law would suffer from the bias of :math:`T_n`.)
+    **Rare events.** If fewer than 25 predictions are wrong (or right), the interval is widened: it
+    contains the metric of labels in which they are as frequent as the bound of Clopper and Pearson
+    [4]_ allows, and its lower end is 0 unless a test of calibration rejects; always with `groups`,
+    or with ``method="jackknife"``. If all predictions are on one side of 1/2, the upper end of
+    binned and smooth errors is also at least the bound on the difference of frequencies [5]_.
+    Callables of your own and metrics of forecasts are not widened. Skewed losses are covered too
+    seldom when few predictions are wrong.
 
-    The interval is the hull of those that the two methods give on both sides (a hybrid in the
-    manner of [3]_), with :math:`b = 3\sqrt{n}` (at most n/2) and half of the error probability on
-    either side. For the interval and smooth expected calibration errors, which vanish like
-    :math:`n^{-1/3}`, :math:`(b/n)^{1/3}` takes the place of :math:`\sqrt{b/n}`, which widens the
-    interval. The unbiased squared kernel error vanishes like 1/n; for it :math:`\sqrt{b/n}` is wide
-    enough. The root mean square error with `debias`, which is 0 where the estimated square is
-    negative, gets the root of the interval of that square, which varies there, too; that square
-    falls like 1/n, and b/n takes the place of :math:`\sqrt{b/n}`. (With ``metric_params`` that name
-    a `pos_label` it does not: 0.77 instead of 0.95 were covered.) The lower end of the level set
-    error is 0 if subsamples have less samples than there are distinct predictions (:math:`1 / \sum
-    W^2` of their shares W): it falls too slowly then, as most samples of a subsample are alone at
-    theirs. A callable should converge like
-    :math:`n^{-1/2}`. Convexity does not hold for debiased
-    estimates, nor where bins or a bandwidth follow the data. The coverage that was measured is in
-    the benchmark "Coverage of confidence intervals, and false alarms of comparisons".
+    **Weights and groups.** Samples, or whole groups, are assumed to be independent draws, with
+    their weights. Their effective number :math:`(\sum W)^2 / \sum W^2` replaces n; below 10 it is
+    refused.
 
-    **Rare events.** Where nothing, or everything, happened, all parts of the samples are alike, and
-    resampling sees no variance. So if less than 25 predictions are wrong (or right), the interval
-    is widened. Wrong is a label that is not the most probable class.
+    **Subgroups.** Compare intervals rather than estimates: errors of small subgroups are biased
+    upwards. A bandwidth that a metric computes is computed for each subgroup.
 
-    - *Both ends*: labels are moved until wrong (or right) predictions are as frequent as the bound
-      of Clopper and Pearson [4]_ allows with the tail of that end, and the interval contains the
-      metric of all the labels on the way. With two classes the predictions on either side of 1/2
-      are looked at apart. Moved are the samples that the predictions make most likely: in
-      proportion to the probability of the new label, with more than two classes of the second most
-      probable class.
-    - *Lower end*: it is 0 if labels drawn from the predictions have as large an error with more
-      than the probability of that tail, as in :class:`~skcalib.hypothesis_tests.CalibrationTest`.
-      With `groups`, whose dependence is not known, it is 0 always, and so it is with
-      ``method="jackknife"``, which draws nothing.
+    **Cost**: 101 values of the metric of all samples, and `n_resamples` of b of them; of a mean,
+    one value. Where wrong predictions are rare, up to `n_resamples` + 40 values more.
 
-    The smooth, binned, cumulative, interval and smooth expected calibration errors and the lower
-    distance are never below the difference of the observed and the predicted frequency. So if all
-    predictions are on the same side of 1/2, the upper end is at least the bound of Clopper and
-    Pearson on that difference. This bound holds for the labels that belong to these predictions:
-    exactly if all have the same probability, and otherwise by an inequality of Hoeffding [5]_, as
-    long as it lies more than one event above the number that was seen (always, unless nearly all
-    are events). With `groups` it treats rows of a group as one if none is seen, and otherwise by
-    the effective number of groups in which one is. That the whole metric is covered is not proved,
-    but measured: see the benchmark "How often intervals cover the truth where events, or wrong
-    predictions, are rare". With 25 or more, intervals are what the other paragraphs say. Callables
-    of your own and metrics of forecasts are never widened.
-
-    **Means.** A mean over the samples needs no subsamples: its interval is that of the jackknife
-    alone. If the metric is known to be a mean, single samples (or groups) are left out, so that for
-    equal weights it is the interval of Student's t (unless wrong predictions are rare). It covers a
-    mean of very skewed losses too seldom: the log loss of a model that is too sure was covered 0.90
-    to 0.92 of the time with 60 samples, 11 of them wrong, and 0.94 with 100, 19 of them wrong; what
-    was missed lay above nearly always. Other callables are evaluated without each of 100 random
-    parts, or without single samples if there are fewer. That is right for any smooth function of
-    means, such as a regression coefficient, too.
-
-    **Weights and groups.** Samples, with their weights, are taken for independent draws; with
-    `groups`, whole groups are. In what was said above, n is then the effective number
-    :math:`(\sum W)^2 / \sum W^2` of samples or groups, of the weights W of each. A subsample holds
-    a part :math:`3 / \sqrt n` of them (at most 1/2), and b is its effective number (at most 0.8 n).
-    Student's t has as many degrees of freedom as the effective number of parts that are left out,
-    minus 1. An effective number below 10 is refused: a few samples or groups would decide.
-
-    **Subgroups.** Small subgroups look worse than they are, as the estimates of most calibration
-    errors are biased upwards: compare intervals rather than estimates. With an integer as
-    `random_state`, the interval of a subgroup is that of its samples alone. What a metric takes
-    from the data, such as a bandwidth, it takes from each subgroup anew.
-
-    A metric that depends on the order of the samples or draws random numbers makes the interval
-    wider than need be. Cost: 101 values of the metric of all samples, and `n_resamples` of b of
-    them; of a mean, one value. Where wrong predictions are rare, up to 40 values more, and for the
-    lower end up to `n_resamples`.
+    The theory page *what each measure is* derives the interval.
 
     References
     ----------
@@ -516,17 +450,13 @@ def confidence_interval(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.random(1000)
-    >>> age = rng.choice(["18-30", "31-65", "over 65"], size=1000, p=[0.395, 0.6, 0.005])
+    >>> age = rng.choice(["18-30", "31-65"], size=1000)
     >>> y = rng.random(1000) < np.where(age == "18-30", proba**2, proba)
-    >>> by = {"age": age}  # or a column of a data frame
-    >>> confidence_interval(
-    ...     "smooth_calibration_error", y, proba, by=by, n_resamples=99, random_state=0
+    >>> result = confidence_interval(
+    ...     "smooth_calibration_error", y, proba, by={"age": age}, n_resamples=99, random_state=0
     ... )
-    age      samples  share  estimate       low      high
-    18-30        435  0.435    0.165...  0.10...  0.22...
-    31-65        560  0.560    0.0044...       0  0.02...
-    over 65        5  0.005    0.420...      nan      nan  y_true must hold at least 10 samples ...
-    all         1000  1.000    0.070...  0.03...  0.09...
+    >>> result["18-30"].low > result["31-65"].high
+    True
     """
     data: dict[str, Any] = {
         "sample_weight": sample_weight,
@@ -620,10 +550,9 @@ def compare_models(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred_a : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of model A in [0, 1]. One-dimensional: of the positive class.
-        Two-dimensional: one column for each class in the order of `labels`; rows sum to 1. Or its
-        forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it, for a metric of
-        forecasts.
+        Probabilities of model A in [0, 1], of the positive class or in one column for each class in
+        the order of `labels`. Or its forecast of a number, as :func:`skcalib.forecasts.as_forecast`
+        takes it.
 
     y_pred_b : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities or forecast of model B for the same samples.
@@ -633,8 +562,8 @@ def compare_models(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of the probabilities. By default the sorted labels
-        in `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied. None for forecasts.
+        in `y_true`; if that holds only one of two usual labels, such as 0 and 1, the other is
+        supplied. None for forecasts.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What calibration of forecasts is conditioned on, for a metric that has an argument of this
@@ -657,10 +586,10 @@ def compare_models(
 
     method : {"auto", "resampling", "jackknife"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
-        which is right for means over the samples and other smooth functions of means, and more
-        powerful. "auto": "jackknife" for the metrics of :mod:`skcalib.metrics` that are means, for
-        :func:`~skcalib.metrics.observed_expected_ratio` and the other signed measures, and
-        for :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`, otherwise
+        right for means over the samples and smooth functions of means, and more powerful. "auto":
+        "jackknife" for the metrics of :mod:`skcalib.metrics` that are means, for signed measures
+        such as :func:`~skcalib.metrics.observed_expected_ratio`, and for
+        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`; otherwise
         "resampling".
 
     n_resamples : int, default=999
@@ -668,12 +597,10 @@ def compare_models(
         ``2 / (n_resamples + 1)``, or half of that if it is one-sided.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result does not depend on `n_jobs`; in another order of the
-        samples other ones are drawn.
+        Seed of the resampling. The result depends on the order of the samples, but not on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the resamples; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
 
     Returns
     -------
@@ -687,58 +614,37 @@ def compare_models(
 
     Notes
     -----
-    Subsamples, groups and weights are those of :func:`confidence_interval`, and so are the labels
-    that are moved if less than 25 predictions of a model are wrong: no model wins because nothing
-    happened.
+    Subsamples, groups, weights and rare events are treated as in :func:`confidence_interval`. Fix
+    parameters that would otherwise follow the predictions, such as the `bandwidth` of a kernel
+    error, so that both models are measured in the same way.
 
-    **Outcomes of their own.** Two language models that answer the same questions are right on
-    different ones. ``compare_models(metric, (right_a, right_b), confidence_a, confidence_b)`` takes
-    a tuple of two outcomes in the order of the models, with the same question in each row: what
-    makes a question hard for both is resampled together. A single array says that both models
-    predict the same event. If it holds whether model A was right, B is measured by how well its
-    confidence predicts A's answers, and not its own.
+    **Two outcomes.** Two language models that answer the same questions are right on different
+    ones: pass the tuple ``(right_a, right_b)`` as `y_true`, with the same question in each row. A
+    single array says that both models predict the same event.
 
-    **Resampling.** The interval is the hull of that of :func:`confidence_interval`'s two methods,
-    applied to the difference: the normal one with the jackknife, right for miscalibrated models,
-    and subsampling, right also for calibrated ones, whose errors are due to chance but not equally
-    large where one model's predictions are spread more widely. The p-value is the larger one of the
-    two methods, doubled for two sides; from the subsamples it is :math:`(1 +
-    \#\{\sqrt{b/n}\,\Delta_b \ge \Delta_n\}) / (1 + B)`. So 0 lies outside of the interval if and
-    only if the p-value is at most 1 − `confidence_level` (up to interpolation where that times
-    (`n_resamples` + 1)/2, or all of it for one side, is not a whole number). The convexity that
-    makes the interval for one model safe between the two cases says less about a difference; the
-    coverage and the rate of false alarms that were measured are in the benchmark "Coverage of
-    confidence intervals, and false alarms of comparisons".
+    **Resampling.** The interval is the hull of those of the jackknife and of subsampling, and the
+    p-value is the larger one of both, doubled for two sides. From B subsamples it is
+    :math:`(1 + \#\{\sqrt{b/n}\,\Delta_b \ge \Delta_n\}) / (1 + B)`. So 0 lies outside of the
+    interval if the p-value is at most 1 − `confidence_level`, and, up to interpolation, only then.
 
     **What the ends mean.** Both errors are biased upwards, the smaller one usually more, so
-    `difference` understates what recalibration gains. The interval of errors allows for this: an
-    end that does not exclude 0, or lies beyond it, is moved by as much as the biases may differ. By
-    convexity the bias of an error is at most :math:`\sqrt{b/n}` times the mean excess of the
-    subsamples over the lower end of that error's own interval, and it is taken to be at least
-    :math:`r / (1 - r)` times their mean excess over :math:`T_n`, with r = b/n. So a small p-value
-    says that there is a gain, and `high` how large it may be. Means, signed measures and callables
-    of your own are not moved.
+    `difference` understates what recalibration gains. An end that does not exclude 0 is therefore
+    moved by as much as the biases may differ: a small p-value says that there is a gain, and `high`
+    how large it may be. Means, signed measures and callables of your own are not moved.
 
     **Opposite sides.** If two models are wrong on opposite sides by less than the noise, chance
-    decides whose error is larger, and neither method sees it. For the smooth and Laplace kernel
-    errors and the lower distance a difference of p ≤ 0.2 is therefore looked at in 100 halves of
-    the samples, too, centred at the estimate by their median: if k > 0 of them have another sign,
-    the one-sided p-value is at least (k + 1)/101. False alarms at 0.05 fall from about 0.3 to about
-    0.06. They remain at 0.01 (measured: up to 0.05), and with the cumulative error (about 0.3),
-    where the halves would cost half of the power; with bins they are rare.
+    decides whose error is larger. For the smooth and Laplace kernel errors and the lower distance,
+    differences with p ≤ 0.2 are therefore checked in 100 halves of the samples. False alarms at
+    0.05 are about 0.06 then; with the cumulative error, about 0.3 remain.
 
-    **Jackknife.** Interval and p-value are those of Student's t, but for labels that are moved. For
-    the metrics that are known to be means over independent samples of equal weight this is the
-    paired t-test. With blocks of a series as `groups` it is a test of equal accuracy in the manner
-    of Diebold and Mariano [1]_.
+    **Jackknife.** For means over independent samples of equal weight this is the paired t-test.
+    With blocks of a series as `groups` it is a test of equal accuracy in the manner of Diebold and
+    Mariano [1]_.
 
     References
     ----------
     .. [1] F. X. Diebold and R. S. Mariano (1995). Comparing Predictive Accuracy. Journal of
        Business & Economic Statistics 13(3). :doi:`10.1080/07350015.1995.10524599`
-
-    Fix parameters that would otherwise follow the predictions, such as the `bandwidth` of a kernel
-    error, so that both models are measured with the same yardstick.
 
     Examples
     --------
