@@ -115,44 +115,29 @@ class RatingGradeTest(HypothesisTest):
 
     **Binomial** [1]_. The p-value for "greater" is :math:`P(D' \ge D)` for a binomial D' with N
     trials of probability π, and for "less" :math:`P(D' \le D)`. It is valid for every N, and
-    conservative for small ones, as D' is a whole number. If predictions differ within the grade, D
-    varies less than D', and the test is conservative as well: for tails that begin at least one
-    outcome away from Nπ, by a theorem of Hoeffding [2]_.
+    conservative for small ones and where predictions differ within the grade [2]_.
 
     **Jeffreys** [3]_. The p-value for "greater" is the posterior probability of a default rate of
-    at most π under the distribution Beta(D + ½, N − D + ½), and for "less" that of at least π. It
-    lies between the binomial tails :math:`P(D' > D)` and :math:`P(D' \ge D)`. So it rejects more
-    often than the binomial test, and calibrated grades at times more often than at the level. It
-    needs expected defaults: for a grade without any default it is about erf(√(Nπ)), so that a grade
-    of which fewer than 0.002 defaults are expected is rejected at 0.05 with none. Where π is 0 or 1
-    and all outcomes are as predicted, the p-value is 1.
+    at most π under Beta(D + ½, N − D + ½). It rejects more often than the binomial test, and
+    calibrated grades at times more often than at the level. A grade of which fewer than 0.002
+    defaults are expected is rejected at 0.05 without any.
 
-    **Correlation** [4]_. Defaults of one year share its economy, so their number varies more than
-    that of independent ones. In the one-factor model a debtor defaults, given the economy Z, with
-    the probability :math:`\Phi((\Phi^{-1}(\pi) - \sqrt{\rho} Z) / \sqrt{1 - \rho})`, where Z is
-    standard normal, and independently of others. The tails are those of D under this model, with a
-    relative error below 1e-8, also for a million samples. Supervision proposed the two levels of
-    the lights for it [5]_. A PD is here the mean over all economies ("through the cycle").
+    **Correlation** [4]_. Given the economy Z, standard normal, a debtor defaults with the
+    probability :math:`\Phi((\Phi^{-1}(\pi) - \sqrt{\rho} Z) / \sqrt{1 - \rho})`, independently of
+    others. The two levels of the lights were proposed for this model [5]_. A PD is here the mean
+    over all economies ("through the cycle").
 
-    **Groups.** Pass the debtor as `groups` if some occur several times. Residuals of a group are
-    then multiplied by a common random sign, and labels of a group are drawn with the dependence
-    that the groups show; the p-value of a grade is the largest of these, as in
-    :class:`CalibrationTest`.
+    **Groups.** Pass the debtor as `groups` if some occur several times; p-values are then found as
+    in :class:`CalibrationTest`.
 
-    **Intervals.** Those of "binomial" have the ends at which a test of level (1 − confidence level)
-    / 2 on either side begins to reject: without correlation those of Clopper and Pearson. They
-    cover the PD with at least the confidence level, and begin at 0 if there was no default. Those
-    of "jeffreys" are quantiles of the posterior distribution; they begin at 0 without defaults, and
-    end at 1 with nothing else. With `groups` they are those of Clopper and Pearson for the
-    effective number of samples [7]_, whose coverage is approximate.
+    **Intervals.** Those of "binomial" cover with at least the confidence level; without correlation
+    they are those of Clopper and Pearson, with `groups` for the effective number of samples [7]_,
+    whose coverage is approximate. Those of "jeffreys" are quantiles of the posterior.
 
-    The p-value for "two-sided" is twice the smaller one of both sides, at most 1. Holm's method
-    multiplies the k-th smallest of m p-values by m + 1 − k, takes the running maximum, and at most
-    1 [6]_. As p-values are positive, one of 0, as of an outcome whose probability is 0, is taken as
-    the smallest normal number in double precision, 2.2e-308. The cost is :math:`O(n \log n)`.
-
-    Without `correlation` and `groups`, outcomes are assumed to be independent given the
-    predictions. If they are not, calibrated ratings are rejected too often.
+    The p-value for "two-sided" is twice the smaller one, at most 1; Holm's method [6]_ adjusts
+    those of the grades. Without `correlation` and `groups`, outcomes are assumed to be independent
+    given the predictions; if they are not, calibrated ratings are rejected too often. The cost is
+    :math:`O(n \log n)`.
 
     References
     ----------
@@ -183,17 +168,8 @@ class RatingGradeTest(HypothesisTest):
     array([0.3233, 0.0069, 0.3541])
     >>> test.adjusted_p_values_.round(4)
     array([0.6466, 0.0207, 0.6466])
-    >>> grades = np.repeat(["A", "B", "C"], n_samples)
-    >>> RatingGradeTest(method="jeffreys").fit(proba, y, grades=grades).p_values_.round(4)
+    >>> RatingGradeTest(method="jeffreys").fit(proba, y).p_values_.round(4)
     array([0.2202, 0.0048, 0.3135])
-    >>> test = RatingGradeTest(correlation=0.12).fit(proba, y, grades=grades)
-    >>> print(test.summary())
-    grade     n     PD  defaults    rate        low     high  p_value  adjusted_p_value  light
-        A  2000  0.001         3  0.0015  0.0001595  0.02298   0.2498            0.4997  green
-        B  1000   0.01        19   0.019   0.003952   0.1083   0.1496            0.4487  green
-        C   400   0.05        22   0.055    0.01343   0.2167    0.352            0.4997  green
-    low to high: 95 % interval of the rate
-    light by the adjusted p-value: yellow <= 0.05, red <= 0.001
     """
 
     _parameter_constraints: dict = {

@@ -202,17 +202,15 @@ def find_miscalibrated_subgroups(
         too.
 
     recalibrate : bool, default=True
-        True: an error of the prediction alone, the same in all columns, does not count. Predictions
-        are first corrected by a smooth curve, that of
+        True: predictions are first corrected by a smooth curve, that of
         :class:`skcalib.recalibration.SplineRecalibrator`, and labels are drawn from the corrected
-        ones. So columns that follow the risk are not blamed for it. False: labels are drawn from
-        the predictions as they are. Then the p-values are exact, but also small if all subgroups
-        are miscalibrated alike. For forecasts see the notes.
+        ones, so an error that is the same in all columns does not count. False: labels are drawn
+        from the predictions as they are; the p-values are exact, but also small if all subgroups
+        are miscalibrated alike.
 
     crossings : bool, default=False
         True: what candidates of two columns have in common is a candidate, too, such as women above
-        70. Errors of a crossing are hardly seen otherwise; errors of a single column are found less
-        often, as more candidates are searched (see the notes).
+        70. Errors of single columns are then found less often.
 
     n_bins : int, default=4
         Number of ranges with about as many samples each, into which columns of more than 10
@@ -242,42 +240,22 @@ def find_miscalibrated_subgroups(
     Notes
     -----
     Candidates are the categories of each column; for numbers the ranges, and what lies on the
-    smaller side of each of their limits.
-    The statistic of a candidate is the score statistic of an intercept and a slope of its own, in a
-    logistic regression on the log-odds of the predictions in which all samples have an intercept
-    and a slope in common. It is made of the sums of the residuals :math:`w_i (y_i - p_i)` over
-    the candidate, without and with the log-odds as a factor, minus what the common intercept and
-    slope explain of them. Statistics are made comparable, and p-values are found, as in
-    :class:`SubgroupCalibrationTest`, but without stepping down: a p-value is the share of the
-    :math:`B + 1` vectors of labels whose most conspicuous candidate is at least as conspicuous.
-    Candidates overlap, and columns are related. So a small p-value says that calibration
-    differs, and where it shows, not why.
+    smaller side of each of their limits. The statistic of a candidate is the score statistic of an
+    intercept and a slope of its own in a logistic regression on the log-odds of the predictions. A
+    p-value is the share of the :math:`B + 1` vectors of labels whose most conspicuous candidate is
+    at least as conspicuous. A small one says that calibration differs, and where it shows, not why.
+    With `recalibrate`, the p-values are those of a parametric bootstrap: right for many samples if
+    the common error is a smooth curve.
 
-    With `recalibrate`, the p-values are those of a parametric bootstrap: they are right for many
-    samples if the common error is a smooth curve of the log-odds.
+    A subgroup that stands out among many does so by chance in part: measure it again on other data.
 
-    Without `crossings`, an error of a crossing is seen only as far as it shows in one of its
-    columns alone. With them, C candidates make up to :math:`C (C - 1) / 2` more. The p-values
-    account for these, and so those of single columns rise: with six columns, errors of a single one
-    were found 0.20 less often, and errors of a crossing 0.09 to 0.19 more often.
+    **Forecasts.** The statistic of a candidate adds up the level and the spread of the probability
+    integral transforms (PITs), by Neyman's smooth test [1]_. With `recalibrate`, PITs are replaced
+    by their ranks, which are permuted; this is exact if the PITs are independent with the same
+    distribution. Discrete forecasts get randomised PITs.
 
-    A subgroup that stands out among many does so by chance in part: in 1000 samples, a gap between
-    `predicted` and `observed` that is true is shown about 1.2 times as large if it is found.
-    Measure a found subgroup again on other data.
-
-    **Forecasts.** The statistic of a candidate is made of the probability integral transforms
-    u (PITs) of the outcomes in their forecasts, which are uniform if these are calibrated. It is
-    the sum of the squares of two standardised sums over the candidate: of :math:`\sqrt3 v` with
-    :math:`v = 2u - 1`, which tells the level, and of :math:`\sqrt5 (3v^2 - 1)/2`, which tells the
-    spread (Neyman's smooth test [1]_). Without `recalibrate`, uniform numbers are drawn. With it,
-    the mean over all samples is subtracted, and PITs are replaced by their ranks, which is what
-    recalibrating all forecasts alike does; the ranks are permuted. These p-values are exact if the
-    PITs of all samples are independent and have the same distribution, whatever it is. Where
-    forecasts are discrete, ensembles or quantiles, u is drawn from the jump of the distribution.
-
-    The cost is that of drawing :math:`n B` labels and adding them up in each column, for each class
-    of "classwise": about a second for 10 000 samples and 20 columns. Crossings of 20 columns are
-    some thousands of candidates, and take about seven times as long.
+    The cost is that of drawing :math:`n B` labels and adding them up in each column: about a second
+    for 10 000 samples and 20 columns, and about seven times as long with crossings.
 
     References
     ----------

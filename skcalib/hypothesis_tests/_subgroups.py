@@ -26,13 +26,11 @@ from ._calibration import check_depends_on_cells, check_takes_groups
 class SubgroupCalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated in every subgroup.
 
-    A model can be calibrated on the whole, and too sure for the young and not sure enough for the
-    old. Tests of single subgroups say too often that something is wrong if there are many. This
-    test draws labels from the predictions as :class:`CalibrationTest` does, computes each
-    subgroup's statistic for the same draws, and asks how often the most conspicuous subgroup of a
-    calibrated model is as conspicuous as the one that was found. So its p-value is exact for
-    independent samples, whatever the number of subgroups and their sizes, and it says which of them
-    are miscalibrated.
+    A model can be calibrated on the whole, overconfident for the young and underconfident for the
+    old. This test draws labels from the predictions as :class:`CalibrationTest` does, computes each
+    subgroup's statistic for the same draws, and compares the most conspicuous subgroup with that of
+    each draw. So its p-value is exact for independent samples, whatever the number of subgroups and
+    their sizes, and it says which of them are miscalibrated.
 
     Parameters
     ----------
@@ -53,12 +51,10 @@ class SubgroupCalibrationTest(HypothesisTest):
         for forecasts.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws. The result does not depend on `n_jobs` nor, for a statistic that does
-        not depend on the order of the samples, on that order.
+        Seed of the draws. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the draws; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
 
     verbose : int, default=0
         Above 0, progress is shown: a bar if tqdm is installed, else messages of joblib.
@@ -105,40 +101,27 @@ class SubgroupCalibrationTest(HypothesisTest):
     CalibrationTest : The test of all samples together.
     find_miscalibrated_subgroups : Searches for the column along which calibration differs most.
     skcalib.uncertainty.confidence_interval : With `by`, How large the error of each subgroup is.
-    skcalib.recalibration.SubgroupRecalibrator : Mends it.
+    skcalib.recalibration.SubgroupRecalibrator : Fixes it.
 
     Notes
     -----
-    **Standardisation.** Statistics of subgroups cannot be compared as they are: a calibration error
-    of few samples is large by chance alone, so the smallest subgroup would nearly always be the
-    most conspicuous, and what is wrong with a large one would go unseen. So each subgroup's values
-    of the data and of the B draws are compared with each other. Let k be the number of the B + 1
-    values that are at least as large, and t the value minus the mean of all, in units of the
-    difference that one value in a hundred exceeds. The value is replaced by
+    **Standardisation.** Errors of small subgroups are large by chance alone, so each subgroup's
+    values of the data and of the B draws are ranked first. With k the number of the B + 1 values
+    that are at least as large, and t the standardised value, the value is replaced by
 
     .. math:: \frac{B + 1}{k - s}, \quad s = \frac12 \Bigl(1 + \frac{t}{1 + |t|}\Bigr),
 
-    but :math:`(B + 1) \max(t, 1)` if no other value is as large. This is
-    about the reciprocal of the subgroup's own p-value; t only decides between values of different
-    subgroups with the same rank. (If values were only divided by standard deviations, subgroups
-    with few labels of a rare class, whose statistics have long tails, would hide the others.) The
-    largest of these
-    numbers is `statistic_`. It is computed for every draw in the same way as for the data, so
-    that the test is exact: the p-value is the share of the B + 1 values that are at least as large.
+    but :math:`(B + 1) \max(t, 1)` if no other value is as large: about the reciprocal of the
+    subgroup's own p-value. The largest one is `statistic_`, for the data and for every draw.
 
-    **Which subgroups.** The adjusted p-values are those of the step-down procedure of [1]_. From
-    the most conspicuous subgroup on, each is compared with the largest of itself and all less
-    conspicuous ones, and no p-value is smaller than the one before it. As subgroups do not overlap,
-    the error rate holds exactly at every number of samples.
+    **Which subgroups.** The adjusted p-values are those of the step-down procedure of [1]_. As
+    subgroups do not overlap, the error rate holds exactly at every number of samples.
 
-    **Groups.** With `groups`, whose samples depend on each other, each p-value is the largest of
-    three: of residuals of whole groups multiplied by random signs, also across subgroups, and of
-    labels redrawn in two ways. :class:`CalibrationTest` explains them. They hold in the limit of
-    many groups with events, and are cautious where there are few.
+    **Groups.** With `groups`, each p-value is the largest of those that :class:`CalibrationTest`
+    explains. They hold in the limit of many groups with events.
 
-    The cost is about that of a :class:`CalibrationTest`: drawing the labels, and computing the
-    statistic of each subgroup for each draw. A subgroup of a few samples is allowed; of certain
-    predictions nothing can be told, and their p-value is 1.
+    The cost is about that of a :class:`CalibrationTest`. A subgroup with certain predictions only
+    has the p-value 1.
 
     References
     ----------

@@ -90,85 +90,30 @@ def finite_sample_radius(
 
     Notes
     -----
-    Section 9 of [1]_ shows such convergence up to constants, which are derived here. Let
-    :math:`P_n` be the law of n independent samples of P, :math:`r = y - p`, and write
-    :math:`Q g = \mathrm{E}_Q\, g(p, y)`. Let :math:`\delta_a` and :math:`\delta_b` be the
-    probabilities of error above and below, half of 1 − `confidence_level` each if there are two
-    ends.
-
-    **Suprema of means.** Most of the errors are :math:`T(Q) = \sup_{g \in G} Q g` for a class G of
-    functions. If one sample changes :math:`T(P_n)` by at most R/n, and B bounds :math:`\sqrt{n}
-    \,\mathrm{E} \sup_g (P_n - P) g`,
+    Let :math:`\delta_a` and :math:`\delta_b` be the probabilities of error above and below, half of
+    1 − `confidence_level` each if there are two ends. Most errors are suprema of means. By
+    McDiarmid's inequality [2]_, if one sample changes the error by at most R/n, and its bias is at
+    most :math:`B / \sqrt n`,
 
     .. math::
         \mathrm{above} = R \sqrt{\frac{\log(1 / \delta_a)}{2 n}}, \qquad
         \mathrm{below} = \frac{B}{\sqrt n} + R \sqrt{\frac{\log(1 / \delta_b)}{2 n}}.
 
-    For by McDiarmid's inequality [2]_ :math:`T(P_n)` deviates from its mean to one side by more
-    than :math:`R \sqrt{\log(1/\delta) / (2n)}` with probability at most δ, and its mean lies
-    between T(P), T being convex, and :math:`T(P) + B / \sqrt n`. So above needs no B at all.
+    - *Smooth error*: R = 2, B = 3/2.
+    - *Lower distance* [1]_: R = 2, B = 1; `tol` is added above.
+    - *Laplace kernel error*, exact and not squared: :math:`R = \sqrt{2 + 2 e^{-1/h}}`, B = 1.
+    - *Kernel error* with a named kernel and a number as `bandwidth`: :math:`R = 2 \sqrt 2`,
+      :math:`B = \sqrt 2`, for any number of classes.
+    - *Cumulative error* [3]_: R = 2, B = 2.365 for "max" and 2.954 for "range".
+    - *Interval error, "random-grid"*: R = 2, :math:`B = \sqrt{\lceil 1 / \varepsilon \rceil + 1}`.
+    - *Interval error, "surrogate"*: above is the least of :math:`u_K + 2^{-K}` over K, with
+      :math:`u_K = \sqrt{2 \log((K + 1) / \delta_a) / n}`; below is of order :math:`n^{-1/3}`.
 
-    - *Smooth error*: R = 2, B = 3/2. The functions are :math:`g(p, 0) = -p f(p)` and :math:`g(p,
-      1) = (1 - p) f(p)`, with f bounded by 1 and 1-Lipschitz. As g(0, 0) = 0 = g(1, 1), they are
-      integrals: :math:`g(p, 0) = \int g'(t, 0) 1[p > t] dt`, with slopes of at most 1 + t, and
-      :math:`g(p, 1) = -\int g'(t, 1) 1[p < t] dt`, with slopes of at most 2 − t. So :math:`\sup_g
-      (P_n - P) g \le \int (1 + t) |S_0(t)| + (2 - t) |S_1(t)| dt` with :math:`S_0(t) = (P_n - P)
-      1[y = 0, p > t]` and :math:`S_1(t) = (P_n - P) 1[y = 1, p < t]`. A frequency has a standard
-      deviation of at most :math:`1 / (2 \sqrt n)`, hence :math:`\mathrm{E} \sup \le \frac{1}{2
-      \sqrt n} \int 3\, dt`. (In one dimension this replaces symmetrisation and chaining, which give
-      larger constants.)
-    - *Lower distance*: R = 2, B = 1; `tol` is added above, as the number returned may be smaller
-      than the exact one by that. :math:`g(p, y) = f_y(p)` with the potentials of equation 21 of
-      [1]_. They may be taken as :math:`f_y(p) = \min_v |p - v| + (y - v) s(v)` with :math:`|s| \le
-      1`: choose s(v) between :math:`f_1(v) / (1 - v)` and :math:`-f_0(v) / v`, and clip it to [−1,
-      1]; no value of f becomes smaller. Then they are 1-Lipschitz, :math:`f_0(0) = 0 = f_1(1)`, and
-      all values lie in [−1, 1]. As above, with slopes of at most 1: :math:`\mathrm{E} \sup \le
-      \frac{1}{2 \sqrt n} \int 2\, dt`.
-    - *Laplace kernel error*, exact and not squared: :math:`R = \sqrt{2 + 2 e^{-1/h}}`, B = 1. T(Q)
-      is the norm of :math:`\mathrm{E}_Q\, r k_p` in the space of the kernel, with :math:`\|k_p\| =
-      1`. So :math:`\mathrm{E} \|(P_n - P) r k_p\| \le \sqrt{\mathrm{E} r^2 / n}`, and R is the
-      largest distance of :math:`r k_p` and :math:`r' k_{p'}`: that of p = 0, y = 1 from p = 1, y
-      = 0.
-    - *Kernel error* with a named kernel and a number as `bandwidth` (the median follows the data,
-      so it has no radius): :math:`R = 2 \sqrt 2`, :math:`B = \sqrt 2`, in the same way, as
-      :math:`\|e_y - p\| \le \sqrt 2`. It holds for any number of classes.
-    - *Cumulative error*: R = 2, B = 2.365 for "max" and 2.954 for "range". :math:`r 1[a < p \le b]`
-      is :math:`\int 1[y = 1, a < p \le \min(b, 1 - s)] - 1[y = 0, \max(a, s) < p \le b]\, ds`, so
-      the supremum is at most that of the intervals of the two laws of p with y = 1 and with y = 0:
-      the sum of the largest rise and the largest fall of an empirical distribution function, or one
-      of these for the intervals that begin at 0. Their means follow from Massart's inequalities
-      [3]_, :math:`\mathrm{E} \sup |F_n - F| \le 0.889 / \sqrt n` and :math:`\mathrm{E} \sup (F_n -
-      F) \le 0.739 / \sqrt n`.
-    - *Interval error, "random-grid"*: R = 2, :math:`B = \sqrt J`, :math:`J = \lceil 1 /
-      \varepsilon \rceil + 1` being the largest number of intervals that meet [0, 1], as
-      :math:`\sum_j \mathrm{E} |(P_n - P) r 1_{I_j}| \le \sum_j (\mathrm{E} r^2 1_{I_j} / n)^{1/2}
-      \le (J / n)^{1/2}` by the inequality of Cauchy and Schwarz.
+    **More than two classes.** The same radius holds for "confidence", and for "classwise" with
+    "macro" (not for "surrogate"). There is none for "top-label" and for weights by class, for bins
+    that follow the data, for debiased errors, nor for the level set and the exact interval error.
 
-    **Interval error, "surrogate".** It is the minimum of :math:`R_k + 2^{-k}` over k, where
-    :math:`R_k`, the error of the grid of width :math:`2^{-k}`, does not decrease in k. *Above*: the
-    first K + 1 of the :math:`R_k(P)` exceed :math:`R_k(P_n)` by at most :math:`u_K = \sqrt{2
-    \log((K + 1) / \delta_a) / n}`, with probability :math:`1 - \delta_a`. If the sample's minimum
-    is at a larger k, :math:`T(P) \le R_K(P) + 2^{-K} \le T(P_n) + u_K + 2^{-K}`. So *above* is the
-    least of :math:`u_K + 2^{-K}` over K. With a `precision`, k has a largest value; for K at that
-    value, :math:`2^{-K}` falls away. *Below*: if the minimum for P is at l, any :math:`k \le l`
-    gives :math:`\mathrm{E}\, T(P_n) \le T(P) + \sqrt{(2^k + 1) / n} + 2^{-k} - 2^{-l}`. The least
-    over k and the largest over l, of order :math:`n^{-1/3}`, is the bound on the bias, to which
-    :math:`2 \sqrt{\log(1 / \delta_b) / (2n)}` is added.
-
-    **More than two classes.** "confidence" is a problem of two classes. For the mean over classes
-    ("classwise" with "macro") R and B are the means of those of the classes, so the same radius
-    holds (not for "surrogate"). For "top-label", where the classes' shares are random, and for
-    weights by class there is none here.
-
-    **Weights.** If weights :math:`w_i`, with sum 1, were fixed without regard to predictions and
-    labels, and the samples are draws from P all the same, everything but the cumulative error
-    holds with :math:`n = 1 / \sum_i w_i^2`. For weights that depend on the sample, such as
-    importance weights, it does not hold: the estimate is then a quotient of two means.
-
-    There is no radius for binned errors whose bins follow the data, for debiased estimates, for the
-    expected calibration error over level sets, which no sample can estimate (Section 1 of [1]_),
-    nor for the exact interval error, which would have to hold over all partitions at once: use its
-    surrogate, which is never smaller.
+    The theory page *what each measure is* says where these constants come from.
 
     References
     ----------
