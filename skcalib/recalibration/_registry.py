@@ -33,7 +33,8 @@ class Entry(NamedTuple):
     for_two_classes: bool = False
     for_more_classes: bool = False
     power: int = 0  # a step takes n K^power multiplications; 0 if they never are too many
-    samples_per_class: int = 0  # least number for a fit to more than two classes
+    samples_per_class: int = 0  # least number for a fit to more classes than the next number
+    few_classes: int = 2
     without_trees: bool = False  # True if trees take its place
 
 
@@ -47,6 +48,10 @@ _MIN_CLASS_SAMPLES_FOR_PAIRS = 10
 
 # With fewer samples for each of more than two classes, the steps of an isotonic map are noise.
 _MIN_CLASS_SAMPLES_FOR_KNOTS = 2
+
+# With fewer samples than classes, the ill-conditioned Dirichlet fit takes longest: ten seconds for
+# three samples of 120 classes, hardly any time up to this number of classes.
+_MAX_CLASSES_FOR_FEW_SAMPLES = 30
 
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
 _MIN_SAMPLES_TO_SHIFT = 50
@@ -75,7 +80,13 @@ RECALIBRATORS = {
     ),
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
     "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True, power=2),
-    "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True, power=2),
+    "Dirichlet": Entry(
+        DirichletRecalibrator(),
+        for_more_classes=True,
+        power=2,
+        samples_per_class=1,
+        few_classes=_MAX_CLASSES_FOR_FEW_SAMPLES,
+    ),
     "pairwise scaling": Entry(
         PairwiseScalingRecalibrator(),
         for_more_classes=True,
@@ -157,7 +168,7 @@ def select_candidates(
     entries = {
         name: entry
         for name, entry in default_candidates(data.is_binary).items()
-        if (data.is_binary or n_train >= entry.samples_per_class * n_classes)
+        if (n_classes <= entry.few_classes or n_train >= entry.samples_per_class * n_classes)
         and not (with_trees and entry.without_trees)
     }
     slow_names = [

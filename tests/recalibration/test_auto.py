@@ -253,6 +253,21 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     assert left_out == names
 
 
+@pytest.mark.parametrize(("n_classes", "is_tried"), [(120, False), (31, False), (30, True)])
+@pytest.mark.filterwarnings("ignore:.*no sample")
+def test_few_samples_of_many_classes_get_no_dirichlet_fit(n_classes, is_tried, monkeypatch):
+    n_fits, regress = [], DirichletRecalibrator._regress
+
+    def count(self, *arguments):
+        n_fits.append(1)
+        return regress(self, *arguments)
+
+    monkeypatch.setattr(DirichletRecalibrator, "_regress", count)
+    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=3)
+    AutoRecalibrator(labels=range(n_classes)).fit(proba, [0, 1, 2])
+    assert bool(n_fits) == is_tried
+
+
 def test_what_is_left_out_is_named(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     monkeypatch.setattr(_registry, "_MAX_MULTIPLICATIONS", 0)
