@@ -160,11 +160,12 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     temperature. For more: temperature, ensemble temperature, isotonic, vector scaling, matrix
     scaling with penalties 10 and 1, Dirichlet, pairwise scaling on matrix scaling and on isotonic
     followed by matrix scaling, and trees. Isotonic needs 2 samples for each class, pairwise scaling
-    10, Dirichlet 1 if there are more than 30 classes. With n samples and K classes, matrix scaling and Dirichlet are left out if :math:`n K^2`
-    exceeds 5e8, pairwise scaling if :math:`n K^3` does. For forecasts: "scale", "location and
-    scale" (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
-    ``method="beta"``, :class:`QuantileRecalibrator` for quantiles), and "location, scale and
-    levels"; below 50 samples only "scale"; for discrete forecasts only "levels", from 16 samples.
+    10, Dirichlet 1 if there are more than 30 classes. With n samples and K classes, matrix scaling
+    and Dirichlet are left out if :math:`n K^2` exceeds 5e8, pairwise scaling if :math:`n K^3` does.
+    For forecasts: "scale", "location and scale" (:class:`LocationScaleRecalibrator`), "levels"
+    (:class:`PITRecalibrator` with ``method="beta"``, :class:`QuantileRecalibrator` for quantiles),
+    and "location, scale and levels"; below 50 samples only "scale"; for discrete forecasts only
+    "levels", from 16 samples.
 
     **The weights** are the mean, over 200 Bayesian bootstraps of the samples [1]_, of
 
