@@ -434,37 +434,26 @@ class CalibrationSlopeTest(ClassicalTest):
     -----
     The regression is Cox's [1]_; its slope measures weak calibration [2]_. For predictions p, their
     logits x and outcomes y, 0 or 1, with weights w, let q = expit(a + x), where the intercept a is
-    that of largest likelihood if the slope is 1, so that :math:`\sum w_i (y_i - q_i) = 0`. Let
-    :math:`v_i = q_i (1 - q_i)` and :math:`\bar x = \sum w_i v_i x_i / \sum w_i v_i`. Then
+    that of largest likelihood if the slope is 1. Let :math:`v_i = q_i (1 - q_i)` and
+    :math:`\bar x = \sum w_i v_i x_i / \sum w_i v_i`. Then Rao's score statistic [3]_ is
 
     .. math::
         z = \frac{\sum_i w_i (y_i - q_i)(x_i - \bar x)}
-                 {\sqrt{\sum_i w_i^2 v_i (x_i - \bar x)^2}}
-
-    is Rao's score statistic [3]_: the derivative of the likelihood along the slope, in standard
-    deviations for any weights. Unlike the estimate of the slope it is finite for all labels. The
-    intercept is found by Newton's method, at :math:`O(n)` for each of a few steps. Ties need no
-    special treatment. Only where the logit is taken, probabilities are clipped to [ε, 1 − ε], with
-    ε the machine epsilon of double precision, 2.2e-16.
+                 {\sqrt{\sum_i w_i^2 v_i (x_i - \bar x)^2}}.
 
     **Conditional.** With the values z* of B vectors of labels drawn from the predictions, the
     p-value is :math:`(1 + \#\{z^*_b \le z\}) / (1 + B)` for "less", the same with ≥ for "greater",
-    and twice the smaller one, at most 1, for "two-sided". The null hypothesis is then that the
-    model is calibrated, slope and intercept alike, and the test of it is exact for every number of
-    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
-    given the predictions. A model whose intercept alone is wrong is rejected about as often, for
-    many samples. The cost is :math:`O(n B)` for each step.
+    and twice the smaller one, at most 1, for "two-sided". The null hypothesis is that slope and
+    intercept are calibrated; its test is exact for every number of samples and any weights, if
+    labels are independent given the predictions. The cost is :math:`O(n B)` for each Newton step.
 
-    **Asymptotic.** For many samples z approaches the standard normal distribution, of which the
-    p-value is the tail: :math:`2 \Phi(-|z|)` if it is two-sided. The null hypothesis is a slope of
-    1 with any intercept.
+    **Asymptotic.** The p-value is the tail of the standard normal distribution, which z approaches
+    for many samples. The null hypothesis is a slope of 1 with any intercept.
 
-    If all predictions or all labels are equal, so that the slope cannot be known, z is 0 and
-    `slope_` NaN. In the first case `intercept_` is the best one with slope 1, in the second it is ∞
-    or −∞. If a threshold on the predictions separates the outcomes (but for ties at
-    the threshold), `slope_` is ∞ or −∞ and `intercept_` NaN. As p-values are positive, an
-    asymptotic one that underflows is reported as the smallest normal number in double precision,
-    2.2e-308.
+    Where the logit is computed, probabilities are clipped to [ε, 1 − ε] with ε = 2.2e-16. If all
+    predictions or all labels are equal, z is 0 and `slope_` NaN; in the first case `intercept_` is
+    the best one with slope 1, in the second it is ∞ or −∞. If a threshold on the predictions
+    separates the outcomes, `slope_` is ∞ or −∞ and `intercept_` NaN.
 
     References
     ----------
@@ -567,38 +556,21 @@ class CoxTest(ClassicalTest):
 
     .. math:: T = 2 \, \frac{\max_{a,b} \ell(a, b) - \ell(0, 1)}{\bar \lambda},
 
-    where :math:`\bar \lambda` is the mean of the two eigenvalues of :math:`I^{-1} J`, with :math:`I
-    = \sum_i w_i p_i (1 - p_i) x_i x_i^\top`, :math:`J = \sum_i w_i^2 p_i (1 - p_i) x_i x_i^\top`
-    and :math:`x_i = (1, \operatorname{logit} p_i)`. For equal weights both are 1/n, and T is the
-    usual likelihood-ratio statistic.
+    where :math:`\bar \lambda` is 1/n for equal weights, so that T is the usual likelihood-ratio
+    statistic, and otherwise corrects for the variance of the weights.
 
-    **Conditional.** With the statistics T* of B vectors of labels drawn from the predictions, the
-    p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`. The test is exact for every number of
-    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
-    given the predictions. The cost is :math:`O(n B)`. Of 1000 samples and more, labels change a
-    linear term of the likelihood only; the rest is interpolated by a polynomial in a and b, to
-    1e-10 of the usual statistic. For fewer samples, and far away from what the predictions draw,
-    Newton's method takes :math:`O(n)` for each of a few steps of each draw.
+    **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with B vectors of
+    labels drawn from the predictions. It is exact for every number of samples and any weights, if
+    labels are independent given the predictions. The cost is :math:`O(n B)`.
 
-    **Asymptotic.** For equal weights the p-value is that of the chi-squared distribution with two
-    degrees of freedom, which T approaches for many samples. For other weights T approaches the
-    weighted sum of two squared normal variables, with weights :math:`1 \pm \rho` [3]_, for which
+    **Asymptotic.** The p-value is that of the chi-squared distribution with two degrees of freedom,
+    or, for unequal weights, of the weighted sum of two squared normal variables [3]_. The cost is
+    :math:`O(n)` for each of a few Newton steps.
 
-    .. math::
-        P(T > t) = \frac{1}{\pi} \int_0^\pi
-        \exp\left(-\frac{t}{2 (1 + \rho \cos \varphi)}\right) d\varphi.
-
-    The maximum is found by Newton's method, at :math:`O(n)` for each of a few steps. Ties need no
-    special treatment. Only where the logit is taken, probabilities are clipped to [ε, 1 − ε], with
-    ε the machine epsilon of double precision, 2.2e-16.
-
-    If all predictions are equal, so that the slope cannot be known, `slope_` is NaN, the intercept
-    is the best one with slope 1, and it is tested with one degree of freedom. If a threshold on the
-    predictions separates the outcomes (but for ties at the threshold), the likelihood has no
-    maximum, but still a finite supremum [4]_, which takes its place: `slope_` is then ∞ or −∞ and
-    `intercept_` NaN. If only one outcome occurs, `intercept_` is ∞ or −∞ and `slope_` NaN. As
-    p-values are positive, an asymptotic one that underflows is reported as the smallest normal
-    number in double precision, 2.2e-308.
+    Where the logit is computed, probabilities are clipped to [ε, 1 − ε] with ε = 2.2e-16. If all
+    predictions are equal, `slope_` is NaN, and the intercept is tested alone. If a threshold on the
+    predictions separates the outcomes [4]_, `slope_` is ∞ or −∞ and `intercept_` NaN. If only one
+    outcome occurs, `intercept_` is ∞ or −∞ and `slope_` NaN.
 
     References
     ----------
@@ -753,38 +725,28 @@ class HosmerLemeshowTest(ClassicalTest):
 
     Notes
     -----
-    For predictions p and outcomes y, 0 or 1, with weights w, let :math:`S_j = \sum_{i \in B_j}
-    w_i^2` and :math:`\bar p_j = \sum_{i \in B_j} w_i^2 p_i / S_j` in group j. The statistic is
+    For predictions p and outcomes y, 0 or 1, with weights w, let
+    :math:`S_j = \sum_{i \in B_j} w_i^2` and :math:`\bar p_j = \sum_{i \in B_j} w_i^2 p_i / S_j` in
+    group j. The statistic is
 
     .. math::
         \sum_j \frac{\left(\sum_{i \in B_j} w_i (y_i - p_i)\right)^2}
                     {S_j \, \bar p_j (1 - \bar p_j)},
 
-    which for equal weights is the classical :math:`\sum_j (O_j - E_j)^2 / (n_j \bar p_j (1 - \bar
-    p_j))` with observed and expected numbers [1]_.
+    which for equal weights is the classical one [1]_.
 
-    **Conditional.** With the statistics T* of B vectors of labels drawn from the predictions, the
-    p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`. The test is exact for every number of
-    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
-    given the predictions. The cost is :math:`O(n (B + \log n))`.
+    **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with B vectors of
+    labels drawn from the predictions. It is exact for every number of samples and any weights, if
+    labels are independent given the predictions. The cost is :math:`O(n (B + \log n))`.
 
     **Asymptotic.** The p-value is that of the chi-squared distribution, which the statistic
-    approaches if every group has many samples of both outcomes. Where predictions crowd at 0 or 1,
-    or weights are very unequal, that can take many samples, and until then a calibrated model is
-    rejected too often at small levels; fewer groups help. The cost is :math:`O(n \log n)`.
+    approaches if every group has many samples of both outcomes; until then a calibrated model may
+    be rejected too often. With the degrees of freedom for a model that was fitted to the same
+    labels, calibrated models are rejected too often on held-out data [2]_. The cost is
+    :math:`O(n \log n)`.
 
-    The denominator exceeds the variance of the numerator, :math:`\sum w_i^2 p_i (1 - p_i)`, by
-    the spread of the predictions in the group, :math:`\sum w_i^2 (p_i - \bar p_j)^2`; so with wide
-    groups the asymptotic test rejects a calibrated model slightly too rarely. With the degrees of
-    freedom for a model that was fitted to the same labels, calibrated models are rejected too often
-    on held-out data [2]_.
-
-    Group j holds the predictions below which lies a share of the weight in [j/B, (j+1)/B): ties are
-    never separated, and groups can be empty. A share that falls short of j/B by less than 1e-9/B
-    counts as j/B: it may be a rounding error of the sum of the weights. A group of predictions that
-    are all 0 or all 1 does not count, unless one was wrong, which is impossible under the null
-    hypothesis: the statistic is then infinite. As p-values are positive, an asymptotic one of 0 is
-    reported as the smallest normal number in double precision, 2.2e-308.
+    Ties are never separated, and groups can be empty. A group of predictions that are all 0 or all
+    1 does not count, unless one was wrong: the statistic is then infinite.
 
     References
     ----------

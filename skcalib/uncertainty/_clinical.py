@@ -370,42 +370,28 @@ def clinical_calibration(
 
     Notes
     -----
-    Calibration in the large, the logarithm of the O:E ratio, intercept and slope are smooth
-    functions of means. Their intervals are those of Student's t with the delete-a-group jackknife
-    (100 groups, or single samples if n is smaller). It takes the observed frequencies as they are,
-    so it holds for miscalibrated models, too. With `groups` they are the hull of these and of score
-    intervals, as a jackknife does not see how many events a large group may have that happened to
-    have none. With :math:`p(\alpha) = \mathrm{expit}(\mathrm{logit}\,p + \alpha)`, the ends
-    :math:`\alpha` of the intercept are those where :math:`|\sum w y - \sum w p(\alpha)|` is 1.96
-    standard deviations; O:E ratio and calibration in the large are those of :math:`\sum w
-    p(\alpha)`, and the slope varies by its influence values in place of w. The variance of a group
-    lies between that of independent labels and that of labels which all follow one number, by its
-    dependence, which is estimated from the groups of at least half and at most twice its weight.
-    Below ten effective events, :math:`(\sum w p)^2` by the variance, coverage rests on the score
-    intervals, and the table says so. ICI, E50 and E90 are positive even for a calibrated
-    model; theirs are those of :func:`confidence_interval`, which allow for that. E50 is estimated
-    too low if the curve crosses the diagonal by chance: with 100 overconfident predictions its
-    interval covered 0.87 instead of 0.95. All coverage that was measured is in
-    the benchmark "Coverage of the intervals of a clinical validation".
+    **Intervals.** Those of calibration in the large, the log O:E ratio, intercept and slope are of
+    Student's t with the delete-a-group jackknife (100 groups, or single samples if n is smaller),
+    so they hold for miscalibrated models, too. With `groups` they are the hull of these and of
+    score intervals, which allow for events that a large group happened not to have; below ten
+    effective events the table says so. ICI, E50 and E90 are positive even for a calibrated model;
+    their intervals are those of :func:`confidence_interval`. The interval of E50 covers too seldom
+    if the curve crosses the diagonal by chance. See the benchmark "Coverage of the intervals of a
+    clinical validation".
 
     An interval is unbounded (from 0 to ∞ for the O:E ratio) if the measure has no finite value
     without one of the groups: if only one outcome is left, or the predictions separate the
-    outcomes. So few events say nothing about it.
+    outcomes.
 
-    **Between subgroups.** In calibration in the large, log O:E ratio, intercept and slope the
-    estimate of subgroup j is taken to be :math:`\mathrm{N}(\theta_j, s_j^2)`, with its standard
-    error :math:`s_j` by the jackknife, and :math:`\theta_j` to be :math:`\mathrm{N}(\mu, \tau^2)`
-    [3]_. The variance τ² is the one of the largest restricted likelihood (REML). The interval of μ
-    is that of Hartung, Knapp, Sidik and Jonkman with Student's t of k − 1 degrees of freedom for k
-    subgroups; its standard error is never below that of the model [4]_. The prediction
-    interval of a new subgroup is :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 +
-    \mathrm{SE}^2}`. Both need three subgroups. Where a subgroup has too few events,
-    samples or groups for a finite jackknife, the logarithm of its O:E ratio is
-    :math:`\log((O + ½) / (E + ½))` with the variance :math:`1 / (O + ½)`, which the result says;
-    the other measures leave it out. In
-    simulations with 3 to 10 subgroups the interval of the mean covered it 0.91 to 1.00 of the time,
-    and the prediction interval a new subgroup 0.84 to 1.00, least where τ is about as large as the
-    standard errors.
+    **Between subgroups.** The estimate of subgroup j is modelled as
+    :math:`\mathrm{N}(\theta_j, s_j^2)`, with its jackknife standard error :math:`s_j`, and
+    :math:`\theta_j` as :math:`\mathrm{N}(\mu, \tau^2)` [3]_. The variance τ² is estimated by
+    restricted maximum likelihood (REML). The interval of μ is that of Hartung, Knapp, Sidik and
+    Jonkman; its standard error is never below that of the model [4]_. The prediction interval of a
+    new subgroup is :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 + \mathrm{SE}^2}` for k subgroups.
+    Both need three subgroups. Where a subgroup has too few events for a finite jackknife, the
+    logarithm of its O:E ratio is :math:`\log((O + ½) / (E + ½))` with the variance
+    :math:`1 / (O + ½)`; the other measures leave it out.
 
     Cost: 101 times that of the metrics, and `n_resamples` curves of subsamples.
 
