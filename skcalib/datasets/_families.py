@@ -30,9 +30,8 @@ def make_covariate_shift(
 ) -> tuple[np.ndarray, ...]:
     r"""Binary predictions of one overconfident model, for inputs that shift.
 
-    The conditional distributions of outcome and prediction given the input stay the same, while the
-    inputs move: a measure for comparing models should move little. This is the problem of Section
-    5.2 of [1]_.
+    The distributions of outcome and prediction given the input stay the same, while inputs move,
+    as in Section 5.2 of [1]_: a measure for comparing models should move little.
 
     Parameters
     ----------
@@ -110,10 +109,9 @@ def make_dirichlet_family(
 ) -> tuple[np.ndarray, ...]:
     r"""Multi-class predictions from a Dirichlet distribution, of three models.
 
-    The predictions of all three are the same, most of them with one or two large probabilities.
-    They differ in the labels: drawn from the predictions (M1, calibrated), from the predictions in
-    half of the cases and otherwise always the first class (M2), or uniformly from all classes, so
-    that the predictions say nothing (M3). These are the models of Section 7 of [1]_.
+    The predictions are the same, the labels differ: drawn from the predictions (M1, calibrated);
+    from the predictions in half of the cases and otherwise always the first class (M2); or
+    uniformly from all classes (M3). These are the models of Section 7 of [1]_.
 
     Parameters
     ----------
@@ -156,8 +154,6 @@ def make_dirichlet_family(
     The expected calibration error of the whole distribution, in total variation, is 0 for M1,
     :math:`(1 - 1/K) / 2` for M2, and :math:`(K/2)\, \mathrm{E}|b - 1/K|` with b from the Beta
     distribution with parameters 0.1 and 0.1 (K − 1) for M3: for ten classes 0, 0.45 and 0.71.
-    Estimates in bins are far above: from 250 samples with ten intervals for each class they are
-    0.44, 0.66 and 0.89 on average.
 
     References
     ----------
@@ -206,10 +202,9 @@ def make_temperature_family(
 ) -> tuple[np.ndarray, ...]:
     r"""Binary predictions that are a calibrated model's at another temperature.
 
-    The true probability f is uniform on [0, 1]; the prediction is what a model that knows f would
-    say if its logit were multiplied by the inverse temperature. 1 gives a calibrated model, more an
-    overconfident and less an underconfident one; 0 always predicts 1/2, which is calibrated too,
-    since half of the outcomes are 1. This is the family of Section 10.1 of [1]_.
+    The true probability f is uniform on [0, 1]; the prediction multiplies its logit by the inverse
+    temperature. 1 gives a calibrated model, more an overconfident and less an underconfident one; 0
+    always predicts 1/2, which is calibrated too. This is the family of Section 10.1 of [1]_.
 
     Parameters
     ----------
@@ -242,11 +237,9 @@ def make_temperature_family(
     .. math:: f \sim \mathrm{U}[0, 1], \quad y \sim \mathrm{Bernoulli}(f), \quad
         p = \frac{f^\beta}{f^\beta + (1 - f)^\beta}
 
-    (equation 34 of [1]_). As f can be recovered from p unless :math:`\beta = 0`, the expected
-    calibration error of the whole distribution is :math:`\mathrm{E}|f - p|`: for example
-    :math:`(\ln 2) / 2 - 1/4 \approx 0.097` at :math:`\beta = 2`, and 1/4 in the limit
-    :math:`\beta \to \infty`, where predictions are 0 and 1. As :math:`\beta \to 0` it tends to 1/4
-    too, while the distance to the nearest calibrated predictor tends to 0.
+    (equation 34 of [1]_). The expected calibration error of the whole distribution is
+    :math:`\mathrm{E}|f - p|` unless :math:`\beta = 0`, for example :math:`(\ln 2) / 2 - 1/4 \approx
+    0.097` at :math:`\beta = 2`.
 
     References
     ----------

@@ -82,9 +82,8 @@ def make_forecasts(
 ) -> tuple[Any, ...]:
     r"""Outcomes and forecasts of them: calibrated, too narrow, biased, or wrong in places.
 
-    Every problem has forecasts of its own kind, and the truth is known. With the defaults all of
-    them are calibrated, but for "unfocused" and "sign-reversed", and for "spatial", which is wrong
-    in each place and right over all of them.
+    Every problem has forecasts of its own kind, and the truth is known. With the defaults all are
+    calibrated, except those of "unfocused", "sign-reversed" and "spatial".
 
     Parameters
     ----------
@@ -110,13 +109,11 @@ def make_forecasts(
         \alpha m^2`. 0 draws from Poisson distributions.
 
     forecast_overdispersion : float or None, default=None
-        The same of the forecasts. By default that of the outcomes, which makes the forecasts
-        calibrated. Poisson forecasts of counts that vary more are the usual case of forecasts that
-        are too narrow.
+        The same of the forecasts. By default that of the outcomes, which makes them calibrated.
 
     local_bias : float in [0, 1), default=0.7
         Standard deviation of the local biases over the map, for "spatial", in standard deviations
-        of the forecasts. 0 gives forecasts that are calibrated everywhere.
+        of the forecasts. 0 gives calibrated forecasts.
 
     n_waves : int, default=1
         How often the biases of "spatial" rise and fall across the map.
@@ -128,9 +125,8 @@ def make_forecasts(
         Whether to return the true distributions too.
 
     random_state : int, RandomState instance or None, default=None
-        Draws what can be known, then the outcomes, then what only the forecasts depend on. An
-        integer gives the same outcomes for every dispersion and bias, and for "ideal",
-        "climatological", "unfocused" and "sign-reversed".
+        Draws the outcomes before what only the forecasts depend on. An integer gives the same
+        outcomes for every dispersion and bias, and for each of the last four problems.
 
     Returns
     -------
@@ -149,52 +145,42 @@ def make_forecasts(
 
     Notes
     -----
-    - "gaussian": every outcome is normal, some with a large standard deviation and some with a
-      small one. With dispersion d and bias b,
+    - "gaussian": normal outcomes, some with a large and some with a small standard deviation. With
+      dispersion d and bias b,
 
       .. math:: \mu \sim \mathrm{N}(0, 1), \quad \sigma = 4^{-u}, \; u \sim \mathrm{U}[0, 1], \quad
           y \sim \mathrm{N}(\mu, \sigma^2), \quad \text{forecast } \mathrm{N}(\mu + b \sigma,
           (d \sigma)^2).
 
-      So the standardised errors :math:`z = (y - \text{mean}) / \text{std}` have the distribution
-      :math:`\mathrm{N}(-b/d, 1/d^2)`. Without bias, the quantile calibration error (l1) of the
-      whole distribution is :math:`|1/4 - \arctan(d) / \pi|`, and at most 1/4.
+      Without bias, the quantile calibration error (l1) of the whole distribution is :math:`|1/4 -
+      \arctan(d) / \pi|`.
     - "ensemble": the same outcomes; the members of an :class:`~skcalib.forecasts.EnsembleForecast`
-      are drawn independently from the normal forecast. With the defaults, outcome and members are
-      exchangeable, so the outcome is equally likely to have any rank among them. The ensemble as a
-      distribution of its own, with a mass at each member, is too narrow even then.
-    - "zero-inflated": amounts that are often exactly zero, as of rain. Both the outcomes and the
-      forecasts are those of "gaussian", but what is below zero counts as zero. About half of the
-      outcomes are 0.
+      are independent draws from the normal forecast. With the defaults, the outcome is equally
+      likely to have any rank among them.
+    - "zero-inflated": amounts that are often exactly zero, as of rain: outcomes and forecasts of
+      "gaussian" in which everything below zero counts as zero.
     - "counts": Poisson or negative binomial outcomes, and forecasts of the same means, which are 10
       to the power of a uniform number in [0, 1]. A negative binomial distribution of mean m and
       variance :math:`m + \alpha m^2` is SciPy's ``nbinom(1 / α, 1 / (1 + α m))``.
-    - "spatial": forecasts on a map that are calibrated on the whole, but biased in each place. They
-      allow for the spread over all places, so that PIT values are uniform, and outcomes follow the
-      forecasts even given the forecast. Only who looks at places sees that they are wrong. With
-      forecasts :math:`\mathrm{N}(\mu, \sigma^2)` as in "gaussian", independent of the position s,
-      with `local_bias` β and w waves,
+    - "spatial": forecasts on a map that are biased in each place, but calibrated over all places,
+      even given the forecast. With forecasts :math:`\mathrm{N}(\mu, \sigma^2)` as in "gaussian",
+      independent of the position s, with `local_bias` β and w waves,
 
       .. math:: b(s) = \frac{\beta}{\sqrt 2} \left( \Phi^{-1}(t(s_1)) + \Phi^{-1}(t(s_2)) \right),
           \quad y \sim \mathrm{N}\left(\mu + b(s) \sigma, (1 - \beta^2) \sigma^2 \right),
 
-      where t rises linearly from 0 to 1 and falls again, w times from 0 to 1. As :math:`t(s_k)` is
-      uniform, b(s) has the distribution :math:`\mathrm{N}(0, \beta^2)` over the map, and together
-      with the variance that is left, standardised errors are standard normal.
+      where t rises linearly from 0 to 1 and falls again, w times from 0 to 1.
 
-    The other four tell the kinds of calibration apart. What can be known is :math:`\mu \sim
-    \mathrm{N}(0, 1)`; the outcome is :math:`y \sim \mathrm{N}(\mu, 1)`. The problem is that of
-    [1]_, its last forecaster that of [2]_.
+    The other four tell the kinds of calibration apart [1]_, [2]_. What can be known is :math:`\mu
+    \sim \mathrm{N}(0, 1)`; the outcome is :math:`y \sim \mathrm{N}(\mu, 1)`.
 
     - "ideal" says :math:`\mathrm{N}(\mu, 1)`, which is calibrated in every sense.
-    - "climatological" says :math:`\mathrm{N}(0, 2)`, of variance 2, for every outcome. This is
-      calibrated in every sense of forecast and outcome, and as wide as the outcomes are spread.
+    - "climatological" says :math:`\mathrm{N}(0, 2)`, of variance 2, for every outcome, which is
+      calibrated in every sense of forecast and outcome.
     - "unfocused" says :math:`\frac12 (\mathrm{N}(\mu, 1) + \mathrm{N}(\mu + \tau, 1))`, where
       :math:`\tau` is −1 or 1 with equal probability. Its PIT values are uniform (quantile
-      calibration), but outcomes do not follow the forecast given the forecast (auto-calibration),
-      nor on average over all samples (marginal calibration).
-    - "sign-reversed" says :math:`\mathrm{N}(-\mu, 1)`. The mean of its distributions is that of the
-      outcomes, N(0, 2): it is marginally calibrated, and in no other sense.
+      calibration), but it is neither auto-calibrated nor marginally calibrated.
+    - "sign-reversed" says :math:`\mathrm{N}(-\mu, 1)`, which is only marginally calibrated.
 
     References
     ----------

@@ -42,24 +42,22 @@ def make_hard_instance(
     Parameters
     ----------
     problem : {"near", "far", "gaussian-blind-spot"}, default="near"
-        Two models that no measure of predictions and labels can tell apart, the one near to a
-        calibrated one and the other far from it; or a miscalibrated model that a Gaussian kernel
-        takes for a calibrated one.
+        Two models that no measure of predictions and labels can tell apart, one near to calibration
+        and one far from it; or a miscalibrated model that a Gaussian kernel takes for calibrated.
 
     offset : float in (0, 0.5), default=0.1
         The :math:`\alpha` of "near" and "far": predictions are 1/2 ∓ α.
 
     separation : float in (-offset, 0.5 - offset], default=0.0
-        The :math:`\beta` by which two of the predictions of "near" move away from 1/2; a negative
-        one moves them towards it.
+        The :math:`\beta` by which two predictions of "near" move away from 1/2, or towards it if
+        negative.
 
     period : float in (0, 0.1], default=0.01
         The :math:`\varepsilon` of "gaussian-blind-spot": the period of its oscillation is :math:`2
         \pi \varepsilon`.
 
     return_inputs : bool, default=False
-        Whether to return the inputs of "near" and "far" too, on which the distance to calibration
-        depends.
+        Whether to return the inputs of "near" and "far" too.
 
     Returns
     -------
@@ -85,25 +83,19 @@ def make_hard_instance(
     -----
     **"near" and "far"** have four inputs, of the probabilities :math:`(1/2, \alpha, \alpha, 1/2) /
     (1 + 2 \alpha)`. The first two are predicted :math:`1/2 - \alpha`, the others :math:`1/2 +
-    \alpha`. In the model that is far, every outcome is 1 with probability 1/2, so only the constant
-    1/2 is calibrated: its distance to calibration is :math:`\alpha`. In the model that is near,
-    these probabilities are :math:`1/2 - \alpha, 1, 0, 1/2 + \alpha`: it becomes calibrated if the
-    predictions of inputs 1 and 2 move to 1/2, at a distance of :math:`2 \alpha^2 / (1 + 2 \alpha)`.
-    At either prediction half of the outcomes are 1 in both. So no measure of predictions and labels
-    alone can tell the two apart, and none can determine the distance better than up to its square
-    (Lemma 4.5).
+    \alpha`. The true probabilities are 1/2 in "far", and :math:`1/2 - \alpha, 1, 0, 1/2 + \alpha`
+    in "near". At either prediction half of the outcomes are 1 in both models, so no measure of
+    predictions and labels alone can tell them apart. But the distance to calibration is
+    :math:`\alpha` in "far", and :math:`2 \alpha^2 / (1 + 2 \alpha)` in "near" (Lemma 4.5).
 
-    With a small :math:`\beta > 0`, the predictions of inputs 1 and 2 are :math:`1/2 \mp (\alpha +
-    \beta)`. The distance of "near" to calibration is at most :math:`2 \alpha (\alpha + \beta) / (1
-    + 2 \alpha)` then, even if equal predictions must stay equal. No interval holds these two
-    predictions without the inner ones, so the interval calibration error is :math:`\alpha + 2
-    \alpha \beta / (1 + 2 \alpha)`: the bounds between the two cannot be improved, constants apart
-    (Lemma 6.8).
+    A small :math:`\beta > 0` moves the predictions of inputs 1 and 2 to :math:`1/2 \mp (\alpha +
+    \beta)`. Then "near" is at most :math:`2 \alpha (\alpha + \beta) / (1 + 2 \alpha)` from
+    calibration, but its interval calibration error is :math:`\alpha + 2 \alpha \beta / (1 + 2
+    \alpha)` (Lemma 6.8).
 
-    With :math:`\beta < 0`, however small, an interval may hold these two predictions, whose errors
-    cancel, without the outer ones, which are calibrated. The interval calibration error falls from
+    With :math:`\beta < 0`, however small, the interval calibration error falls from
     :math:`\alpha` to :math:`4 \alpha (\alpha + \beta) / (1 + 2 \alpha)`: it is not continuous in
-    the predictions (Lemma 6.9, which the paper shows by another example).
+    the predictions (Lemma 6.9).
 
     **"gaussian-blind-spot"** has residuals that oscillate with the predictions. These are uniform
     on :math:`m = \lceil 10 / \varepsilon \rceil` equally spaced points of [1/4, 3/4], which makes 2
@@ -113,14 +105,11 @@ def make_hard_instance(
         \mathrm{E}[y \mid p] = p + \tfrac14 \sin\Big(\frac{p - 1/2}{\varepsilon}\Big)
         \exp\Big({-\frac{2 (p - 1/2)^2}{\varepsilon}}\Big).
 
-    The smooth calibration error is at least :math:`0.3 \varepsilon^{3/2}`, which the function
-    :math:`\varepsilon \sin((p - 1/2) / \varepsilon)` sees. The kernel calibration error of the
-    kernel :math:`e^{-(u - v)^2}` is at most :math:`\sqrt\varepsilon\, e^{-1/(8 \varepsilon (1 +
-    \varepsilon))}`: the Fourier transform of the residuals is concentrated about the frequencies
-    :math:`\pm 1 / \varepsilon`, where that of a Gaussian kernel vanishes. So the Gaussian kernel,
-    unlike that of Laplace, does not give a consistent measure (Theorem 8.6; its proof has an
-    oscillation of this kind, with a smaller amplitude). A squared error below 1e-16 is lost in
-    rounding: that is so for periods below about 0.005.
+    The smooth calibration error is at least :math:`0.3 \varepsilon^{3/2}`, while the kernel
+    calibration error of the kernel :math:`e^{-(u - v)^2}` is at most :math:`\sqrt\varepsilon\,
+    e^{-1/(8 \varepsilon (1 + \varepsilon))}`. So the Gaussian kernel, unlike that of Laplace, does
+    not give a consistent measure (Theorem 8.6). A squared error below 1e-16 is lost in rounding,
+    as for periods below about 0.005.
 
     References
     ----------

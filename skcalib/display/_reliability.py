@@ -91,22 +91,15 @@ class ReliabilityDisplay(CurvesDisplay):
     -----
     The isotonic curve (CORP, [1]_) is that of
     :class:`~skcalib.recalibration.IsotonicRecalibrator` with ``strict=False``. The smooth curve
-    [2]_ is :math:`p + r_\sigma(p) / \delta_\sigma(p)`: weighted residuals over weighted
-    predictions, both smoothed by the reflected Gaussian kernel of the smooth expected calibration
-    error. It ends two bandwidths away from the predictions. Its bandwidth is at least 0.001.
+    [2]_ is :math:`p + r_\sigma(p) / \delta_\sigma(p)`: smoothed residuals over smoothed weights, up
+    to two bandwidths away from the predictions.
 
-    The consistency band holds, at each probability, the middle share of the curves of labels that
-    are drawn from the predictions. The confidence band of bins and of smooth means has the bounds
-    of Clopper and Pearson, with the effective number of samples :math:`(\sum w)^2 / \sum w^2`.
-    They concern the mean frequency of the bin, or under the kernel. A smooth curve of predictions
-    that are far from calibrated has a wide kernel, so its band says little of the frequency at one
-    probability.
-
-    The confidence band of the isotonic curve holds for each increasing curve of frequencies and for
-    every number of samples of equal weight, at the price of its width. To the left of a
-    probability, frequencies are at most as large, so windows there bound it from below, and windows
-    to the right bound it from above (as in [3]_, but at each probability apart). The band is
-    widened where the curve itself is outside, which shows that frequencies do not increase.
+    The consistency band holds, at each probability, the middle share of the curves of labels drawn
+    from the predictions. The confidence band of bins and of smooth means has the bounds of Clopper
+    and Pearson for the mean frequency of the bin, or under the kernel, with the effective number of
+    samples :math:`(\sum w)^2 / \sum w^2`. That of the isotonic curve is valid for every increasing
+    curve of frequencies and any number of samples of equal weight (as in [3]_, but at each
+    probability apart), and wide.
 
     The cost is :math:`O(n \log n)`, and :math:`O(n)` for each resample.
 
@@ -227,8 +220,8 @@ class ReliabilityDisplay(CurvesDisplay):
             True labels.
 
         y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
-            Probabilities, as for the metrics. Or those of several models for the same samples, by
-            their names, as in ``{"before": p, "after": q}``: they are drawn on the same axes.
+            Probabilities, as for the metrics; or a dict of those of several models for the same
+            samples, such as ``{"before": p, "after": q}``, which are drawn on the same axes.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
@@ -241,9 +234,8 @@ class ReliabilityDisplay(CurvesDisplay):
 
         multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
             For more than two classes, what is shown: the probability of the predicted class and
-            whether it was right; the same for each predicted class alone; or each class against the
-            rest. The last two are a grid of panels, the largest errors first. Or a lens, an object
-            such as those of :mod:`skcalib.lenses`.
+            whether it was right; the same for each predicted class; or each class against the rest,
+            each in a grid of panels, the largest errors first. Or a lens of :mod:`skcalib.lenses`.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
             Subgroups that are shown apart, in a grid of panels: a column, or several, whose
@@ -277,20 +269,16 @@ class ReliabilityDisplay(CurvesDisplay):
             Seed of the consistency band.
 
         scale : {"auto", "linear", "logit"}, default="auto"
-            Scale of both axes. "logit" spreads probabilities near 0 and 1; 0 and 1 are at its ends.
-            "auto" is that of the models on the axes. Without any it is "logit" if there is a single
-            panel and more than half of the predictions, over all models, are at most 0.01 away from
-            0 or 1. In a grid it is "linear", as narrow axes have no room for the ticks.
+            Scale of both axes. "logit" spreads probabilities near 0 and 1. "auto" is "logit" for a
+            single panel if more than half of the predictions are at most 0.01 away from 0 or 1.
 
         decomposition : bool, default=False
-            Whether to write into the corner the miscalibration (MCB), the discrimination (DSC) and
-            the uncertainty (UNC), of which the Brier score is MCB − DSC + UNC, as of
-            :func:`~skcalib.metrics.score_decomposition`, for each curve.
+            Whether to write miscalibration (MCB), discrimination (DSC) and uncertainty (UNC) of the
+            Brier score into the corner, as of :func:`~skcalib.metrics.score_decomposition`.
 
         shade : bool or "bars", default=False
-            Whether to shade the area between curve and diagonal. Weighted by the predictions it is
-            the error of "binned" and "smooth". "bars" draws the bins of ``method="binned"`` as bars
-            with gaps, as the diagrams of Guo et al. (2017); of one model, as bars hide others.
+            Whether to shade the area between curve and diagonal. "bars" draws the bins of
+            ``method="binned"`` as bars with gaps, for one model.
 
         max_panels : int, default=9
             The largest number of panels; others are named below.

@@ -56,9 +56,8 @@ def kde_calibration_loss(
 
     bandwidth : float or "likelihood", default=0.1
         The h of the kernels, which are Dirichlet distributions with parameters p/h + 1.
-        "likelihood" takes the h in [1e-5, 1] under which each prediction of the batch is most
-        likely given the others, as the paper says; the authors' program has another criterion. It
-        counts as constant.
+        "likelihood" uses the h in [1e-5, 1] under which each prediction of the batch is most likely
+        given the others, as a constant.
 
     order : float, default=1.0
         The power q of the residuals; at least 1.
@@ -76,10 +75,9 @@ def kde_calibration_loss(
     :math:`\sum_j w_j \sum_k |\sum_{i \ne j} w_i \kappa_{ji} 1[y_i = k] / \sum_{i \ne j} w_i
     \kappa_{ji} - p_{jk}|^q` where :math:`\kappa_{ji}` is the density at :math:`p_j` of the
     Dirichlet distribution with parameters :math:`p_i / h + 1` [1]_. Cost :math:`O(n^2 K)`, and 42
-    times :math:`O(n^2 + n K)` more with "likelihood", which maximizes :math:`\sum_j w_j \log
-    \sum_{i \ne j} w_i \kappa_{ji}` over two grids: h is within 3 % of the best, if the first grid
-    meets the highest of several maxima. Equal predictions, such as saturated ones, draw it to 1e-5.
-    A number that is chosen once on all training data does not change from batch to batch.
+    times :math:`O(n^2 + n K)` more with "likelihood", which searches h on two grids to 3 %. Equal
+    predictions, such as saturated ones, draw it to 1e-5; a number chosen once on all training data
+    does not change from batch to batch.
 
     Bad values, such as labels out of range or negative weights, lead to NaN.
 

@@ -174,9 +174,9 @@ def maximum_mean_calibration_loss(
 
     With `balanced` each :math:`w_i` is divided by the sum of the weights of its kind, hits or
     misses (of two classes, the labels), and batches of one kind have the loss 0. That is no
-    calibration error: it is not 0 for calibrated models unless half of their predictions hit. Where
-    most hit, the misses count for more, and it draws confidences below the accuracy. The authors
-    take the confidence of two classes, too; add a third class of probability 0 for that.
+    calibration error: it is not 0 for calibrated models unless half of their predictions hit, and
+    where most hit, it draws confidences below the accuracy. The authors use the confidence of two
+    classes, too; add a third class of probability 0 for that.
 
     Bad values, such as labels out of range or negative weights, lead to NaN.
 

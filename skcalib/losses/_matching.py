@@ -98,10 +98,10 @@ def distribution_matching_loss(
 ) -> Array:
     r"""Distribution matching error of a batch, as a function that can be differentiated.
 
-    The formula of :func:`skcalib.metrics.distribution_matching_error`, for NumPy, torch and JAX
-    arrays alike: added to a proper loss, it draws a model in training towards calibration [1]_. The
-    expectation of the unbiased estimate is the same for every size of a batch; it can be negative,
-    and must not be clipped.
+    The formula of :func:`skcalib.metrics.distribution_matching_error` for NumPy, torch and JAX
+    arrays: added to a proper loss, it draws a model in training towards calibration [1]_. The
+    unbiased estimate has the same expectation for every size of a batch; it can be negative, and
+    must not be clipped.
 
     Parameters
     ----------
@@ -117,10 +117,9 @@ def distribution_matching_loss(
 
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
-        The form of calibration, as for the metric. For classes, "distribution" is "canonical".
-        For numbers it conditions on mean and log standard deviation, so it does not see which of
-        two mixtures of equal mean and deviation was forecast: pass what tells them apart as
-        `given`.
+        The form of calibration, as for the metric. For classes, "distribution" is "canonical". For
+        numbers it conditions on mean and log standard deviation; pass what else tells forecasts
+        apart as `given`.
 
     given : array of shape (n_samples,) or (n_samples, n_features), default=None
         What is conditioned on: groups for "group", features for "individual". With "distribution"
@@ -137,9 +136,9 @@ def distribution_matching_loss(
         Classes have the kernel 1 if they are equal and 0 if not, or "loss".
 
     bandwidth : float, default=None
-        The ν of `kernel` in the units of the outcomes, or the s of "tanh". For PITs it is 0.2236 by
-        default; otherwise it is required, as a number that depends on the batch would bias the
-        estimate. "energy", "moments", "thresholds", "loss" and callables have none.
+        The ν of `kernel` in the units of the outcomes, or the s of "tanh". It is 0.2236 by default
+        for PITs, and otherwise required. "energy", "moments", "thresholds", "loss" and callables
+        have none.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation"} or callable, default="rbf"
         Kernel on what is conditioned on, if that is numbers. A callable takes arrays of shapes (a,
@@ -186,36 +185,26 @@ def distribution_matching_loss(
     -----
     For classes, :math:`h_{ij} = k(z_i, z_j) \, r_i^\top M r_j` with the residuals r, labels minus
     probabilities; for one class against the rest :math:`2 k r_i r_j`, whose mean over classes is
-    "marginal", with the kernel of the pairs (1 − c, c) of its probability c: distances are
-    :math:`\sqrt 2 |c - c'|`, for "laplacian" twice and for "total-variation" once
-    :math:`|c - c'|`. For a number it is equation 3 of [1]_ with the forecast's randomness
-    integrated out: in closed form for normal distributions and their mixtures, and over draws for
-    others, which leaves the estimate unbiased. The weights of mixtures are divided by their sum.
-    The actions of "decision" are constants.
-
-    The kernels "tanh" and "thresholds" are the means over all thresholds, as in the metric. Its
-    thresholds for "thresholds" and ``calibration="threshold"`` are 64 quantiles of all forecasts
-    pooled; here they must not change from batch to batch. "moments" takes the fourth power of
-    outcomes, which must not overflow.
+    "marginal", with the kernel of the pairs (1 − c, c) of its probability c. For a number it is
+    equation 3 of [1]_ with the forecast's randomness integrated out: in closed form for normal
+    distributions and their mixtures, and over draws for others, which leaves the estimate unbiased.
+    The weights of mixtures are divided by their sum. The kernels "tanh" and "thresholds" are means
+    over all thresholds.
 
     Functions of the user are written for the package of the arrays, which differentiates them. For
-    normal distributions and their mixtures they are averaged over the 64 nodes of the metric, so
-    that pairs of a callable kernel cost 64² times as much; with :class:`SampledForecast` they cost
-    less, and are unbiased, too. A callable kernel must be symmetric and positive semi-definite,
-    which is not checked here. A loss with a step has the derivative 0 on either side of it, and
-    trains nothing: take "thresholds".
+    normal distributions and their mixtures they are averaged over 64 nodes; with
+    :class:`SampledForecast` they cost less, and are unbiased. A callable kernel must be symmetric
+    and positive semi-definite, which is not checked. A loss with a step has the derivative 0 on
+    either side of it: use "thresholds" instead.
 
-    The cost is :math:`O(n^2)`, times K for classes (with "rbf" in matrix products), and times s²
-    for s draws or components; all pairs are held, as a batch is small. For "marginal" and
-    "top-label" with "rbf" and a bandwidth of at least 0.12 it is :math:`O(n K)`, by a power series
-    that is exact to rounding; with another kernel, "marginal" holds the pairs K times where
-    gradients are taken.
+    The cost is :math:`O(n^2)`, times K for classes, and times s² for s draws or components; all
+    pairs are held. For "marginal" and "top-label" with "rbf" and a bandwidth of at least 0.12 it is
+    :math:`O(n K)`.
 
     All arrays are of one package. Half precision and integers become single precision, or double
-    precision in NumPy for integers; `target`, `given` and what is constant take the type of the
-    prediction. No value raises an error, so that the function can be compiled. Bad values lead to
-    NaN: labels that are none of 0, …, K − 1, also with a weight of 0, standard deviations that are
-    not positive, negative weights, NaN, and less than two positive weights.
+    precision in NumPy for integers. No value raises an error, so that the function can be compiled:
+    labels that are none of 0, …, K − 1, standard deviations that are not positive, negative
+    weights, NaN, and less than two positive weights lead to NaN.
 
     References
     ----------

@@ -50,9 +50,8 @@ class DistributionMatchingLoss(Penalty):
     r"""Distribution matching error of a batch, for classes and for forecasts of a number.
 
     Added to a proper loss, it draws a network in training towards the chosen form of calibration
-    [1]_. For classes it is the squared kernel calibration error. The expectation of the unbiased
-    estimate is the same for every size of a batch, and 0 for calibrated models; it can be negative,
-    and must not be clipped.
+    [1]_. The unbiased estimate has the same expectation for every size of a batch, 0 for calibrated
+    models; it can be negative, and must not be clipped.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ class DistributionMatchingLoss(Penalty):
 
     bandwidth : "median" or float, default="median"
         Bandwidth of `kernel` in the units of the outcomes; "median" is the median distance of the
-        training outcomes, but at least a tenth of the root mean square distance, which `fit` takes,
+        training outcomes (at least a tenth of the root mean square distance), which `fit` computes,
         and for PITs 0.2236. Leave it out for classes.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation"} or callable, default="rbf"
@@ -78,10 +77,10 @@ class DistributionMatchingLoss(Penalty):
         d) and (b, d).
 
     given_bandwidth : "median" or float, default="median"
-        Bandwidth of `given_kernel`. "median" is the median distance of the training data after
-        standardization, but at least a tenth of the root mean square distance; `fit` learns both.
-        For probabilities of classes it is 0.4. A number is in the units of what is passed.
-        Callables have none; for them "median" standardizes, and a number does not.
+        Bandwidth of `given_kernel`, in the units of what is passed. "median" is the median distance
+        of the training data after standardization (at least a tenth of the root mean square
+        distance), which `fit` computes, and 0.4 for probabilities of classes. Callables have none;
+        "median" standardizes for them, and a number does not.
 
     thresholds : array-like of shape (n_thresholds,), default=None
         For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
@@ -94,8 +93,8 @@ class DistributionMatchingLoss(Penalty):
         actions, of shape (m, n_actions). For a number "decision" takes it, or `thresholds`.
 
     class_weight : array-like of shape (n_classes,), default=None
-        How much the residuals of each class count. Calibrated models still have an expectation of
-        0. With sample weights that depend on the label they would not.
+        How much the residuals of each class count. Calibrated models keep an expectation of 0,
+        which they would lose with sample weights that depend on the label.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What predictions of classes hold.
@@ -104,9 +103,8 @@ class DistributionMatchingLoss(Penalty):
         Samples with this target are left out, for classes.
 
     n_draws : int, default=None
-        Draws from each distribution, and of a mixture from each component. By default there are 16
-        in all, and none for classes, normal distributions and their mixtures, unless `kernel` is a
-        callable.
+        Draws from each distribution, for a mixture from each component. By default 16 in all, and
+        none for classes, normal distributions and their mixtures, unless `kernel` is a callable.
 
     gumbel_temperature : float, default=1.0
         For draws of classes, which are one-hot (straight-through Gumbel-softmax): the lower, the
@@ -126,20 +124,19 @@ class DistributionMatchingLoss(Penalty):
 
     Notes
     -----
-    Call it with predictions and targets. Predictions of classes are tensors. Those of a number are
-    a tuple of means and standard deviations, or a distribution of torch. Normal ones and mixtures
-    of them (``MixtureSameFamily``) have a closed form. Others are drawn from, so that value and
-    gradient are unbiased: with ``rsample``; from each component of a mixture, which keeps its
-    weight, so that no Gumbel-softmax is needed; or, for families without ``rsample`` such as
-    counts, with ``sample`` and the score function, the derivative of ``log_prob``, whose gradients
-    scatter more. "quantile", "threshold" and "local" take their ``cdf`` and need no draws.
+    Call it with predictions and targets. Predictions of classes are tensors; those of a number a
+    tuple of means and standard deviations, or a distribution of torch. Normal ones and mixtures of
+    them (``MixtureSameFamily``) have a closed form. Others are drawn from with ``rsample``, or with
+    ``sample`` and the score function for families without it, such as counts, whose gradients
+    scatter more. Value and gradient are unbiased. "quantile", "threshold" and "local" take their
+    ``cdf`` and need no draws.
 
-    Bandwidths that depended on the batch would bias the estimate. Therefore `fit` sets them once,
-    as buffers that are saved with the state.
+    Bandwidths that depended on the batch would bias the estimate; so `fit` sets them once, as
+    buffers that are saved with the state.
 
-    The cost is that of the function: :math:`O(n^2)` for n samples, times K for classes, and times
-    s² for s draws or components. Bad values, such as NaN, labels out of range or standard
-    deviations that are not positive, raise errors. Half precision is computed in single precision.
+    The cost is :math:`O(n^2)` for n samples, times K for classes, and times s² for s draws or
+    components. Bad values, such as NaN, labels out of range or standard deviations that are not
+    positive, raise errors. Half precision is computed in single precision.
 
     References
     ----------

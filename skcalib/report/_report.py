@@ -403,8 +403,8 @@ def calibration_report(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; if it holds only one label of {0, 1}, {−1, 1} or {False, True}, the other is
+        added.
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
@@ -412,8 +412,8 @@ def calibration_report(
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient. They widen the intervals and change the test. Refused for forecasts without a
-        finite mean and standard deviation.
+        patient. They widen the intervals and change the test. Not for forecasts without a finite
+        mean and standard deviation.
 
     recalibrated : bool, default=False
         Whether the predictions have been recalibrated: then the report does not advise that. Of
@@ -423,8 +423,7 @@ def calibration_report(
         Name of the model, for the head of the report.
 
     date : str or datetime.date, default=None
-        The date that the report bears, such as ``datetime.date.today()``. By default none, so that
-        the same data give the same report.
+        The date that the report bears, such as ``datetime.date.today()``; none by default.
 
     random_state : int, RandomState instance or None, default=None
         Seed of what is resampled. Pass an int for a report that can be repeated.
@@ -432,36 +431,9 @@ def calibration_report(
     Returns
     -------
     report : CalibrationReport or ComparisonReport
-        Of several models, a :class:`ComparisonReport`. ``print(report)`` shows it as a text, and a
-        notebook as a page; `to_html` writes that page, and `to_dict` and `to_json` hold its
-        numbers: "n_samples", "n_classes", for two classes "event" (the name of the positive
-        class), "n_events", "prevalence", "mean_prediction",
-        "observed_expected_ratio", "calibration_intercept", "calibration_slope",
-        "area_under_roc_curve" (which sees the ranks of the predictions alone) and
-        "integrated_calibration_index", then "accuracy", "mean_confidence", "brier_score_loss",
-        "log_loss", "smooth_calibration_error", "expected_calibration_error" (for more than two
-        classes these two end in "_confidence" and "_classwise"), "distance_lower_bound",
-        "distance_upper_bound" (between which the distance to calibration lies; for more than two
-        classes they end in "_confidence"), "p_value", and the adjusted p-values of the components
-        of the test, "p_value_skce", "p_value_log_loss", "p_value_level_and_spread" and
-        "p_value_local", "n_tested" (the number of samples in these), with `by` "subgroup_p_value",
-        and for miscalibrated predictions "gain" and "n_recalibrated" (the number of samples on
-        which it was found). What the data do not determine is left out. Besides, "name", "date",
-        "intervals", "findings", "classes", "subgroups", "advice" and "audit".
-
-        For forecasts the numbers are "n_samples", "continuous_ranked_probability_loss",
-        "quantile_calibration_error", "coverage_50", "coverage_80", "coverage_95" (shares of the
-        outcomes in the intervals of `forecast.interval`), "mean_width_50", "mean_width_80",
-        "mean_width_95" (of the same intervals), "mean_std", for s exchangeable members
-        "share_between_members" (of the outcomes, if they are calibrated: (s − 1)/(s + 1), which
-        no interval of theirs can exceed), "mean_z", "rms_z" (of standardised errors),
-        "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
-        calibrated forecasts), "p_value", those of its components, "p_value_skce", "p_value_pit"
-        and "p_value_bias_and_spread", "n_tested" (the number of samples in these), of more than
-        1000 samples "quantile_p_value", "quantile_n_tested" and "moments_p_value" (of the bias,
-        spread and skewness of all), with `by` "subgroup_p_value", and
-        for miscalibrated forecasts "gain" and "n_recalibrated". What forecasts cannot know is left
-        out. Quantiles at given levels have the intervals between these.
+        A :class:`ComparisonReport` for several models. ``print(report)`` shows it as a text, and a
+        notebook as a page, which `to_html` writes; `to_dict` and `to_json` hold its numbers, listed
+        in the notes. What the data or forecasts do not determine is left out.
 
     See Also
     --------
@@ -470,46 +442,59 @@ def calibration_report(
 
     Notes
     -----
-    `y_pred` may be a dict of the predictions of several models for the same samples, such as
-    ``{"before": p, "after": q}``. Each gets its report, and the others are compared with the first:
-    the intervals of differences are those of :func:`skcalib.uncertainty.compare_models`, and of the
-    measures of two classes by the jackknife, with the samples resampled for both models together.
-    If each model has outcomes of its own, such as whether its answers to the same questions were
-    right, pass them as a dict with the same names in `y_true`.
+    **Several models.** `y_pred` may be a dict of predictions for the same samples, such as
+    ``{"before": p, "after": q}``. The others are compared with the first by
+    :func:`skcalib.uncertainty.compare_models`, with the samples resampled for both models together.
+    If each model has outcomes of its own, such as whether its answers were right, pass them as a
+    dict with the same names in `y_true`.
 
-    The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, in
-    groups 300 000, or of a thousand classes 100 000) the test uses a random part of them, so that
-    the report takes seconds; the report says how many. A label that had probability 0 is certain
-    evidence, so a sample with such a label is always in that part. The log loss is scikit-learn's,
-    which keeps probabilities 2.2e-16 away from 0 and 1 and so is finite.
+    **Numbers of probabilities.** "n_samples", "n_classes"; for two classes "event" (the name of the
+    positive class), "n_events", "prevalence", "mean_prediction", "observed_expected_ratio",
+    "calibration_intercept", "calibration_slope", "area_under_roc_curve" and
+    "integrated_calibration_index"; then "accuracy", "mean_confidence", "brier_score_loss",
+    "log_loss", "smooth_calibration_error", "expected_calibration_error" (for more than two classes
+    these two end in "_confidence" and "_classwise"), "distance_lower_bound" and
+    "distance_upper_bound" of the distance to calibration (for more than two classes with
+    "_confidence"), "p_value", the adjusted p-values of its components, "p_value_skce",
+    "p_value_log_loss", "p_value_level_and_spread" and "p_value_local", and "n_tested" (the number
+    of samples in these); with `by` "subgroup_p_value"; for miscalibrated predictions "gain" and
+    "n_recalibrated" (the number of samples on which it was found). Besides, "name", "date",
+    "intervals", "findings", "classes", "subgroups", "advice" and "audit", which holds a hash of the
+    data in their order.
 
-    Intervals cover with probability 0.95; they are those of
-    :func:`skcalib.uncertainty.confidence_interval` with 199 subsamples, for measures of at most
-    200 000 values. Those of O:E ratio, intercept, slope and index are those of
-    :func:`skcalib.uncertainty.clinical_calibration`, for at most 50 000 samples; that of the area
-    under the ROC curve is by the same jackknife. The gain is that of
-    :class:`skcalib.recalibration.AutoRecalibrator` in log loss, by cross-validation on at most
-    120 000 / (10 + K) samples of K classes. Of subgroups the smooth calibration error is shown,
-    with the p-values of :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`, which are of at
-    most half as many samples. If that needs a part, every subgroup has the same number of samples
-    in it, or all that it has. The audit trail holds a hash of the labels, probabilities and weights
-    in their order, so that anybody who has the data can check that these are what was reported on.
+    **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
+    "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals
+    of `forecast.interval`), "mean_width_50", "mean_width_80", "mean_width_95", "mean_std", for s
+    exchangeable members "share_between_members" ((s − 1)/(s + 1) if they are calibrated, which no
+    interval of theirs can exceed), "mean_z", "rms_z" (of standardised errors, (outcome − mean) /
+    standard deviation), "distribution_matching_error", "distribution_matching_ratio" (to its
+    standard deviation for calibrated forecasts), "p_value", "p_value_skce", "p_value_pit",
+    "p_value_bias_and_spread" and "n_tested"; for more than 1000 samples "quantile_p_value",
+    "quantile_n_tested" and "moments_p_value" (of bias, spread and skewness); "subgroup_p_value",
+    "gain" and "n_recalibrated" as above. Coverage counts outcomes of positive probability in part,
+    and outcomes of an ensemble without weights by their rank. Errors of ensembles and discrete
+    forecasts are divided by the root mean square standard deviation, for s members without weights
+    times :math:`\\sqrt{(s + 1) / (s - 1)}`.
 
-    Of forecasts, at most 1000 samples are tested by ``CalibrationTest()``. If there are more, and
-    no `groups`, ``CalibrationTest("quantile_calibration_error")`` also tests at most 10 000, and
-    the p-value in the advice is twice the smaller of the two. Of subgroups the quantile calibration
-    error is shown, with the p-values of ``SubgroupCalibrationTest("quantile_calibration_error")``
-    on at most 10 000 samples; with `groups`, with those of ``SubgroupCalibrationTest()`` on at most
-    1000. The gain is that of :class:`skcalib.recalibration.AutoRecalibrator` in the continuous
-    ranked probability score (CRPS), by cross-validation on at most 1000 samples, or 200 of a
-    ``DistributionForecast``.
+    **Test.** The p-value is that of ``CalibrationTest()``, on a random part of more than 900 000
+    samples (in groups 300 000, for a thousand classes 100 000), which always holds the samples
+    whose label had probability 0. Forecasts are tested on at most 1000 samples; if there are more
+    and no `groups`, ``CalibrationTest("quantile_calibration_error")`` tests at most 10 000, too,
+    and the p-value in the advice is twice the smaller of the two.
 
-    Coverage counts PITs: outcomes of positive probability count in part, and outcomes of an
-    ensemble without weights by their rank, so it may differ from the share of outcomes between the
-    ends of the intervals. A standardised error is (outcome − mean) / standard deviation. Errors of
-    ensembles and discrete forecasts are divided by the root mean square standard deviation instead.
-    For s members without weights that is multiplied by :math:`\\sqrt{(s + 1) / (s - 1)}`: so the
-    mean square is 1 if the outcome is exchangeable with the members.
+    **Intervals** cover with probability 0.95: by :func:`skcalib.uncertainty.confidence_interval`
+    with 199 subsamples, for at most 200 000 values; of O:E ratio, intercept, slope and index by
+    :func:`skcalib.uncertainty.clinical_calibration`, for at most 50 000 samples; and of the area
+    under the ROC curve by the same jackknife.
+
+    **Subgroups** show the smooth calibration error, with the p-values of
+    :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest` on at most half as many samples as the
+    test. Forecasts show the quantile calibration error, tested on at most 10 000 samples, or with
+    `groups` by ``SubgroupCalibrationTest()`` on at most 1000.
+
+    **Gain** is that of :class:`skcalib.recalibration.AutoRecalibrator`, by cross-validation: in log
+    loss on at most 120 000 / (10 + K) samples of K classes, or in the continuous ranked probability
+    score (CRPS) on at most 1000 samples, 200 of a ``DistributionForecast``.
 
     Examples
     --------

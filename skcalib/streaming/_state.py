@@ -48,9 +48,8 @@ _BINARY_CLASSES = np.array([False, True])
 class CalibrationState:
     r"""Counts of any number of predictions, in constant memory.
 
-    Predictions are counted on a grid of probabilities, apart for each label. So measures of
-    calibration can be computed of a stream, of chunks of files, or of the partial states of several
-    machines, which are merged.
+    Predictions are counted on a grid of probabilities for each label, so that calibration can be
+    measured of a stream, of chunks of files, or of the merged states of several machines.
 
     Parameters
     ----------
@@ -59,9 +58,8 @@ class CalibrationState:
         of the first update, which must then hold all of them.
 
     decimals : int, default=4
-        Decimals of the grid, from 3 to 6. That is the resolution between 0.01 and 0.99; each decade
-        nearer to 0 or 1 has one decimal more, so that rare events keep at least two digits. 0 and 1
-        are counted apart: no other prediction is rounded to them.
+        Decimals of the grid between 0.01 and 0.99, from 3 to 6; each decade nearer to 0 or 1 has
+        one decimal more. No other prediction is rounded to 0 or 1.
 
     n_components : int, default=64
         Random frequencies of the sums for the squared kernel error of more than two classes; 0 for
@@ -71,8 +69,7 @@ class CalibrationState:
         The kernel of that error, as in :func:`skcalib.metrics.squared_kernel_calibration_error`.
 
     bandwidth : float, default=1.0
-        Its bandwidth. A median of distances is not known before the last prediction, so a number
-        must be chosen.
+        Its bandwidth.
 
     random_state : int, default=0
         Seed of the frequencies. States can be merged only if it is the same.
@@ -109,28 +106,24 @@ class CalibrationState:
 
     Notes
     -----
-    A state of two classes keeps, for each point of the grid and each label, the number of samples
-    and, if there are weights, their sums and those of their squares. At 4 decimals there are 29 603
-    points, so that is at most 0.95 MB, with weights 1.9 MB, and twice as much while samples wait to
-    be sorted in. Of K classes it keeps the same for each class against the rest, and for the
-    predicted class: only points that occur need memory, 16 bytes for each and label, with weights
-    32. Counts are whole numbers, so merged states do not depend on the order; sums of weights do by
-    rounding only.
+    At 4 decimals there are 29 603 points, so a state of two classes takes at most 0.95 MB, with
+    weights 1.9 MB, and twice as much while samples wait to be sorted in. A state of K classes holds
+    counts of each class against the rest, and of the predicted class: 16 bytes for each point and
+    label that occur, with weights 32. Counts of merged states do not depend on the order; sums of
+    weights do by rounding only.
 
-    Threads may share a state: updates wait for each other, and what reads the state sees it between
-    two of them. An update or merge that fails or is interrupted leaves the state as it was.
+    Threads may share a state. An update or merge that fails or is interrupted leaves it as it was.
 
     **What the grid changes.** With :math:`\bar\varepsilon` the mean distance between predictions
-    and points, the smooth calibration error changes by at most :math:`2 \bar\varepsilon`, because
-    :math:`\omega(p) (y - p)` changes by at most :math:`2 \varepsilon` for a Lipschitz function
-    :math:`|\omega| \le 1`; the lower distance by at most :math:`\bar\varepsilon`, because
-    predictions are moved that far; the Brier score by :math:`2 \bar\varepsilon`; the squared
-    Laplace kernel error by :math:`2 \bar\varepsilon (1 + 1/h)`, and the squared kernel error of
-    two classes with a bandwidth ν by twice that, with :math:`h = \nu/a` for a kernel whose distance
-    is :math:`a |p - q|`. `evaluate` gives this bound beside the value. Others, such as binned
-    errors, are discontinuous, and have no bound unless all predictions were on the grid.
+    and points, the lower distance changes by at most :math:`\bar\varepsilon`; the smooth
+    calibration error and the Brier score by :math:`2 \bar\varepsilon`; the squared Laplace kernel
+    error by :math:`2 \bar\varepsilon (1 + 1/h)`, and the squared kernel error of two classes with a
+    bandwidth
+    ν by twice that, with :math:`h = \nu/a` for a kernel whose distance is :math:`a |p - q|`.
+    `evaluate` gives this bound beside the value. Binned errors are discontinuous, and have no bound
+    unless all predictions were on the grid.
 
-    Weights of the same kind must be meant by all updates: a sample without a weight has weight 1.
+    Weights must be on the same scale in all updates: a sample without a weight has weight 1.
 
     Examples
     --------
@@ -299,9 +292,8 @@ class CalibrationState:
             The sum of their squared weights; needed with `weight`.
 
         resolution : float, default=0.0
-            The step to which the probabilities were rounded, if they were: each may have moved by
-            half of it, which counts in the bounds. Those of confidences are infinite if this may
-            have changed the predicted class of any row.
+            The step to which the probabilities were rounded, which counts in the bounds. Those of
+            confidences are infinite if it may have changed the predicted class of a row.
 
         labels : array-like of shape (n_classes,), default=None
             The classes, as in :class:`CalibrationState`.
@@ -366,11 +358,11 @@ class CalibrationState:
     def to_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labels, probabilities and weights that metrics and displays take as they are.
 
-        Of more than two classes: whether the predicted class was right, the confidence, and
+        For more than two classes: whether the predicted class was right, the confidence, and
         weights. A row stands for all samples at a point of the grid that have a label. What depends
-        on how many samples stand behind a weight would take it for one: for unbiased estimates
-        there is `evaluate`, for tests :class:`skcalib.hypothesis_tests.CalibrationTest` takes the
-        state itself, and for intervals, bands and the report there is `sample`.
+        on the number of samples would take a row for one: use `evaluate` for unbiased estimates,
+        :class:`skcalib.hypothesis_tests.CalibrationTest` of the state for tests, and `sample` for
+        intervals, bands and the report.
 
         Returns
         -------
@@ -396,9 +388,8 @@ class CalibrationState:
         Parameters
         ----------
         n_samples : int, default=None
-            How many are drawn at random without replacement; all by default, and if there are not
-            more. They come in random order, as folds of sorted samples would not be alike. 10⁸ take
-            some 10 s and 3 GB.
+            How many are drawn at random without replacement, in random order; by default, or if
+            there are not more, all. 10⁸ take some 10 s and 3 GB.
 
         random_state : int, RandomState instance or None, default=None
             Seed of the draw and of the order.
@@ -483,9 +474,8 @@ class CalibrationState:
         Parameters
         ----------
         metric : str or callable
-            A metric of :mod:`skcalib.metrics`, or its name. Estimates that depend on how many
-            samples stand behind a weight, such as unbiased and debiased ones, are those of the
-            samples. Any other callable gets the arrays of `to_arrays`, the weights as
+            A metric of :mod:`skcalib.metrics`, or its name. Unbiased and debiased estimates are
+            those of the samples. Any other callable gets the arrays of `to_arrays`, the weights as
             `sample_weight`.
 
         **params : dict
