@@ -6,11 +6,11 @@ from typing import Any
 
 from sklearn.metrics import brier_score_loss, log_loss
 
-from .._data import check_data
+from .._data import check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label
 from ._binned import expected_calibration_error
-from ._registry import ALL_METRICS, check_name, resolve_metric
+from ._registry import METRICS, check_name, resolve_metric
 
 _DEFAULT_METRICS: dict[str, str | Callable] = {
     "ECE": "expected_calibration_error",
@@ -102,11 +102,16 @@ def metric_table(
     models = y_proba if isinstance(y_proba, Mapping) else {"": y_proba}
     table: dict[str, list] = {"model": list(models)} if models is y_proba else {}
     data_args: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
-    checked = [check_data(y_true, proba, **data_args) for proba in models.values()]
+    checked = [check_predictions(y_true, proba, **data_args) for proba in models.values()]
     for title, column in columns.items():
         metric = title if column is None else column
         if isinstance(metric, str):
-            check_name("metrics", metric, ALL_METRICS, "Pass one of them, or a function.")
+            check_name("metrics", metric, METRICS, "Pass one of them, or a function.")
         entry, options = resolve_metric(metric, weighted=sample_weight is not None)
+        if "classes" not in entry.takes:
+            raise ValueError(
+                f"metrics must be measures of probabilities; found {entry.name}, which is one of "
+                "forecasts. Call it by itself."
+            )
         table[title] = [entry.measure(data, **options) for data in checked]
     return table

@@ -205,10 +205,11 @@ class ClassifierCrossFitting(CrossFitting):
     def _check_data(self, X: Any, y: Any) -> Any:
         """Return indexable features, labels as an array of one type, and the classes."""
         check_response(self.estimator, self.response_method, fitted=False)
-        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
             raise ValueError(
-                f"y must have one label per sample; found shape {np.shape(y)}. Recalibrate each of "
-                "several labels by itself, MultiOutputClassifier(RecalibratedClassifier("
+                f"y must have one label per sample; found shape {tuple(shape)}. Recalibrate each "
+                "of several labels by itself, MultiOutputClassifier(RecalibratedClassifier("
                 "classifier)); of one-hot rows pass y.argmax(axis=1)."
             )
         X, y = indexable(X, column_or_1d(y, warn=True))

@@ -4,7 +4,7 @@ from numbers import Real
 
 import numpy as np
 
-from .._inputs.arrays import ArrayLike, format_values
+from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.scikit_learn import Interval, validate_params
 from .._numerics.vasicek import default_rate_limits
 
@@ -101,7 +101,7 @@ def check_grade_counts(
     n_obligors: ArrayLike, n_defaults: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """Check the counts of obligors and defaults, and return them as whole numbers."""
-    n, defaults = np.asarray(n_obligors), np.asarray(n_defaults)
+    n, defaults = as_array(n_obligors, "n_obligors"), as_array(n_defaults, "n_defaults")
     if n.ndim != 1 or n.shape != defaults.shape or not n.size:
         raise ValueError(
             "n_obligors and n_defaults must be 1-D, with a number for each grade; found the shapes "

@@ -7,7 +7,9 @@ import pytest
 from problems import random_problem
 from sklearn.metrics import log_loss
 
+from skcalib.forecasts import GaussianForecast
 from skcalib.metrics import (
+    continuous_ranked_probability_loss,
     expected_calibration_error,
     metric_table,
     smooth_calibration_error,
@@ -55,3 +57,11 @@ def test_bad_metrics(metrics):
 def test_unknown_metric():
     with pytest.raises(ValueError, match="Did you mean 'expected_calibration_error'"):
         metric_table([0, 1], [0.2, 0.7], metrics=["ECE"])
+
+
+def test_forecasts_are_refused():
+    y = [0, 1, 1, 0]
+    with pytest.raises(ValueError, match="y_proba must hold probabilities of classes"):
+        metric_table(y, GaussianForecast([0.1, 0.2, 0.3, 0.4], 1.0))
+    with pytest.raises(ValueError, match="metrics must be measures of probabilities"):
+        metric_table(y, [0.2, 0.7, 0.8, 0.1], metrics={"CRPS": continuous_ranked_probability_loss})
