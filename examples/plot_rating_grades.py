@@ -22,8 +22,8 @@ from skcalib.uncertainty import most_prudent_default_rates
 rng = np.random.default_rng(1)
 n = np.array([300, 900, 1500, 1500, 900, 400, 150])
 pd_assigned = np.array([0.0003, 0.001, 0.003, 0.008, 0.02, 0.05, 0.12])
-pd_true = pd_assigned * [1, 1, 1, 1, 2, 1, 1]
-given_year = norm.cdf((norm.ppf(pd_true) + np.sqrt(0.12) * 0.8) / np.sqrt(1 - 0.12))
+quantile = norm.ppf(pd_assigned * [1, 1, 1, 1, 2, 1, 1])
+given_year = norm.cdf((quantile + np.sqrt(0.12) * 0.8) / np.sqrt(1 - 0.12))
 grade = np.repeat(np.arange(1, 8), n)
 default = rng.random(len(grade)) < given_year[grade - 1]
 
@@ -35,8 +35,7 @@ default = rng.random(len(grade)) < given_year[grade - 1]
 # what it should be.
 
 proba = pd_assigned[grade - 1]
-independent = RatingGradeTest().fit(proba, default, grades=grade)
-print(independent.summary())
+print(RatingGradeTest().fit(proba, default, grades=grade).summary())
 correlated = RatingGradeTest(correlation=0.12).fit(proba, default, grades=grade)
 print(correlated.summary())
 
@@ -47,13 +46,11 @@ print(correlated.summary())
 
 table = correlated.table_
 prudent = most_prudent_default_rates(n, table["defaults"], confidence_level=0.75, correlation=0.12)
-x = table["grade"]
+x, observed = table["grade"], np.maximum(table["rate"], 1e-5)
 plt.vlines(x, np.maximum(table["low"], 1e-5), table["high"], color="0.7", linewidth=6)
-observed = np.maximum(table["rate"], 1e-5)
 plt.scatter(x, observed, c=table["light"], edgecolor="k", zorder=3, label="observed")
 plt.plot(x, table["PD"], "k_", markersize=16, label="assigned PD")
 plt.plot(x, prudent, "bv", label="most prudent PD (75 %)")
-plt.yscale("log")
-plt.gca().set(xlabel="grade", ylabel="default rate (0 is drawn at 0.00001)")
+plt.gca().set(yscale="log", xlabel="grade", ylabel="default rate (0 is drawn at 0.00001)")
 plt.legend()
 plt.show()
