@@ -4,20 +4,34 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import log_loss
 
 from .._data import check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label
+from .._numerics.logits import PROPER_LOSSES
 from ._binned import expected_calibration_error
 from ._registry import METRICS, check_name, resolve_metric
+
+
+def _brier_score(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    """Return the Brier score of any number of classes, which old releases of scikit-learn lack."""
+    data = check_predictions(y_true, y_proba, sample_weight, labels=labels)
+    return float(data.weight @ PROPER_LOSSES["brier"](data.proba, data.label))
+
 
 _DEFAULT_METRICS: dict[str, str | Callable] = {
     "ECE": "expected_calibration_error",
     "adaptive ECE": partial(expected_calibration_error, strategy="quantile"),
     "classwise ECE": partial(expected_calibration_error, multi_class="classwise"),
     "log loss": log_loss,
-    "Brier score": brier_score_loss,
+    "Brier score": _brier_score,
 }
 
 

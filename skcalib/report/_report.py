@@ -403,8 +403,8 @@ def calibration_report(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one label of {0, 1}, {−1, 1} or {False, True}, the other is
-        added.
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
