@@ -1,6 +1,5 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
-from abc import abstractmethod
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -55,6 +54,8 @@ class LogScaleRecalibrator(Recalibrator):
     }
 
     prior_weight: Any
+    coef_: np.ndarray
+    intercept_: np.ndarray
     _is_smooth = True
     _fits_on_device = _maps_on_device = True
 
@@ -174,9 +175,9 @@ class LogScaleRecalibrator(Recalibrator):
         """
         raise NotImplementedError
 
-    @abstractmethod
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         """The factors and the shifts that make scores of log-probabilities."""
+        return self.coef_, self.intercept_
 
 
 def linear_scores(factor: np.ndarray, shift: np.ndarray, log_proba: Array) -> Array:

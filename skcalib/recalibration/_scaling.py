@@ -346,9 +346,6 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         self.intercept_ -= self.intercept_.mean()
         return change
 
-    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.coef_, self.intercept_
-
 
 class MatrixScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix that is drawn to a temperature.
@@ -641,9 +638,6 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         self.coef_ = np.diag(parameters[0]) if design is Diagonal else parameters[:-1].T.copy()
         self.intercept_ = parameters[-1].copy()
         return change
-
-    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.coef_, self.intercept_
 
 
 def _centre_and_spread(log_proba: Array, data: ClassData) -> tuple[np.ndarray, np.ndarray]:

@@ -307,9 +307,6 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
             return array_namespace(proba).asarray(proba, copy=True)
         return super()._map(proba)
 
-    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.coef_, self.intercept_
-
 
 def _fit_update(
     update: str, log_proba: np.ndarray, target: np.ndarray, weight: np.ndarray
