@@ -27,18 +27,12 @@ _ITEMS_WORTH_COLLAPSING = 96
 _MAX_ITEMS_AT_ONCE = 2**16
 
 
-def lipschitz_maximum(points: np.ndarray, mass: np.ndarray) -> float:
-    """max Σ mass·f(points) over 1-Lipschitz f with |f| ≤ 1, for points in [0, 1].
-
-    Points (m,) are sorted and distinct, with the signed mass (m,) at each. Cost O(m log m).
-    """
-    return lipschitz_maxima([(points, mass)])[0]
-
-
 def lipschitz_maxima(problems: Iterable[tuple[np.ndarray, np.ndarray]]) -> list[float]:
-    """`lipschitz_maximum` of the points and masses of each problem; small ones share their steps.
+    """max Σ mass·f(points) over 1-Lipschitz f with |f| ≤ 1, of each problem, for points in [0, 1].
 
-    Problems are taken from the iterable as they are solved, so that few are in memory at once.
+    Points (m,) are sorted and distinct, with the signed mass (m,) at each. Cost O(m log m). Small
+    problems share their steps. Problems are taken from the iterable as they are solved, so that few
+    are in memory at once.
     """
     maxima: list[float] = []
     rows: list[tuple[np.ndarray, np.ndarray]] = []
@@ -72,7 +66,7 @@ def _maxima_of_rows(rows: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
 
 
 def lipschitz_maximiser(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Values (m,) at the points of a function that attains `lipschitz_maximum`.
+    """Values (m,) at the points of a function that attains the maximum of `lipschitz_maxima`.
 
     By complementary slackness, the function is 1 where mass is discarded, that is where G
     increases. It falls as steeply as it may where F exceeds G, rises as steeply where F is below G,

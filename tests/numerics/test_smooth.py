@@ -6,7 +6,7 @@ from oracles import isotonic_l1_by_enumeration
 from scipy.optimize import linprog
 
 from skcalib._numerics import smooth
-from skcalib._numerics.smooth import bounded_isotonic_l1, lipschitz_maxima, lipschitz_maximum
+from skcalib._numerics.smooth import bounded_isotonic_l1, lipschitz_maxima
 
 
 @pytest.mark.parametrize("items_worth_collapsing", [0, 96])
@@ -56,11 +56,12 @@ def test_isotonic_l1_perturbations_do_not_improve(shape):
 
 def test_two_points_by_hand():
     # c = (−0.3, 0.2): f = ∓1 discards 0.1 of mass, and 0.2 moves over a distance of 0.5.
-    assert lipschitz_maximum(np.array([0.2, 0.7]), np.array([-0.3, 0.2])) == pytest.approx(0.2)
+    problem = np.array([0.2, 0.7]), np.array([-0.3, 0.2])
+    assert lipschitz_maxima([problem]) == pytest.approx([0.2])
 
 
 def test_no_mass_gives_zero():
-    assert lipschitz_maximum(np.array([0.1, 0.5, 0.9]), np.zeros(3)) == 0
+    assert lipschitz_maxima([(np.array([0.1, 0.5, 0.9]), np.zeros(3))]) == [0]
 
 
 @pytest.mark.parametrize("max_items", [1, 100, 2**16])
@@ -74,7 +75,7 @@ def test_many_problems_give_what_each_gives_alone(max_items, monkeypatch):
     problems[3][1][::2] = 0.01  # tied values of the flow
     alone = [linear_program_maximum(*problem) for problem in problems]
     np.testing.assert_allclose(lipschitz_maxima(iter(problems)), alone, rtol=0, atol=1e-9)
-    one_by_one = [lipschitz_maximum(*problem) for problem in problems]
+    one_by_one = [lipschitz_maxima([problem])[0] for problem in problems]
     np.testing.assert_allclose(lipschitz_maxima(problems), one_by_one, rtol=0, atol=1e-15)
 
 
