@@ -265,7 +265,7 @@ class Forecast(ABC):
         low, high : ndarray of shape (n_samples,)
             Ends of the intervals, in the units of the outcome.
         """
-        check_coverage(coverage, "coverage")
+        check_coverage(coverage)
         low, high = self.quantiles([(1 - coverage) / 2, (1 + coverage) / 2]).T
         return low, high
 
@@ -648,12 +648,12 @@ def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
     return array
 
 
-def check_coverage(level: Any, name: str) -> None:
+def check_coverage(coverage: Any) -> None:
     """Refuse a probability of an interval that is not in (0, 1)."""
-    if not is_number(level) or not 0 < level < 1:
+    if not is_number(coverage) or not 0 < coverage < 1:
         raise ValueError(
-            f"{name} must be a number in (0, 1), the probability of the interval; found "
-            f"{level!r}. Pass 0.9 for 90 %."
+            f"coverage must be a number in (0, 1), the probability of the interval; found "
+            f"{coverage!r}. Pass 0.9 for 90 %."
         )
 
 

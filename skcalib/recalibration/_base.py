@@ -612,10 +612,10 @@ def warn_unless_converged(recalibrator: Any, converged: bool) -> None:
         )
 
 
-def check_enough_outcomes(data: ForecastData, least: int, why: str) -> None:
-    if data.n_samples < least:
+def check_enough_outcomes(data: ForecastData, why: str) -> None:
+    if data.n_samples < 2:
         raise ValueError(
-            f"y must hold at least {least} outcomes of positive weight, {why}; found "
+            f"y must hold at least 2 outcomes of positive weight, {why}; found "
             f"{data.n_samples} (n_samples={data.n_samples}). Collect more."
         )
 

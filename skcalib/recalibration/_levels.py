@@ -123,7 +123,7 @@ class PITRecalibrator(ForecastRecalibrator):
         if self.method == "conformal":
             self.map_: Any = fit_conformal(check_log_odds(data), weight)
             return
-        check_enough_outcomes(data, 2, "to fit a curve")
+        check_enough_outcomes(data, "to fit a curve")
         if forecast.is_continuous:
             self.map_, is_inside = fit_beta(check_log_odds(data), weight)
         else:
@@ -467,11 +467,9 @@ def check_symmetric(levels: np.ndarray) -> None:
         )
 
 
-def least_samples(levels: np.ndarray, method: str) -> int:
-    """The number of samples from which on all ranks exist."""
-    highest = 1 - 2 * levels.min()
-    if method == "levels":
-        highest = max(levels.max(), 1 - levels.min() if levels.min() < 0.5 else 0.0)
+def least_samples(levels: np.ndarray) -> int:
+    """The number of samples from which on all ranks exist, if quantiles are moved one by one."""
+    highest = max(levels.max(), 1 - levels.min() if levels.min() < 0.5 else 0.0)
     return int(np.ceil(highest / (1 - highest) * (1 - 1e-9)))
 
 

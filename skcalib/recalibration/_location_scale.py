@@ -131,7 +131,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
     def _fit(self, data: ForecastData) -> None:
         if not self.scale_only:
-            check_enough_outcomes(data, 2, "to fit a location and a spread")
+            check_enough_outcomes(data, "to fit a location and a spread")
         check_numbers(data.value, "y", most=MAX_NUMBER)
         forecast, is_log = data.forecast, self.scoring == "log_loss"
         mean, std = center_and_spread(forecast)

@@ -133,7 +133,7 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         self.prior_weight = prior_weight
 
     def _fit(self, data: ForecastData) -> None:
-        check_enough_outcomes(data, 2, "to fit a location and a spread")
+        check_enough_outcomes(data, "to fit a location and a spread")
         data = data.take(data.canonical_order())  # sums are the same in any order of the rows
         y = check_numbers(data.value, "y", most=MAX_NUMBER)
         lower = -np.inf if self.censored_at is None else float(self.censored_at)

@@ -195,7 +195,7 @@ def forecast_candidates(
     levels: Any = (
         QuantileRecalibrator() if forecast._has_quantiles_only else PITRecalibrator("beta")
     )
-    if not forecast._has_quantiles_only or n >= least_samples(forecast.levels, "levels"):
+    if not forecast._has_quantiles_only or n >= least_samples(forecast.levels):
         candidates["levels"] = levels
         candidates["location, scale and levels"] = RecalibratorChain(location_scale, levels)
     return candidates

@@ -327,7 +327,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             if the forecasts were recalibrated conformally with too few samples. Between levels of
             a quantile forecast they are interpolated linearly.
         """
-        check_coverage(coverage, "coverage")
+        check_coverage(coverage)
         return self.predict_forecast(X).interval(coverage)
 
 
