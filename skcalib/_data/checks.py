@@ -111,11 +111,8 @@ def check_predictions(
         share = normalize_weights(weight)
         used = share > MIN_WEIGHT_SHARE
         if not used.all():
-            proba, label, share = (
-                take_rows(proba, used),
-                label[used],
-                normalize_weights(weight[used]),
-            )
+            proba, label = take_rows(proba, used), label[used]
+            share = normalize_weights(weight[used])
             log_proba = None if log_proba is None else take_rows(log_proba, used)
             complement = None if complement is None else take_rows(complement, used)
     if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
@@ -206,11 +203,9 @@ def _resolve_classes(
 ) -> np.ndarray:
     """The classes in the order of the columns of proba."""
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
-    columns = (
-        f"{names[1]} is 1-D and so"
-        if proba.ndim == 1
-        else f"{names[1]} has {n_columns} columns and"
-    )
+    columns = f"{names[1]} has {n_columns} columns and"
+    if proba.ndim == 1:
+        columns = f"{names[1]} is 1-D and so"
     if labels is not None:
         classes = as_labels(labels, "labels")
         if classes.dtype.kind == "O":

@@ -95,9 +95,8 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
 def check_distinct_keys(labels: Sequence[Any]) -> None:
     """Refuse both True and 1, or False and 0, which are one key of a dictionary."""
     rows = [label if isinstance(label, tuple) else (label,) for label in labels]
-    if len(set(rows)) < len(
-        {tuple((isinstance(entry, bool), entry) for entry in row) for row in rows}
-    ):
+    typed_rows = {tuple((isinstance(entry, bool), entry) for entry in row) for row in rows}
+    if len(set(rows)) < len(typed_rows):
         raise ValueError(
             "by must not hold both True and 1, or False and 0, which Python takes for the same "
             f"subgroup; found {format_values(labels)}. Turn them into strings."
@@ -214,18 +213,14 @@ def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], n
     if values.dtype.kind in "biuf":
         distinct, code = np.unique(values, return_inverse=True)  # one NaN
         labels = distinct.tolist()
-        return [
-            _as_integer(value) for value in labels
-        ] if values.dtype.kind == "f" else labels, code
+        if values.dtype.kind == "f":
+            labels = list(map(_as_integer, labels))
+        return labels, code
     if values.dtype.kind in "Mm":
-        is_date = values.dtype.kind == "M"
         is_gap = np.isnat(values)
-        texts = (
-            np.datetime_as_string(values, "auto")
-            if is_date
-            else [str(raw_value) for raw_value in values]
-        )
-        values = np.array(texts, dtype=object)
+        if values.dtype.kind == "M":
+            values = np.datetime_as_string(values, "auto")
+        values = np.array(list(map(str, values)), dtype=object)
         values[is_gap] = None
     index: dict[Any, int] = {}
     code = np.empty(len(values), dtype=np.intp)

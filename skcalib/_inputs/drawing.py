@@ -103,12 +103,9 @@ def draw_labels(
     n_block_draws = max(1, _UNIFORM_BLOCK_SIZE // max(1, len(proba)))
     for draw in range(0, n_draws, n_block_draws):
         for sample in range(0, len(proba), _UNIFORM_BLOCK_SIZE):
-            chunk = label[draw : draw + n_block_draws, sample : sample + _UNIFORM_BLOCK_SIZE]
-            np.less(
-                generator.random(chunk.shape),
-                proba[sample : sample + _UNIFORM_BLOCK_SIZE],
-                out=chunk,
-            )
+            samples = slice(sample, sample + _UNIFORM_BLOCK_SIZE)
+            chunk = label[draw : draw + n_block_draws, samples]
+            np.less(generator.random(chunk.shape), proba[samples], out=chunk)
     return label
 
 
