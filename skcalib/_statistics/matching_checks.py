@@ -11,7 +11,7 @@ from .._inputs.scikit_learn import Count, Interval, StrOptions
 from ..forecasts._base import MAX_NUMBER
 from ..forecasts._decisions import DecisionLoss, as_loss
 from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH, check_kernel
-from .squared_error import check_enough_for_estimator
+from .squared_error import check_enough_for_estimator, check_has_pairs
 
 # Forms that compare PITs with the uniform distribution.
 PIT_FORMS = {"quantile", "threshold", "local"}
@@ -145,13 +145,9 @@ def _check_form(calibration: str, is_of_classes: bool) -> None:
     forms = CLASS_FORMS if is_of_classes else FORMS
     if calibration in forms:
         return
-    expected, actual, remedy = ("classes", "forecasts of a number", "class probabilities")
+    expected, actual, remedy = "classes", "forecasts of a number", "class probabilities"
     if is_of_classes:
-        expected, actual, remedy = (
-            actual,
-            "class probabilities",
-            "a forecast (see skcalib.forecasts)",
-        )
+        expected, actual, remedy = actual, remedy, "a forecast (see skcalib.forecasts)"
     raise ValueError(
         f"calibration={calibration!r} is for {expected}; found {actual}. Choose among "
         f"{', '.join(map(repr, sorted(forms)))}, or pass {remedy}."
@@ -258,11 +254,7 @@ def _check_forecast_options(data: Any, options: MatchingOptions) -> None:
                 f"squared; found at most {largest:g}. Measure outcomes and forecasts in a smaller "
                 "unit."
             )
-    if options.estimator == "unbiased" and len(data.weight) < 2:
-        raise ValueError(
-            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
-            "estimator='biased'."
-        )
+    check_has_pairs(options.estimator, len(data.weight))
     if callable(kernel):
         check_kernel(kernel, (_SOME_PITS if options.is_of_pits else data.value)[:, None])
     if kernel == "tanh" and bandwidth == "median":

@@ -322,11 +322,9 @@ class MultiResolutionGaps(ResidualStatistic):
         self.one_label = data.inverse_effective_size / data.n_samples
 
     def __call__(self, labels: np.ndarray) -> np.ndarray:
-        return (
-            self._values_from_cells(self.cells.bin_hits(labels))
-            if self.data.is_binary
-            else super().__call__(labels)
-        )
+        if not self.data.is_binary:
+            return super().__call__(labels)
+        return self._values_from_cells(self.cells.bin_hits(labels))
 
     def _init_sums(self, n_draws: int) -> np.ndarray:
         return np.zeros((self.n_sums, n_draws))

@@ -72,7 +72,6 @@ class SquaredKernelError(Statistic):
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
-        if self.block_size is not None:
             self.supports = self.supports - {"any-order", "groups"}
         self.square = square = data.square  # of the samples that a row stands for
         # of each block, if there are blocks
@@ -243,11 +242,7 @@ def check_class_kernel(class_kernel: np.ndarray, n_classes: int) -> np.ndarray:
         )
     matrix = matrix.astype(np.float64, copy=False)
     largest = np.abs(matrix).max()
-    if (
-        largest > 0
-        and not 1 / _MAX_KERNEL_ENTRY <= largest <= _MAX_KERNEL_ENTRY
-        and np.isfinite(largest)
-    ):
+    if 0 < largest < np.inf and not 1 / _MAX_KERNEL_ENTRY <= largest <= _MAX_KERNEL_ENTRY:
         raise ValueError(
             f"The largest entry of class_kernel must lie between {1 / _MAX_KERNEL_ENTRY:.0e} and "
             f"{_MAX_KERNEL_ENTRY:.0e}, so that squares neither underflow nor overflow; found "
@@ -274,11 +269,7 @@ def check_not_negative(values: np.ndarray, largest: np.ndarray) -> None:
 def check_enough_for_estimator(data: Any, estimator: str, block_size: int | None = None) -> None:
     """All estimates but the biased one average over pairs of different samples."""
     n = data.n_samples
-    if estimator != "biased" and n < 2:
-        raise ValueError(
-            f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
-            "estimator='biased'."
-        )
+    check_has_pairs(estimator, n)
     if estimator == "unbiased" and has_negligible_pairs(data):
         raise ValueError(
             "estimator='unbiased' of a CalibrationState needs weights that are comparable, as it "
@@ -289,6 +280,15 @@ def check_enough_for_estimator(data: Any, estimator: str, block_size: int | None
         raise ValueError(
             f"block_size must be at most the number of samples of positive weight; found "
             f"block_size={block_size} for {n} samples. Choose smaller blocks."
+        )
+
+
+def check_has_pairs(estimator: str, n: int) -> None:
+    """Refuse a single sample where pairs of different samples are averaged."""
+    if estimator != "biased" and n < 2:
+        raise ValueError(
+            f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
+            "estimator='biased'."
         )
 
 
