@@ -192,15 +192,11 @@ def check_options(function: Callable, options: dict[str, Any], method: str = "pl
         "quiver": quiver.Quiver,
         "stairs": patches.StepPatch,
     }
-    artist, artist_options = (
-        artists.get(method, lines.Line2D),
-        signature(getattr(Axes, method)).parameters,
-    )
+    artist = artists.get(method, lines.Line2D)
+    artist_options = signature(getattr(Axes, method)).parameters
     for name in options:
-        is_option = (
-            name in artist_options
-            and artist_options[name].default is not artist_options[name].empty
-        )
+        option = artist_options.get(name)
+        is_option = option is not None and option.default is not option.empty
         if not is_option and not hasattr(artist, f"set_{name}"):
             display_options = signature(function).parameters
             similar = get_close_matches(name, display_options, n=1, cutoff=0.5)

@@ -322,11 +322,9 @@ class ComparisonDisplay(PredictionsDisplay):
         self.points_ = [points for points, _ in artists]
         self.whiskers_ = [whiskers for _, whiskers in artists]
         label_outer(self.axes_, "", "")
-        quantity = (
-            "estimate"
-            if self.reference is None
-            else f"difference from {shorten(self.reference, 60)}"
-        )
+        quantity = "estimate"
+        if self.reference is not None:
+            quantity = f"difference from {shorten(self.reference, 60)}"
         label = f"{quantity}\nand its {100 * self.confidence_level:.3g} % interval"
         handle = copy(self.points_[0])
         handle.set(linestyle="-", linewidth=1.5)

@@ -182,10 +182,9 @@ def legend_entries(ax: Any) -> tuple[list, list]:
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
         together.setdefault((handle not in curves, label == DIAGONAL, label), []).append(handle)
     entries = sorted(together, key=lambda entry: entry[:2])
-    handles = [tuple(together[entry]) for entry in entries]
-    return [
-        handle_tuple if len(handle_tuple) > 1 else handle_tuple[0] for handle_tuple in handles
-    ], [label for *_, label in entries]
+    artists = [together[entry] for entry in entries]
+    handles = [tuple(same) if len(same) > 1 else same[0] for same in artists]
+    return handles, [label for *_, label in entries]
 
 
 def curves_on(ax: Any) -> list:

@@ -226,27 +226,18 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         decomposition = self.decomposition
         value = np.array([getattr(decomposition, component) for component in _COMPONENT_COLORS])
         positions = len(rows) + np.array([-0.25, 0.0, 0.25])
-        labels = (
-            list(_COMPONENT_COLORS)
-            if not rows
-            else [f"_{component}" for component in _COMPONENT_COLORS]
-        )
-        bar_options = {
-            "color": list(_COMPONENT_COLORS.values()),
-            "label": labels,
-            "height": 0.23,
-        } | style
-        self.bars_ = ax.barh(positions, value, **bar_options)
+        colors, labels = list(_COMPONENT_COLORS.values()), list(_COMPONENT_COLORS)
+        if rows:  # the legend names them already
+            labels = [f"_{component}" for component in labels]
+        defaults = {"color": colors, "label": labels, "height": 0.23}
+        self.bars_ = ax.barh(positions, value, **(defaults | style))
         texts = [f"{v:.3g}" if v > 1e-3 * value.max() else "0" for v in value]
         ax.bar_label(self.bars_, texts, padding=3, fontsize="small")
         if decomposition.expected_miscalibration is not None:
             label = None if _CHANCE in ax.get_legend_handles_labels()[1] else _CHANCE
-            where = (
-                decomposition.expected_miscalibration,
-                positions[0] - 0.14,
-                positions[0] + 0.14,
-            )
-            ax.vlines(*where, color="black", linewidth=1.5, label=label)
+            ends = positions[0] - 0.14, positions[0] + 0.14
+            style = {"color": "black", "linewidth": 1.5, "label": label}
+            ax.vlines(decomposition.expected_miscalibration, *ends, **style)
         model_name = fill(shorten(name or "", 48), 24)
         rows.append("\n".join([*filter(None, [model_name]), f"{title} {decomposition.score:.3g}"]))
         ax.set_yticks(range(len(rows)), rows)
@@ -267,10 +258,8 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         (point,) = ax.plot(*position, **(defaults | {"label": label} | style))
         self.point_ = point
         if decomposition.expected_miscalibration is not None:
-            ends, color = (
-                [decomposition.expected_miscalibration, position[0]],
-                point.get_color(),
-            )
+            ends = [decomposition.expected_miscalibration, position[0]]
+            color = point.get_color()
             ax.plot(ends, [position[1]] * 2, color=color, linewidth=0.8, zorder=2)
             mark = {"marker": "|", "markersize": 9, "linestyle": "", "color": color}
             ax.plot(ends[0], position[1], **mark)

@@ -378,11 +378,8 @@ class SequentialTestDisplay(Display):
         self.ax_ = ax = axes_of(ax, (6.4, 3.6))
         highest = self.alpha**-_ABOVE
         log_e = self.log_e_value[-1]
-        now = (
-            f"{np.exp(log_e):.3g}"
-            if abs(log_e) < _FINITE or np.isinf(log_e)
-            else f"1e{log_e / np.log(10):+.0f}"
-        )
+        is_drawable = abs(log_e) < _FINITE or np.isinf(log_e)
+        now = f"{np.exp(log_e):.3g}" if is_drawable else f"1e{log_e / np.log(10):+.0f}"
         defaults = {"drawstyle": "steps-post", "label": f"{name or 'e-value'}, now {now}"}
         defaults["marker"] = "o" if len(self.n_seen) == 1 else "None"
         finite_e_value = np.exp(np.clip(self.log_e_value, -_FINITE, _FINITE))
