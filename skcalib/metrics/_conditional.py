@@ -98,14 +98,11 @@ class _Regression(NamedTuple):
         )
         if penalty == "cv":
             return cross_validated_norm(self.residuals(rows), self.weight, features=features(rows))
-        xp, scores = (
-            array_namespace(first_row),
-            ridge_scores(features(rows), self.weight, float(penalty)),
-        )
+        xp = array_namespace(first_row)
+        scores = ridge_scores(features(rows), self.weight, float(penalty))
         value = float(xp.sum((scores.T @ self.residuals(rows)) ** 2))
-        return self._subtract_noise(
-            value, xp.sum(scores**2, axis=1), partial(noise_of_scores, scores)
-        )
+        diagonal = xp.sum(scores**2, axis=1)
+        return self._subtract_noise(value, diagonal, partial(noise_of_scores, scores))
 
     def _subtract_noise(
         self, value: float, diagonal: Array, pairs: Callable[[Array], Array]
@@ -157,11 +154,9 @@ def _conditional_error(
         def features(rows: slice) -> Array:
             block_proba = regression.proba(rows)
             waves = fourier_features(block_proba, frequencies)
-            return (
-                waves
-                if kernel == "rbf"
-                else array_namespace(block_proba).concat([block_proba, waves], axis=1)
-            )
+            if kernel == "rbf":
+                return waves
+            return array_namespace(block_proba).concat([block_proba, waves], axis=1)
 
         return regression.from_features(features)
     if method == "exact":
@@ -219,11 +214,8 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
             break
         tolerance = min(tolerance / 10, _NYSTROEM_RTOL * value / (2 * factor))
     if not is_close:
-        remedy = (
-            "Raise n_components."
-            if features.shape[1] < len(points)
-            else "What is left is rounding."
-        )
+        can_grow = features.shape[1] < len(points)
+        remedy = "Raise n_components." if can_grow else "What is left is rounding."
         warn(
             f"{features.shape[1]} components leave an error of at most {factor * error:.2g} in the "
             f"conditional kernel calibration error, {value:.4g}. {remedy}",

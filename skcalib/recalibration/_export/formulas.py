@@ -1,5 +1,6 @@
 """The maps of recalibrators as formulas in SQL, each registered for the class that has it."""
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -110,11 +111,9 @@ def _(recalibrator: OneVsRestMap, names: list[str]) -> list[str]:
         positive = _both_columns_expression(recalibrator, names)
         return [f"{float_literal(1)} - {parenthesize(positive)}", positive]
     mapped = _class_expressions(recalibrator, names)
-    return (
-        mapped
-        if len(names) == 1
-        else normalize_expressions([parenthesize(formula) for formula in mapped], names)
-    )
+    if len(names) == 1:
+        return mapped
+    return normalize_expressions(list(map(parenthesize, mapped)), names)
 
 
 @_write.register
@@ -144,13 +143,10 @@ def _write_linear(recalibrator: LinearMap, names: list[str]) -> list[str]:
     if len(names) == 1:
         slope, constant = (matrix[1] - matrix[0])[::-1], shift[1] - shift[0]
 
-        def positive(ends: np.ndarray) -> np.ndarray:
-            return recalibrator._map(ends)[:, 1]
-
         def sigmoid(clipped: str) -> str:
             return expit(linear(constant, slope, log_pair(clipped)))
 
-        return [clip_expression(names[0], smallest, positive, sigmoid)]
+        return [clip_expression(names[0], smallest, _last_column(recalibrator), sigmoid)]
     return softmax_expressions(log_expressions(names, smallest), -np.log(smallest), matrix, shift)
 
 
@@ -169,14 +165,11 @@ def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[s
     *shares, uniform_share = recalibrator.shares_
     if len(names) == 1:
 
-        def positive(ends: np.ndarray) -> np.ndarray:
-            return recalibrator._map(ends)[:, 1]
-
         def mixture(clipped: str) -> str:
             tempered = parenthesize(expit(linear(0.0, [inverse, -inverse], log_pair(clipped))))
             return linear(uniform_share / 2, shares, [tempered, clipped])
 
-        return [clip_expression(names[0], smallest, positive, mixture)]
+        return [clip_expression(names[0], smallest, _last_column(recalibrator), mixture)]
     logs, n_classes = log_expressions(names, smallest), len(names)
     tempered, unchanged = (
         softmax_expressions(
@@ -184,16 +177,11 @@ def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[s
         )
         for factor in (inverse, 1.0)
     )
-    return [
-        clip(
-            parenthesize(
-                linear(uniform_share / n_classes, shares, [parenthesize(t), parenthesize(u)])
-            ),
-            MIN_PROBA,
-            MAX_PROBA,
-        )
+    mixtures = [
+        linear(uniform_share / n_classes, shares, [parenthesize(t), parenthesize(u)])
         for t, u in zip(tempered, unchanged, strict=True)
     ]
+    return [clip(parenthesize(formula), MIN_PROBA, MAX_PROBA) for formula in mixtures]
 
 
 @_write.register
@@ -371,6 +359,11 @@ def _(recalibrator: SplineRecalibrator, logs: list[str], params: Any) -> str:
             piece = f"{float_literal(coefficient)} + {distance} * ({piece})"
         pieces.append(piece)
     return steps(x, knots, pieces)
+
+
+def _last_column(recalibrator: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """The map of two classes as a function, whose results are those of the last one."""
+    return lambda proba: recalibrator._map(proba)[:, 1]
 
 
 def smallest_clipped(recalibrator: Any, names: list[str]) -> float:

@@ -25,11 +25,8 @@ def supports_map(writer: Any, recalibrator: Any) -> bool:
 def unwrap_single_candidate(recalibrator: Any) -> Any:
     """The recalibrator itself, or the one that has all the weight of an average."""
     is_auto = isinstance(recalibrator, AutoRecalibrator)
-    return (
-        recalibrator.best_recalibrator_
-        if is_auto and len(recalibrator.weights_) == 1 and recalibrator.uniform_share_ == 0
-        else recalibrator
-    )
+    is_single = is_auto and len(recalibrator.weights_) == 1 and recalibrator.uniform_share_ == 0
+    return recalibrator.best_recalibrator_ if is_single else recalibrator
 
 
 class Pieces(NamedTuple):
