@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import softmax
 from sklearn import config_context
 from sklearn.tree import ExtraTreeRegressor
 
@@ -53,7 +54,7 @@ class TreeRecalibrator(Recalibrator):
         start = np.broadcast_to(self._prior[:, None], (n_classes, n))
         scores = self._trees.fit(self._ranks(data.proba), label, weight, start, fold)
         self.n_rounds_, proba = self._trees.n_rounds, np.empty((n, n_classes))
-        proba[:, class_order] = softmax_columns(scores).T
+        proba[:, class_order] = softmax(scores, axis=0).T
         return proba
 
     def _ranks(self, proba: np.ndarray) -> np.ndarray:
@@ -65,7 +66,7 @@ class TreeRecalibrator(Recalibrator):
         mapped = np.empty(proba.shape)
         for rows in iter_row_blocks(*proba.shape):
             scores = self._prior + self._trees.correction(self._ranks(proba[rows]))
-            mapped[rows, self._class_order] = softmax_columns(scores.T.astype(np.float64)).T
+            mapped[rows, self._class_order] = softmax(scores.T.astype(np.float64), axis=0).T
         return mapped
 
 
@@ -156,7 +157,7 @@ class BoostedFold:
     def grow(self) -> None:
         """Add a tree: its shape from some rows, the values of its leaves from all."""
         n, n_classes = len(self.label), len(self.scores)
-        proba = softmax_columns(self.scores)
+        proba = softmax(self.scores, axis=0)
         curvature = proba * (1 - proba)
         residual = np.negative(proba, out=proba)
         residual[self.label, np.arange(n)] += 1
@@ -186,13 +187,6 @@ class BoostedFold:
         self.scores += step.astype(np.float32)[:, leaf]
         self.test_scores = self.test_scores + value[tree.apply(self.test_design)].T
         self.trees.append((tree, value))
-
-
-def softmax_columns(scores: np.ndarray) -> np.ndarray:
-    """The softmax of each column of scores (K, n)."""
-    proba = np.exp(scores - scores.max(axis=0))
-    proba /= proba.sum(axis=0)
-    return proba
 
 
 # Samples that favour the first component of a mixture, and how close to 1 a share can be.
