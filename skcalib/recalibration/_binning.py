@@ -244,18 +244,14 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         self.smallest_probability_ = smallest if self.pseudo_count else 0.0
         problems = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
         self.maps_ = [self._fit_binary(problem) for _, problem in problems]
-        fitted_maps = [
-            (
-                binary_map.partition,
-                binary_map.values[~np.isnan(binary_map.values)],
-                binary_map.certificate,
-            )
-            for binary_map in self.maps_
-        ]
-        by_kind: Any = (
-            fitted_maps[0] if data.is_binary else map(list, zip(*fitted_maps, strict=True))
+        attributes: Any = (
+            [binary_map.partition for binary_map in self.maps_],
+            [binary_map.values[~np.isnan(binary_map.values)] for binary_map in self.maps_],
+            [binary_map.certificate for binary_map in self.maps_],
         )
-        self.partition_, self.values_, self.certificate_ = by_kind
+        if data.is_binary:
+            attributes = [value for (value,) in attributes]
+        self.partition_, self.values_, self.certificate_ = attributes
 
     def _fit_binary(self, data: Any) -> Any:
         points, weight, _ = data.pool_label_weights()

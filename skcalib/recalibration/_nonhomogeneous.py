@@ -208,9 +208,8 @@ def _fit_regression(
         by_c, by_d = (scale, scale * log_ratio) if is_power else (1.0, ratio)
         values, by_location, by_scale = crps_above_with_slopes(y, a + b * x, scale, lower, law)
         slopes = [by_location, by_location * x, by_scale * by_c, by_scale * by_d]
-        return float(weight @ values) / error, np.array(
-            [weight @ slope for slope in slopes]
-        ) / error
+        gradient = np.array([weight @ slope for slope in slopes])
+        return float(weight @ values) / error, gradient / error
 
     bound = np.log(least) if is_power else least
     fits = [

@@ -192,10 +192,9 @@ def forecast_candidates(
     if n < _MIN_SAMPLES_TO_SHIFT:
         return candidates
     candidates["location and scale"] = location_scale = LocationScaleRecalibrator(scoring)
-    levels: Any = (
-        QuantileRecalibrator() if forecast._has_quantiles_only else PITRecalibrator("beta")
-    )
-    if not forecast._has_quantiles_only or n >= least_samples(forecast.levels):
+    has_grid = forecast._has_quantiles_only
+    levels: Any = QuantileRecalibrator() if has_grid else PITRecalibrator("beta")
+    if not has_grid or n >= least_samples(forecast.levels):
         candidates["levels"] = levels
         candidates["location, scale and levels"] = RecalibratorChain(location_scale, levels)
     return candidates

@@ -132,10 +132,8 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         "levels": ["array-like"],
     }
 
-    _recalibrator_method, _by_example = (
-        "transform",
-        "predict_forecast(X, by=...), then .interval(0.9)",
-    )
+    _recalibrator_method = "transform"
+    _by_example = "predict_forecast(X, by=...), then .interval(0.9)"
 
     @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
     def __init__(

@@ -220,11 +220,10 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         matrix, min_samples = self._map_common(data.columns), self.min_samples or 1
         proba = matrix[:, 1] if data.is_binary else matrix
         data = replace(data, proba=proba, complement=None, log_proba=None)
-        self.prior_weight_ = (
-            _best_prior_weight(data, subgroups, min_samples)
-            if chooses
-            else float(self.prior_weight)
-        )
+        if chooses:
+            self.prior_weight_ = _best_prior_weight(data, subgroups, min_samples)
+        else:
+            self.prior_weight_ = float(self.prior_weight)
         return _fit_maps(data, subgroups, self.prior_weight_, min_samples)
 
     @property
