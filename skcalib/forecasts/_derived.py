@@ -56,9 +56,8 @@ class AffineForecast(Forecast):
 
     def _to_base_inclusive(self, y: np.ndarray) -> np.ndarray:
         """Return `_to_base`, rounded up so that the probability of y itself is not lost."""
-        return (
-            self._to_base(y) if self.is_continuous else self._to_base(y) + self._rounding_error(y)
-        )
+        base_y = self._to_base(y)
+        return base_y if self.is_continuous else base_y + self._rounding_error(y)
 
     def _from_base(self, y: np.ndarray) -> np.ndarray:
         shape = (-1,) + (1,) * (y.ndim - 1)
@@ -87,9 +86,8 @@ class AffineForecast(Forecast):
         if self.is_continuous:
             return self.base._logpdf(base_y) - np.log(self.factor)[:, None]
         whole = np.rint(base_y)  # the outcomes of discrete forecasts are whole numbers
-        return self.base._logpdf(
-            np.where(np.abs(whole - base_y) <= self._rounding_error(y), whole, base_y)
-        )
+        is_whole = np.abs(whole - base_y) <= self._rounding_error(y)
+        return self.base._logpdf(np.where(is_whole, whole, base_y))
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return self._from_base(self.base._ppf(level))
@@ -329,9 +327,8 @@ def ppf_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
 def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
     tail = log_expit(-np.abs(z))
     deviation = np.where(np.isinf(z), -np.inf, ndtri_exp(tail))
-    return forecast.loc[:, None] - np.sign(z) * forecast.scale[:, None] * np.where(
-        z == 0, 0.0, deviation
-    )
+    deviation = np.where(z == 0, 0.0, deviation)
+    return forecast.loc[:, None] - np.sign(z) * forecast.scale[:, None] * deviation
 
 
 @ppf_log_odds.register

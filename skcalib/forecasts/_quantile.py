@@ -208,9 +208,8 @@ def check_quantile_levels(levels: ArrayLike, n_columns: int) -> np.ndarray:
 
 def select_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
     """Return the forecast's quantiles at some levels as a forecast by quantiles."""
-    return QuantileForecast(
-        forecast.quantiles(check_quantile_levels(levels, np.size(levels))), levels
-    )
+    levels = check_quantile_levels(levels, np.size(levels))
+    return QuantileForecast(forecast.quantiles(levels), levels)
 
 
 def check_same_levels(forecasts: dict[str, Forecast], remedy: str) -> None:
