@@ -185,9 +185,8 @@ class _TopLabel(_BuiltInLens):
 @dataclass(frozen=True)
 class _Classwise(_BuiltInLens):
     def reduce(self, data: Any) -> Iterator[BinaryProblem]:
-        return _iter_events(
-            data, ((name, data.label == k) for k, name in enumerate(data.classes.tolist()))
-        )
+        events = ((name, data.label == k) for k, name in enumerate(data.classes.tolist()))
+        return _iter_events(data, events)
 
     def _combine(self, proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Divide rows by their sums; rows of zeros become equal probabilities."""

@@ -257,9 +257,8 @@ def fit_and_apply(
         delimiter = ";" if options.decimal == "," else ","
         return texts.to_csv(index=False, sep=delimiter, lineterminator="\n")
 
-    files = {
-        options.output: to_csv(table.texts, to_probabilities(table, columns), table.is_complete)
-    }
+    proba = to_probabilities(table, columns)
+    files = {options.output: to_csv(table.texts, proba, table.is_complete)}
     if options.map is not None:
         points = np.linspace(0, 1, 1001)
         texts = type(table.texts)({options.proba[-1]: map(format_number, points.tolist())})

@@ -281,11 +281,11 @@ def _show_progress() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    before = PROGRESS_LISTENER.set(
-        lambda title: print(
-            f"{_ERASE_LINE}{printable(title)} ...", end="", file=sys.stderr, flush=True
-        )
-    )
+
+    def show_title(title: str) -> None:
+        print(f"{_ERASE_LINE}{printable(title)} ...", end="", file=sys.stderr, flush=True)
+
+    before = PROGRESS_LISTENER.set(show_title)
     try:
         yield
     finally:

@@ -201,9 +201,8 @@ def maximum_mean_calibration_loss(
         near = kernel_values(points, points, KERNELS["laplacian"], bandwidth)
         class_residual = residual[:, k]
         if balanced:
-            class_residual = class_residual * _shares_of_kinds(
-                class_residual + proba[:, k] > 0.5, weight
-            )
+            is_hit = class_residual + proba[:, k] > 0.5
+            class_residual = class_residual * _shares_of_kinds(is_hit, weight)
         square = pair_average(near * class_residual[:, None] * class_residual, weight, "biased")
         total = total + xp.sqrt(xp.clip(square, 0.0, None) + ROOT_ATOL)
     return total / proba.shape[1]

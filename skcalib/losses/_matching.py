@@ -336,9 +336,8 @@ class MatchingLoss(MatchingLossOptions):
         if self.calibration == "group":
             return equal_rows_kernel(self.given, dtype)
         if self.calibration == "decision":
-            return equal_rows_kernel(
-                _argmin_action(classes.proba @ as_type(self.loss, dtype).T), dtype
-            )
+            action = _argmin_action(classes.proba @ as_type(self.loss, dtype).T)
+            return equal_rows_kernel(action, dtype)
         if self.given is not None:
             return self._kernel_matrix(as_type(self.given, dtype))
         family = KERNELS.get(name_of(self.given_kernel))
