@@ -87,9 +87,8 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
             for k in present.tolist()
         ]
     subgroup_labels = [label[0] for label in labels] if len(columns) == 1 else labels
-    return Subgroups(tuple(columns), tuple(subgroup_labels), code).take(
-        positive_weight_rows(sample_weight, n)
-    )
+    subgroups = Subgroups(tuple(columns), tuple(subgroup_labels), code)
+    return subgroups.take(positive_weight_rows(sample_weight, n))
 
 
 def check_distinct_keys(labels: Sequence[Any]) -> None:

@@ -70,9 +70,8 @@ class DecisionGaps(Statistic):
 
     def terms(self, outcomes: np.ndarray | None = None) -> np.ndarray:
         """ℓ(a, y_i) − E ℓ(a, Y_i) for all actions, or for the one taken; (R, n, A) or (R, n, 1)."""
-        return self.select_actions(self.compute_losses(outcomes)) - self.select_actions(
-            self.expected
-        )
+        losses = self.compute_losses(outcomes)
+        return self.select_actions(losses) - self.select_actions(self.expected)
 
     def select_actions(self, losses: np.ndarray) -> np.ndarray:
         """The losses (…, n, A) of the actions that are compared."""

@@ -54,9 +54,8 @@ KERNEL_CONSTRAINTS: dict = {
 
 def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) -> Array:
     """k of points (a, K) and (b, K), (a, b), on the namespace of the arrays."""
-    distance = distances(s, t, family.metric) * (
-        family.scale / max(bandwidth, MIN_KERNEL_BANDWIDTH)
-    )
+    scale = family.scale / max(bandwidth, MIN_KERNEL_BANDWIDTH)
+    distance = distances(s, t, family.metric) * scale
     xp = array_namespace(distance)
     if family.is_gaussian:  # squares that overflow would have derivatives that are NaN
         distance = xp.clip(distance, None, _MAX_BANDWIDTHS_APART) ** 2 / 2

@@ -53,9 +53,8 @@ class BiasAndSpread(Statistic):
         return normal_scores(*pit_intervals(self.error.forecast, values))
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
-        return np.max(
-            self.standardized_sums(self.error.to_component_scale(outcomes)) ** 2, axis=(0, 2)
-        )
+        sums = self.standardized_sums(self.error.to_component_scale(outcomes))
+        return np.max(sums**2, axis=(0, 2))
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         sums = self._sum_scores(signs * self._scores(self.error.observed[None]))
@@ -108,10 +107,8 @@ def quantile_components(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
     points = forecast._wasserstein_points()
     root = np.sqrt(weight)[:, None]
     left, size, _ = np.linalg.svd(root * (points - weight @ points), full_matrices=False)
-    varies = size > _SINGULAR_VALUE_RTOL * np.maximum(
-        size[0], np.abs(points).max() * _SINGULAR_VALUE_RTOL
-    )
-    return (left / root)[:, varies]
+    largest = np.maximum(size[0], np.abs(points).max() * _SINGULAR_VALUE_RTOL)
+    return (left / root)[:, size > _SINGULAR_VALUE_RTOL * largest]
 
 
 def has_moments(forecast: Forecast) -> bool:

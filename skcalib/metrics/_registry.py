@@ -215,10 +215,8 @@ class CallableMetric(Metric):
 
     def _order(self, data: ClassData) -> np.ndarray | None:
         """Return the order of classes for scikit-learn's functions, which is sorted; else None."""
-        is_theirs = getattr(unwrap_partial(self.function)[0], "__module__", "").startswith(
-            "sklearn."
-        )
-        return np.argsort(data.classes) if is_theirs else None
+        module = getattr(unwrap_partial(self.function)[0], "__module__", "")
+        return np.argsort(data.classes) if module.startswith("sklearn.") else None
 
 
 # All metrics that have a name for tests and intervals, and those of classes and of forecasts.
