@@ -446,9 +446,8 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     def _steps(self, results: np.ndarray, weight: np.ndarray) -> Steps:
         points, mass = pool_ties(results, weight)
-        distinct = np.flatnonzero(
-            np.append(True, np.diff(points) > _TIED_RESULTS_RTOL * points[1:])
-        )
+        is_new = np.diff(points) > _TIED_RESULTS_RTOL * points[1:]
+        distinct = np.flatnonzero(np.append(True, is_new))
         total = np.add.reduceat(mass, distinct)
         points, mass = np.add.reduceat(mass * points, distinct) / total, total
         start = np.flatnonzero(first_of_ties(quantile_bins(points, mass, self.n_bins)))

@@ -400,9 +400,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
                     f"±{MAX_NUMBER:g}. Fit again to recent samples, or choose a smaller step_size."
                 )
             middle = self._check_quantiles(forecast).mean(axis=1, keepdims=True)
-            is_empty = np.isinf(self.offsets_) & (
-                np.sign(self.offsets_) != np.sign(self.levels_ - 0.5)
-            )
+            moves_inwards = np.sign(self.offsets_) != np.sign(self.levels_ - 0.5)
+            is_empty = np.isinf(self.offsets_) & moves_inwards
             quantiles = np.where(is_empty, middle, np.clip(quantiles, -MAX_NUMBER, MAX_NUMBER))
         if self.method == "levels":
             return QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)

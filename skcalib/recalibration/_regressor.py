@@ -401,9 +401,8 @@ def check_level_parameter(estimator: Any, name: str) -> None:
     loss_names = [f"{path}__{loss}" if path else loss for loss in ("loss", "objective")]
     losses = {loss: estimator_params[loss] for loss in loss_names if loss in estimator_params}
     # alpha is the strength of a penalty, unless there is a loss of quantiles
-    if not (losses or parameter != "alpha") or any(
-        "quantile" not in str(loss) for loss in losses.values()
-    ):
+    is_penalty = not losses and parameter == "alpha"
+    if is_penalty or not all("quantile" in str(loss) for loss in losses.values()):
         stated = ", ".join(f"{loss}={value!r}" for loss, value in losses.items()) or "no such loss"
         raise ValueError(
             f"level_parameter must hold a level, in a regressor whose loss is that of quantiles; "

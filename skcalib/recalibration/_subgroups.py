@@ -247,9 +247,8 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         if not is_own.all():
             maps_of_rows.append((np.flatnonzero(~is_own), self.recalibrator_))
         original_order = np.argsort(np.concatenate([rows for rows, _ in maps_of_rows]))
-        return concatenate(
-            [recalibrator.transform(data[rows]) for rows, recalibrator in maps_of_rows]
-        )[original_order]
+        forecasts = [recalibrator.transform(data[rows]) for rows, recalibrator in maps_of_rows]
+        return concatenate(forecasts)[original_order]
 
     @available_if(check_fitted_on_classes)
     def predict_proba(self, X: ArrayLike, *, by: Any) -> np.ndarray:
