@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,20 @@ FORMS = PIT_FORMS | {"marginal", "decision", "group", "distribution", "individua
 NEEDS_GIVEN = {"group", "individual"}
 
 TAKES_GIVEN = NEEDS_GIVEN | {"distribution", "local"}
+
+# All forms, in annotations.
+MatchingForm = Literal[
+    "distribution",
+    "quantile",
+    "threshold",
+    "marginal",
+    "decision",
+    "group",
+    "individual",
+    "local",
+    "canonical",
+    "top-label",
+]
 
 # Kernels of decisions, which have finitely many features; see `matching_features`.
 FEATURE_KERNELS = {"moments", "thresholds", "tanh", "loss"}

@@ -16,6 +16,7 @@ from .._statistics.matching_checks import (
     FEATURE_KERNELS,
     FORMS,
     SMOOTH_KERNELS,
+    MatchingForm,
     name_of,
 )
 from ._checks import (
@@ -71,18 +72,7 @@ def distribution_matching_loss(
     prediction: Any,
     target: Array,
     *,
-    calibration: Literal[
-        "distribution",
-        "quantile",
-        "threshold",
-        "marginal",
-        "decision",
-        "group",
-        "individual",
-        "local",
-        "canonical",
-        "top-label",
-    ] = "distribution",
+    calibration: MatchingForm = "distribution",
     given: Array | None = None,
     sample_weight: Array | None = None,
     kernel: str | Callable = "rbf",

@@ -13,7 +13,7 @@ from torch.distributions import Distribution
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
-from .._statistics.matching_checks import PIT_FORMS, WITH_BANDWIDTH, name_of
+from .._statistics.matching_checks import PIT_FORMS, WITH_BANDWIDTH, MatchingForm, name_of
 from .._statistics.matching_given import LEVELS, median_of, standardization
 from ._checks import POSITIVE
 from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLoss
@@ -162,18 +162,7 @@ class DistributionMatchingLoss(Penalty):
 
     def __init__(
         self,
-        calibration: Literal[
-            "distribution",
-            "quantile",
-            "threshold",
-            "marginal",
-            "decision",
-            "group",
-            "individual",
-            "local",
-            "canonical",
-            "top-label",
-        ] = "distribution",
+        calibration: MatchingForm = "distribution",
         *,
         kernel: str | Callable = "rbf",
         bandwidth: str | float = "median",

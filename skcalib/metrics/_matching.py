@@ -11,7 +11,13 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, make_matching_error
-from .._statistics.matching_checks import CLASS_FORMS, FORMS, MATCHING_CONSTRAINTS, MatchingOptions
+from .._statistics.matching_checks import (
+    CLASS_FORMS,
+    FORMS,
+    MATCHING_CONSTRAINTS,
+    MatchingForm,
+    MatchingOptions,
+)
 from ._decisions import are_classes_reversed
 from ._registry import register_metric
 
@@ -71,18 +77,7 @@ def distribution_matching_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    calibration: Literal[
-        "distribution",
-        "quantile",
-        "threshold",
-        "marginal",
-        "decision",
-        "group",
-        "individual",
-        "local",
-        "canonical",
-        "top-label",
-    ] = "distribution",
+    calibration: MatchingForm = "distribution",
     given: ArrayLike | None = None,
     loss: Any = None,
     kernel: str | Callable = "rbf",
