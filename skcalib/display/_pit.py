@@ -127,9 +127,7 @@ class PITHistogramDisplay(_PitDisplay):
     _method: ClassVar = "stairs"
 
     @classmethod
-    @validate_options(
-        **PIT_CONSTRAINTS,
-    )
+    @validate_options(**PIT_CONSTRAINTS)
     def from_predictions(
         cls,
         y_true: ArrayLike,
