@@ -175,9 +175,8 @@ class Distributions(NamedTuple):
         if self.deviation is None:
             return self
         level, share = quantile_nodes(NODES)
-        return self.place_points(
-            *(asarray_like(self.location, array) for array in (ndtri(level), share))
-        )
+        points = asarray_like(self.location, ndtri(level))
+        return self.place_points(points, asarray_like(self.location, share))
 
     def kernel_means(self, kernel: Any, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""

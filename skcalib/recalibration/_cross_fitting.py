@@ -176,9 +176,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             fits.add(caller=method, callee="fit")
         splits.add(caller=method, callee="split")
         router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=fits).add(
-            splitter=self.cv, method_mapping=splits
-        )
+        router.add(estimator=self.estimator, method_mapping=fits)
+        return router.add(splitter=self.cv, method_mapping=splits)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
