@@ -226,16 +226,15 @@ def top_k(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     k : int
         Number of probabilities to keep, at most the number of classes.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     Returns
     -------
@@ -325,8 +324,8 @@ def class_groups(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     partition : dict of lists, or list of lists
         The classes of each group, by the group's name or in the order of the groups, which are
@@ -334,8 +333,7 @@ def class_groups(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     Returns
     -------
@@ -556,7 +554,7 @@ class Ordinal(_BuiltInLens):
             yield BinaryProblem(event, proba, float(data.weight @ event), f"at most {name}")
 
     def _combine(self, proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Sort each row, which mends what crosses, and take differences.
+        """Sort each row, which repairs quantiles that cross, and take differences.
 
         A sorted row is nowhere farther from any monotone one than the row was [2]_.
         """

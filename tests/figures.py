@@ -79,7 +79,7 @@ def _letters(text, box):
 
 
 def two_classes(n=300, sharpness=2.0):
-    """Names of classes, and predictions of one of them that are too sure."""
+    """Names of classes, and predictions of one of them that are overconfident."""
     generator = np.random.default_rng(0)
     logit = generator.normal(0, 1.5, n)
     label = generator.random(n) < 1 / (1 + np.exp(-logit))

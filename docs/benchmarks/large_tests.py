@@ -31,7 +31,7 @@ FOURIER = {"method": "fourier", "n_components": 50}
 
 
 def sample(n, n_classes):
-    """Calibrated predictions; of a thousand classes, those of a network that is too sure."""
+    """Calibrated predictions; of a thousand classes, those of a network that is overconfident."""
     if n_classes > 10:
         label, logits = problem(n, n_classes, seed=1)
         return softmax(logits, axis=1).astype(np.float32), label

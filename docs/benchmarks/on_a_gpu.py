@@ -36,7 +36,7 @@ def few_classes(n, n_classes):
 
 
 def many_classes(n, n_classes):
-    """Logits of a network that is too sure, in single precision; every class occurs."""
+    """Logits of a network that is overconfident, in single precision; every class occurs."""
     label, logits = problem(n, n_classes, seed=1)
     label[:n_classes] = np.arange(n_classes)
     return label, logits.astype(np.float32)

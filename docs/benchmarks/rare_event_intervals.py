@@ -266,8 +266,8 @@ def not_rare(quick):
                 print_row((name, n, beta), population_value(name, proba, truth), rows)
 
 
-def too_sure(quick):
-    """Log loss of models that are too sure: normal log-odds, times β."""
+def overconfident(quick):
+    """Log loss of models that are overconfident: normal log-odds, times β."""
     print_header("metric", "n", "β", "wrong, expected")
     grid = 2.5 * stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
     for n in (60, 100, 300, 1000)[: 1 if quick else None]:
@@ -290,7 +290,7 @@ SECTIONS = (
     groups_and_weights,
     false_alarms,
     not_rare,
-    too_sure,
+    overconfident,
 )
 
 

@@ -19,8 +19,8 @@ LEVEL = 0.05
 # What is true instead of p from the week of the drift on, of patients in two wards.
 DRIFTS = {
     "none": lambda p, ward: p,
-    "too sure (temperature 1.3)": lambda p, ward: expit(logit(p) / 1.3),
-    "too sure (temperature 2)": lambda p, ward: expit(logit(p) / 2),
+    "overconfident (temperature 1.3)": lambda p, ward: expit(logit(p) / 1.3),
+    "overconfident (temperature 2)": lambda p, ward: expit(logit(p) / 2),
     "shift of the log-odds by 0.3": lambda p, ward: expit(logit(p) + 0.3),
     "shift by 1 in a quarter of the patients": lambda p, ward: expit(logit(p) + (ward == 0)),
 }

@@ -42,7 +42,7 @@ def cpu_time(function, *arguments, **options):
 
 
 def chunks(n, seed=0):
-    """Labels and predictions, which are too sure (temperature 1.2) and off every grid.
+    """Labels and predictions, which are overconfident (temperature 1.2) and off every grid.
 
     Predictions are those of a table, which begins elsewhere in each chunk: this costs nothing.
     """

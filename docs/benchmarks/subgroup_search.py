@@ -72,12 +72,12 @@ def found_column(error, shift, shape, n, seed):
 
 
 def found_class_column(temperature, n, n_classes, seed):
-    """The same for classes, each of which is searched; all are too sure where one is sure."""
+    """The same for classes, each of which is searched; all are overconfident where one is sure."""
     rng = np.random.default_rng(seed)
     z = 1.5 * rng.normal(size=(n, n_classes))
     proba = softmax(z, axis=1)
-    too_sure = proba.max(axis=1, keepdims=True) > 0.6
-    truth = softmax(np.where(too_sure, z / temperature, z), axis=1)
+    overconfident = proba.max(axis=1, keepdims=True) > 0.6
+    truth = softmax(np.where(overconfident, z / temperature, z), axis=1)
     y = (rng.random((n, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(max=n_classes - 1)
     result = find_miscalibrated_subgroups(
         y,

@@ -110,7 +110,7 @@ KINDS = {
     "temperature 1/1.3": (lambda p, _: tempered(p, 1.3), None),
     "overconfident": (lambda p, strength: tempered(p, 1 / (1 + strength)), 9.0),
     "underconfident": (lambda p, strength: tempered(p, 1 + strength), 9.0),
-    "one side too sure": (one_side, 9.0),
+    "one side overconfident": (one_side, 9.0),
     "shift": (shifted, 5.0),
     "wave": (wave, 1.0),
     "classes swapped": (swapped, 1.0),

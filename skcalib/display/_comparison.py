@@ -93,9 +93,10 @@ class ComparisonDisplay(PredictionsDisplay):
     >>> from skcalib.datasets import make_temperature_family
     >>> from skcalib.display import ComparisonDisplay
     >>> y, calibrated = make_temperature_family(400, random_state=0)
-    >>> _, too_sure = make_temperature_family(400, inverse_temperature=2, random_state=0)
+    >>> _, overconfident = make_temperature_family(400, inverse_temperature=2, random_state=0)
     >>> display = ComparisonDisplay.from_predictions(
-    ...     y, {"calibrated": calibrated, "too sure": too_sure}, n_resamples=99, random_state=0
+    ...     y, {"calibrated": calibrated, "overconfident": overconfident},
+    ...     n_resamples=99, random_state=0,
     ... )
     >>> display.metrics
     ['smooth_calibration_error', 'expected_calibration_error']

@@ -192,8 +192,8 @@ class WitnessDisplay(CurvesDisplay):
             True labels: strings, integers or booleans.
 
         y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-            column for each class in the order of `labels`; rows sum to 1.
+            Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+            `labels`.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.

@@ -175,9 +175,8 @@ def find_miscalibrated_subgroups(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
-        as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     X : array-like of shape (n_samples, n_columns), dict of columns or data frame
         Columns to search, whether the model knows them or not: categories or numbers. Missing

@@ -96,7 +96,7 @@ class SequentialCalibrationTest(HypothesisTest):
     :math:`1/(k (k + 1))` for the k-th: so a drift after years without one is not charged for these
     years. Before the first fit :math:`q = p`. :math:`q_s` is 0.99 times the recalibrated prediction
     plus 0.01 times :math:`p_s`. The logarithm of a product is the gain in log loss: the test has
-    power against whatever its recalibrators can mend.
+    power against whatever its recalibrators can correct.
 
     Within a batch the samples are taken in their order, and recalibrators are fitted anew when
     their window has changed by a tenth, but by at least 50 samples. The order within a batch may be

@@ -134,8 +134,8 @@ def calibration_in_the_large(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -146,8 +146,7 @@ def calibration_in_the_large(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     Returns
     -------
@@ -202,8 +201,8 @@ def observed_expected_ratio(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -214,8 +213,7 @@ def observed_expected_ratio(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     Returns
     -------
@@ -271,8 +269,8 @@ def calibration_intercept(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -283,8 +281,7 @@ def calibration_intercept(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     Returns
     -------
@@ -344,8 +341,8 @@ def calibration_slope(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -356,8 +353,7 @@ def calibration_slope(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     Returns
     -------
@@ -459,8 +455,8 @@ def integrated_calibration_index(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -471,8 +467,7 @@ def integrated_calibration_index(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     quantile : float in [0, 1], default=None
         The quantile of the absolute differences that is returned: 0.5 for E50, 0.9 for E90, 1 for
@@ -484,10 +479,10 @@ def integrated_calibration_index(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
-        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
-        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
-        classes. A class that is never predicted is NaN, and left out of averages.
+        The mean over classes: "macro", or "weighted" by their share of the predictions under
+        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
+        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
+        left out.
 
     Returns
     -------

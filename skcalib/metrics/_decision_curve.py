@@ -111,8 +111,8 @@ def decision_curve(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -123,8 +123,7 @@ def decision_curve(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     kind : {"net-benefit", "loss"}, default="net-benefit"
         The net benefit, in true alarms per sample; or the mean loss, if a false alarm costs t and a

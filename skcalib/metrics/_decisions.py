@@ -154,9 +154,8 @@ def decision_calibration_error(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
-        as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -167,8 +166,7 @@ def decision_calibration_error(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"
@@ -285,8 +283,8 @@ def any_decision_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -297,8 +295,7 @@ def any_decision_calibration_error(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     n_actions : int, default=2
         The largest number of actions, at most 50. 1 leaves the mean of the residuals.
@@ -375,9 +372,8 @@ def decision_calibration(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
-        as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -388,8 +384,7 @@ def decision_calibration(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"

@@ -154,8 +154,8 @@ def lower_distance_to_calibration(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -166,8 +166,7 @@ def lower_distance_to_calibration(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
@@ -179,10 +178,10 @@ def lower_distance_to_calibration(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
-        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
-        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
-        classes. A class that is never predicted is NaN, and left out of averages.
+        The mean over classes: "macro", or "weighted" by their share of the predictions under
+        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
+        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
+        left out.
 
     n_jobs : int, default=None
         Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
@@ -258,8 +257,8 @@ def distance_certificate(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -270,8 +269,7 @@ def distance_certificate(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
@@ -344,8 +342,8 @@ def calibration_distance_bounds(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -356,8 +354,7 @@ def calibration_distance_bounds(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
@@ -373,10 +370,10 @@ def calibration_distance_bounds(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
-        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
-        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
-        classes. A class that is never predicted is NaN, and left out of averages.
+        The mean over classes: "macro", or "weighted" by their share of the predictions under
+        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
+        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
+        left out.
 
     n_jobs : int, default=None
         Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in

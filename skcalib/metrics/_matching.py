@@ -104,9 +104,8 @@ def distribution_matching_error(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
-        as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -117,8 +116,7 @@ def distribution_matching_error(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"

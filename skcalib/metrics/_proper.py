@@ -242,9 +242,8 @@ def score_decomposition(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
-        as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -255,8 +254,7 @@ def score_decomposition(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     score : {"brier", "log_loss", "crps"}, default="brier"
         The score: the mean squared error of the probabilities, or minus the mean logarithm of the
@@ -269,10 +267,10 @@ def score_decomposition(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
-        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
-        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
-        classes. A class that is never predicted is NaN, and left out of averages.
+        The mean over classes: "macro", or "weighted" by their share of the predictions under
+        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
+        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
+        left out.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the predictions, for

@@ -68,8 +68,8 @@ def smooth_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -80,8 +80,7 @@ def smooth_calibration_error(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes: the probability of the predicted class and whether it was right;
@@ -89,10 +88,10 @@ def smooth_calibration_error(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values of single classes are averaged: all alike ("macro"), or "weighted" by their
-        share of the predictions under "top-label", and of the labels under "classwise". "auto" is
-        "weighted" for "top-label" and "macro" for "classwise". None returns the values of all
-        classes. A class that is never predicted is NaN, and left out of averages.
+        The mean over classes: "macro", or "weighted" by their share of the predictions under
+        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
+        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
+        left out.
 
     n_jobs : int, default=None
         Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
@@ -164,8 +163,8 @@ def smooth_calibration_witness(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -176,8 +175,7 @@ def smooth_calibration_witness(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes: the probability of the predicted class and whether it was right;

@@ -122,8 +122,8 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         calibration data become perfectly calibrated.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -348,8 +348,8 @@ class ScalingBinningRecalibrator(Recalibrator):
         where results are tied.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------

@@ -49,8 +49,8 @@ class DecisionRecalibrator(Recalibrator):
         The largest number of rounds.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -202,8 +202,8 @@ class AnyDecisionRecalibrator(Recalibrator):
         Seed of the labels that are drawn from the predictions.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------

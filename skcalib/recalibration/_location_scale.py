@@ -71,7 +71,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
     See Also
     --------
-    PITRecalibrator : Mends the shape of forecasts.
+    PITRecalibrator : Corrects the shape of forecasts.
     AutoRecalibrator : Chooses one of both, both or none.
 
     Notes

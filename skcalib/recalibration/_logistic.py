@@ -123,8 +123,8 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -141,9 +141,9 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if both columns of two classes are given and hold smaller ones.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in both
+        columns of two classes.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -214,8 +214,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -232,9 +232,9 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if both columns of two classes are given and hold smaller ones.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in both
+        columns of two classes.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -306,8 +306,8 @@ class BetaRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -324,9 +324,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if both columns of two classes are given and hold smaller ones.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in both
+        columns of two classes.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).

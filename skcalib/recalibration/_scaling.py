@@ -47,11 +47,11 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; their log-softmax replaces log p, without clipping.
+        the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         T; above 1, the predictions were overconfident.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if several columns are given and hold smaller ones, and 0 with logits.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in several
+        columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -145,11 +145,11 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; their log-softmax replaces log p, without clipping.
+        the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -161,9 +161,9 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         1.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if several columns are given and hold smaller ones, and 0 with logits.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in several
+        columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -253,11 +253,11 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; their log-softmax replaces log p, without clipping.
+        the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -268,9 +268,9 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if several columns are given and hold smaller ones, and 0 with logits.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in several
+        columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -373,11 +373,11 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; their log-softmax replaces log p, without clipping.
+        the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -388,9 +388,9 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if several columns are given and hold smaller ones, and 0 with logits.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in several
+        columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -524,11 +524,11 @@ class DirichletRecalibrator(LogScaleRecalibrator):
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; their log-softmax replaces log p, without clipping.
+        the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -539,9 +539,9 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         b, the intercepts.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if several columns are given and hold smaller ones, and 0 with logits.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in several
+        columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.

@@ -38,8 +38,8 @@ class SplineRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -54,9 +54,9 @@ class SplineRecalibrator(LogisticRecalibrator):
         The factors λ.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if both columns of two classes are given and hold smaller ones.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in both
+        columns of two classes.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).

@@ -64,8 +64,8 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         forecasts, whose subgroups borrow nothing by default.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------

@@ -37,11 +37,11 @@ class InterceptRecalibrator(LogScaleRecalibrator):
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; their log-softmax replaces log p, without clipping.
+        the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         log-probability of each class, with mean 0.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if several columns are given and hold smaller ones, and 0 with logits.
+        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
+        or half of the smallest positive one if there are zeros; less for smaller ones in several
+        columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -141,11 +141,11 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; their log-softmax replaces log p, without clipping.
+        the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
+        if a class does not occur.
 
     Attributes
     ----------

@@ -242,7 +242,7 @@ class ClassSections(Sections):
         share = float(self.data.weight @ self.data.label)
         rarer = min(share, 1 - share)
         is_rare = self.data.is_binary and 0 < rarer < _RARE
-        return f", {error / rarer:.0%} of the prevalence" if is_rare else ""
+        return f", {100 * error / rarer:.0f} % of the prevalence" if is_rare else ""
 
     def describe_level(self, ends: Intervals) -> str:
         low, high = ends.get("observed_expected_ratio", (1.0, 1.0))
@@ -378,7 +378,7 @@ def _find_worst_range(binary: ClassData) -> _Range:
     worst = int(np.argmax(distance))
     rows = slice(cells.start[worst], [*cells.start, len(proba)][worst + 1])
     expected = cells.expected[worst] / cells.mass[worst]
-    observed = expected + gaps[worst] / cells.mass[worst]
+    observed = np.average(cells.hit[rows], weights=cells.weight[rows])  # exactly 0 of no events
     ends = cells.proba[rows].min(), cells.proba[rows].max()
     return _Range(*ends, expected, observed, distance[worst])
 

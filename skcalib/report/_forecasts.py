@@ -280,8 +280,8 @@ def forecast_findings(
             results.append(f"outcomes far {side} the forecasts are too frequent: they are skewed")
         elif column or not is_explained:
             words = [("low", "high"), ("narrow", "wide")][kind]
-            first, second = words if is_positive else words[::-1]
-            addition = f" for some samples and too {second} for others" if column else ""
+            first, second = words if sums[kind, 0] > 0 else words[::-1]  # those on average
+            addition = f" for some samples, less so or too {second} for others" if column else ""
             results.append(f"the forecasts are too {first}{addition}")
     if significant == ["pit"] and not is_explained:
         results.append("the shape of the distributions is wrong, though not their spread and level")

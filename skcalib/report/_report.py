@@ -390,9 +390,8 @@ def calibration_report(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict of them
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
-        as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
+        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -403,8 +402,7 @@ def calibration_report(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None

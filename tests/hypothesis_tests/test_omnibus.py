@@ -150,7 +150,7 @@ def test_scores_have_a_direction():
     rng = np.random.default_rng(0)
     proba = rng.random(400)
     truth = 1 / (1 + np.exp(-0.5 * np.log(proba / (1 - proba))))
-    label = rng.random(400) < truth  # the predictions are too sure
+    label = rng.random(400) < truth  # the predictions are overconfident
     for score in ("log_loss", "brier_score_loss"):
         p_values = {
             alternative: CalibrationTest(score, alternative=alternative, random_state=0)

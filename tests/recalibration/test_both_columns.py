@@ -51,7 +51,7 @@ names = pytest.mark.parametrize("recalibrator", SYMMETRIC, ids=str)
 
 
 def sure_predictions(n=1000, scale=40.0, seed=0):
-    """Log-odds that reach far beyond those of one column, twenty times too sure."""
+    """Log-odds that reach far beyond those of one column, twenty times overconfident."""
     rng = np.random.default_rng(seed)
     z = rng.normal(scale + 5, scale, n)
     y = (rng.random(n) < expit((z - scale - 5) / (scale / 2))).astype(int)

@@ -21,7 +21,7 @@ from skcalib.recalibration import (
 
 
 def ordinal_problem(n, seed=0):
-    """Labels by thresholds of a noisy score, and predictions that are too sure."""
+    """Labels by thresholds of a noisy score, and predictions that are overconfident."""
     rng = np.random.default_rng(seed)
     score, ends = rng.normal(size=n), np.array([-1.0, 0.0, 1.5])
     cumulative = np.pad(expit(ends - score[:, None]), [(0, 0), (1, 1)])
@@ -32,7 +32,7 @@ def ordinal_problem(n, seed=0):
 
 
 def multilabel_problem(n, seed=0):
-    """Labels that depend on each other, and predictions that are too sure."""
+    """Labels that depend on each other, and predictions that are overconfident."""
     rng = np.random.default_rng(seed)
     proba = rng.uniform(0.05, 0.95, (n, 3))
     return (rng.random((n, 1)) < proba).astype(int), expit(2 * logit(proba))
@@ -103,7 +103,7 @@ def test_two_classes_are_the_binary_recalibrator(lens):
     np.testing.assert_array_equal(actual.predict_proba(proba), expected)
 
 
-def test_what_is_too_sure_becomes_better():
+def test_what_is_overconfident_becomes_better():
     (y, proba), (y_new, new) = ordinal_problem(500), ordinal_problem(2000, seed=1)
     mapped = LensRecalibrator(multi_class=Ordinal()).fit(proba, y).predict_proba(new)
     before, after = (ranked_probability_score(y_new, p) for p in (new, mapped))

@@ -533,6 +533,7 @@ def test_the_level_comes_first_where_no_event_occurred():
     proba = np.random.default_rng(0).random(400)
     _, found = ClassSections(problem_of(proba, np.zeros(400, int)), np.random.RandomState(0)).test()
     assert found[0].startswith("probabilities of class 1 are too high on average: ")
+    assert found[1].endswith(" predicted, 0 observed")
 
 
 def test_a_spread_that_all_classes_share_is_said_of_all():
@@ -559,7 +560,9 @@ def test_an_error_of_a_very_rare_event_is_told_beside_the_prevalence():
     proba = rng.uniform(0.005, 0.015, 1000)
     report = calibration_report(rng.random(1000) < proba, proba, random_state=0)
     high = report.intervals["smooth_calibration_error"][1]
-    expected = f"{high:.2g}, {high / report.numbers['prevalence']:.0%} of the prevalence (95 %"
+    expected = (
+        f"{high:.2g}, {100 * high / report.numbers['prevalence']:.0f} % of the prevalence (95"
+    )
     assert expected in report.advice
 
 
