@@ -37,10 +37,9 @@ _STATISTIC_RTOL = 1e-9
 class CalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated.
 
-    If the model is calibrated, the labels are independent given the predictions, each drawn from
-    its own prediction. Labels drawn in this way, with the predictions held fixed, give the exact
-    null distribution of any statistic, and a p-value that is valid for every number of samples and
-    classes. Forecasts of a number are tested in the same way, by outcomes drawn from them.
+    If the model is calibrated, each label is drawn from its own prediction. Labels drawn in this
+    way give the exact null distribution of any statistic, and a valid p-value for every number of
+    samples and classes; for forecasts of a number, outcomes do.
 
     Parameters
     ----------
@@ -50,41 +49,37 @@ class CalibrationTest(HypothesisTest):
         finds another kind of error. "skce" is the squared kernel error of classes, or the
         distribution matching error of forecasts. "log_loss" and "brier_score_loss", for classes,
         are the loss minus its expectation: positive if the predictions are overconfident, negative
-        if they are underconfident. Or the name of a metric of :mod:`skcalib.metrics`, or a callable
-        ``statistic(y_true, y_proba) -> float``, which gets drawn outcomes, `sample_weight` if `fit`
-        does, and the classes if it has an argument `labels`.
+        if they are underconfident. Or a metric of :mod:`skcalib.metrics` by name, or a callable
+        ``statistic(y_true, y_proba) -> float``, which also gets `sample_weight` if `fit` does, and
+        `labels` if it takes them.
 
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
         How the p-value is found. "conditional": by outcomes drawn from the predictions; exact.
-        "asymptotic", for "skce" and "decision_calibration_error": by the limit law.
-        "distribution-free", for "skce": by bounds that hold for every sample size but are very
-        loose. "consistency": by drawing the predictions, too; for comparison only, as it may reject
-        calibrated models too often [2]_.
+        "asymptotic", for "skce" and "decision_calibration_error". "distribution-free", for "skce":
+        by very loose bounds. "consistency": by drawing the predictions, too; for comparison only,
+        as it may reject too often [2]_.
 
     kernel : str or callable, default=None
-        Kernel of "skce", as :func:`skcalib.metrics.squared_kernel_calibration_error` takes it, or
-        :func:`skcalib.metrics.distribution_matching_error` for forecasts. None is the metric's
-        default.
+        Kernel of "skce", as :func:`skcalib.metrics.squared_kernel_calibration_error` or
+        :func:`skcalib.metrics.distribution_matching_error` takes it.
 
     bandwidth : "median", "multiple" or float, default=None
-        Bandwidth of the kernel. "multiple", for classes and "skce" only, joins the median distance,
-        1/4 and 1/16 of it, in three times the time.
+        Bandwidth of the kernel. "multiple", for classes and "skce", joins the median distance, 1/4
+        and 1/16 of it.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default=None
-        Estimator of the statistic. With "linear" and "block" the result depends on the order of the
-        samples.
+        Estimator of the statistic; "linear" and "block" depend on the order of the samples.
 
     metric_params : dict, default=None
         Further arguments of the statistic, such as `n_bins` of "expected_calibration_error".
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        Which values of "log_loss" and "brier_score_loss" speak against the hypothesis: "greater"
-        finds overconfident predictions, "less" underconfident ones. Other statistics have no sign.
+        For "log_loss" and "brier_score_loss": "greater" finds overconfident predictions, "less"
+        underconfident ones.
 
     n_resamples : int, default=999
-        Number of draws. The smallest possible p-value is ``1 / (n_resamples + 1)``, and twice that
-        for two-sided "log_loss" and "brier_score_loss".
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
@@ -97,7 +92,7 @@ class CalibrationTest(HypothesisTest):
         Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
 
     verbose : int, default=0
-        Above 0, progress is shown: a bar if tqdm is installed, else messages of joblib.
+        Above 0, progress is shown.
 
     Attributes
     ----------
@@ -108,38 +103,36 @@ class CalibrationTest(HypothesisTest):
         The statistic of the data; of several components, their combination.
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the draws; absent if a method draws nothing.
+        The statistic of the draws.
 
     component_p_values_ : dict of str to float
-        Of "omnibus", or of several bandwidths: the p-value of each component by itself.
+        Of "omnibus", or several bandwidths: the p-value of each component alone.
 
     label_p_values_ : dict
-        With ``multi_class=Multilabel()`` in `metric_params`: for each label, its p-value times the
-        number of labels, at most 1; `p_value_` is the smallest.
+        With ``multi_class=Multilabel()`` in `metric_params`: for each label, its p-value times
+        their number, at most 1.
 
     label_tests_ : dict
-        Also with it: the fitted test of each label alone, whose `p_value_` is exact.
+        Also with it: the fitted test of each label alone.
 
     adjusted_p_values_ : dict of str to float
-        The p-values of the components, adjusted for their number [4]_. If the model is calibrated,
-        any of them is at most :math:`\alpha` with at most the probability :math:`\alpha`.
+        The p-values of the components, adjusted for their number [4]_.
 
     component_statistics_ : dict of str to float
         The values of the components.
 
     component_null_distributions_ : dict of str to ndarray of shape (n_resamples,)
-        The values of the components for the draws.
+        The same of the draws.
 
     kernel_method_ : {"exact", "pooled", "fourier"}
-        How "omnibus" or several bandwidths computed the kernel error: large samples of two classes
-        are pooled in cells of similar predictions, those of more classes use random Fourier
-        frequencies.
+        How the kernel error was computed: large samples of two classes are pooled in cells, those
+        of more classes use random Fourier frequencies.
 
     classes_ : ndarray of shape (n_classes,)
         The classes. Not for forecasts.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional, as forecasts are).
+        Number of columns of `X` (1 for forecasts).
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -153,8 +146,7 @@ class CalibrationTest(HypothesisTest):
     Notes
     -----
     **Conditional.** With B draws the p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`; values
-    that differ by rounding count as equal. A calibrated model is rejected at the level
-    :math:`\alpha` with at most that probability, for every number of samples.
+    that differ by rounding count as equal.
 
     **Omnibus.** The components of classes are "skce"; "log_loss"; "level_and_spread", the largest
     score statistic of intercept and slope among the classes; and "local", gaps between confidence
@@ -162,29 +154,23 @@ class CalibrationTest(HypothesisTest):
     deviation; "pit", the local matching error of probability integral transforms; and
     "bias_and_spread", the largest score of forecasts that are too low or high, too narrow or wide,
     or skewed. `statistic_` is a weighted mean of about the reciprocal p-values, in which "skce"
-    counts half; it is computed for every draw, so the test is exact.
+    counts half.
 
     **Forecasts.** The hypothesis is auto-calibration: :math:`y_i \mid Q_i \sim Q_i`, independently,
-    for the forecast :math:`Q_i`. Marginal, group, decision and threshold calibration may hold while
-    it does not; to test these, use "asymptotic". The outcome of an ensemble without weights is
-    exchanged with a random member. Between quantiles, only the cell is drawn, so the CRPS of
-    quantiles is refused.
+    for the forecast :math:`Q_i`. To test weaker notions (marginal, group, decision, threshold), use
+    "asymptotic". The CRPS of quantiles is refused.
 
-    **Groups.** Residuals of a group are multiplied by a common random sign, and labels of a group
-    are drawn with the dependence that the groups show; the largest p-value counts. Only "omnibus",
-    "skce" and the two losses support groups. With fewer than ten, small p-values cannot occur. For
-    a time series, pass blocks of consecutive samples.
+    **Groups.** Residuals of a group get a common random sign, or its labels are drawn with the
+    dependence that the groups show; the larger p-value counts. For "omnibus", "skce" and the two
+    losses. For a time series, pass blocks of consecutive samples.
 
     **Asymptotic and distribution-free** [1]_. The law of "linear" and "block" is Student's t, that
-    of "unbiased" and of decisions is bootstrapped [3]_. Both methods need equal weights, except
-    "asymptotic" with "linear" and "block".
+    of "unbiased" and of decisions is bootstrapped [3]_, for equal weights.
 
-    **Cost.** For B draws, "skce" costs :math:`O(n (B + \log n))` for two classes, else
-    :math:`O(n^2 K B)`, or :math:`O(n D B)` with ``metric_params={"method": "fourier"}`` and D
-    frequencies. Tensors stay on their device with "skce" only.
+    **Cost.** For B draws, "skce" costs :math:`O(n (B + \log n))` for two classes, else :math:`O(n^2
+    K B)`, or :math:`O(n D B)` with ``metric_params={"method": "fourier"}`` and D frequencies.
 
-    The theory page *why the tests are exact* has the formulas, the guide *which test has power
-    against what* a table of power.
+    See the theory page *why the tests are exact*.
 
     References
     ----------

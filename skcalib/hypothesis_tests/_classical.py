@@ -161,9 +161,9 @@ class CalibrationInTheLargeTest(ClassicalTest):
 
     The statistic z is 0 on average if the model is calibrated, positive if outcomes are more
     frequent than predicted, so that risk is underestimated, and negative if they are less frequent.
-    It compares one sum with its expectation: predictions that are too high for some and too low
-    for others pass unseen if that cancels. It is binary: of more than two classes, the probability
-    of the predicted class is tested against whether it was right.
+    It compares one sum with its expectation: predictions that are too high for some and too low for
+    others pass unseen if that cancels. With more than two classes, it tests the probability of the
+    predicted class.
 
     Parameters
     ----------
@@ -172,13 +172,12 @@ class CalibrationInTheLargeTest(ClassicalTest):
         (risk is underestimated); "less", that they are less frequent; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact for every number of samples. "asymptotic": by the distribution that the statistic
-        approaches for many samples.
+        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
-        below ``1 / (n_resamples + 1)``, or twice that if it is two-sided.
+        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
+        1)``, or twice that if it is two-sided.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -201,7 +200,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -218,24 +217,21 @@ class CalibrationInTheLargeTest(ClassicalTest):
 
     .. math:: z = \frac{\sum_i w_i (y_i - p_i)}{\sqrt{\sum_i w_i^2 p_i (1 - p_i)}},
 
-    the observed number of outcomes minus the expected one, in standard deviations [1]_. "Mean
-    calibration", "calibration in the large" and "O:E = 1" name the same hypothesis [2]_. For equal
-    weights :math:`z^2` is also the score statistic of the intercept in the logistic regression on
-    :math:`\operatorname{logit} p` with slope 1 [1]_. Ties need no special treatment.
+    the observed number of outcomes minus the expected one, in standard deviations [1]_. "O:E = 1"
+    is the same hypothesis [2]_. For equal weights :math:`z^2` is also the score statistic of the
+    intercept in the logistic regression on :math:`\operatorname{logit} p` with slope 1 [1]_. Ties
+    need no special treatment.
 
-    **Conditional.** With the values z* of B vectors of labels drawn from the predictions, the
-    p-value is :math:`(1 + \#\{z^*_b \ge z\}) / (1 + B)` for "greater", the same with ≤ for "less",
-    and twice the smaller one, at most 1, for "two-sided". The test is exact for every number of
-    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
-    given the predictions. The cost is :math:`O(n B)`.
+    **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
+    (1 + B)` for "greater", the same with ≤ for "less", and twice the smaller one, at most 1, for
+    "two-sided". The test is exact for any weights, as explained for :class:`CalibrationTest`. The
+    cost is :math:`O(n B)`.
 
-    **Asymptotic.** For many samples z approaches the standard normal distribution, of which the
-    p-value is the tail: :math:`2 \Phi(-|z|)` if it is two-sided. The cost is :math:`O(n \log n)`.
+    **Asymptotic.** The p-value is the tail of the standard normal distribution. The cost is
+    :math:`O(n \log n)`.
 
     A prediction of 0 or 1 adds nothing to the variance. If all are 0 or 1, z is 0 and the p-value
-    1, unless the sums differ, which is impossible under the null hypothesis: z is then infinite. As
-    p-values are positive, an asymptotic one of 0 is reported as the smallest normal number in
-    double precision, 2.2e-308.
+    1, unless the sums differ, which is impossible under the null hypothesis: z is then infinite.
 
     References
     ----------
@@ -266,10 +262,9 @@ class SpiegelhalterTest(ClassicalTest):
 
     The statistic z is 0 on average if the model is calibrated, positive if it is overconfident
     (predictions too close to 0 and 1), and negative if it is underconfident; by default both are
-    rejected.
-    The test needs no bins, but it sees only what does not cancel in one weighted sum of residuals,
-    in which predictions of 1/2 do not count at all. It is binary: of more than two classes, the
-    probability of the predicted class is tested against whether it was right.
+    rejected. The test needs no bins, but it sees only what does not cancel in one weighted sum of
+    residuals, in which predictions of 1/2 do not count at all. With more than two classes, it tests
+    the probability of the predicted class.
 
     Parameters
     ----------
@@ -278,13 +273,12 @@ class SpiegelhalterTest(ClassicalTest):
         is underconfident; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact for every number of samples. "asymptotic": by the distribution that the statistic
-        approaches for many samples.
+        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
-        below ``1 / (n_resamples + 1)``, or twice that if it is two-sided.
+        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
+        1)``, or twice that if it is two-sided.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -307,7 +301,7 @@ class SpiegelhalterTest(ClassicalTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -330,19 +324,17 @@ class SpiegelhalterTest(ClassicalTest):
     hypothesis, and whose denominator is the standard deviation of that, for any weights. Ties need
     no special treatment.
 
-    **Conditional.** With the values z* of B vectors of labels drawn from the predictions, the
-    p-value is :math:`(1 + \#\{z^*_b \ge z\}) / (1 + B)` for "greater", the same with ≤ for "less",
-    and twice the smaller one, at most 1, for "two-sided". The test is exact for every number of
-    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
-    given the predictions. The cost is :math:`O(n B)`.
+    **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
+    (1 + B)` for "greater", the same with ≤ for "less", and twice the smaller one, at most 1, for
+    "two-sided". The test is exact for any weights, as explained for :class:`CalibrationTest`. The
+    cost is :math:`O(n B)`.
 
-    **Asymptotic.** For many samples z approaches the standard normal distribution, of which the
-    p-value is the tail: :math:`2 \Phi(-|z|)` if it is two-sided. The cost is :math:`O(n \log n)`.
+    **Asymptotic.** The p-value is the tail of the standard normal distribution. The cost is
+    :math:`O(n \log n)`.
 
     A prediction of 0 or 1 adds nothing to the variance. If no prediction adds to it, all being 0,
     1/2 or 1, z is 0 and the p-value 1, unless a prediction of 0 or 1 was wrong, which is impossible
-    under the null hypothesis: z is then infinite. As p-values are positive, an asymptotic one of 0
-    is reported as the smallest normal number in double precision, 2.2e-308.
+    under the null hypothesis: z is then infinite.
 
     References
     ----------
@@ -373,9 +365,8 @@ class CalibrationSlopeTest(ClassicalTest):
     The slope b of the regression P(y = 1) = expit(a + b · logit p) is 1 if the model is calibrated,
     below 1 if it is overconfident (predictions too close to 0 and 1, as of an overfitted model),
     and above 1 if it is underconfident. The statistic z is 0 on average for a slope of 1, and has
-    the sign of b − 1. Errors that leave the slope at 1, as a shift of all logits does, pass
-    unseen. It is binary: of more than two classes, the probability of the predicted class is tested
-    against whether it was right.
+    the sign of b − 1. Errors that leave the slope at 1, as a shift of all logits does, pass unseen.
+    With more than two classes, it tests the probability of the predicted class.
 
     Parameters
     ----------
@@ -384,13 +375,12 @@ class CalibrationSlopeTest(ClassicalTest):
         "greater", a slope above 1; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact for every number of samples. "asymptotic": by the distribution that the statistic
-        approaches for many samples.
+        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
-        below ``1 / (n_resamples + 1)``, or twice that if it is two-sided.
+        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
+        1)``, or twice that if it is two-sided.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -419,7 +409,7 @@ class CalibrationSlopeTest(ClassicalTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -441,11 +431,11 @@ class CalibrationSlopeTest(ClassicalTest):
         z = \frac{\sum_i w_i (y_i - q_i)(x_i - \bar x)}
                  {\sqrt{\sum_i w_i^2 v_i (x_i - \bar x)^2}}.
 
-    **Conditional.** With the values z* of B vectors of labels drawn from the predictions, the
-    p-value is :math:`(1 + \#\{z^*_b \le z\}) / (1 + B)` for "less", the same with ≥ for "greater",
-    and twice the smaller one, at most 1, for "two-sided". The null hypothesis is that slope and
-    intercept are calibrated; its test is exact for every number of samples and any weights, if
-    labels are independent given the predictions. The cost is :math:`O(n B)` for each Newton step.
+    **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \le z\}) /
+    (1 + B)` for "less", the same with ≥ for "greater", and twice the smaller one, at most 1, for
+    "two-sided". The null hypothesis is that slope and intercept are calibrated; its test is exact
+    for any weights, as explained for :class:`CalibrationTest`. The cost is :math:`O(n B)` for each
+    Newton step.
 
     **Asymptotic.** The p-value is the tail of the standard normal distribution, which z approaches
     for many samples. The null hypothesis is a slope of 1 with any intercept.
@@ -492,20 +482,18 @@ class CoxTest(ClassicalTest):
     The regression P(y = 1) = expit(intercept + slope · logit p) has intercept 0 and slope 1 if the
     model is calibrated, a slope below 1 if it is overconfident, one above 1 if it is
     underconfident, and another intercept if it is too high or too low on the whole. The
-    likelihood-ratio test sees errors of these two kinds only, and those best. It is binary: of
-    more than two classes, the probability of the predicted class is tested against whether it was
-    right.
+    likelihood-ratio test sees errors of these two kinds only, and those best. With more than two
+    classes, it tests the probability of the predicted class.
 
     Parameters
     ----------
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact for every number of samples. "asymptotic": by the distribution that the statistic
-        approaches for many samples.
+        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
-        below ``1 / (n_resamples + 1)``.
+        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
+        1)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -537,7 +525,7 @@ class CoxTest(ClassicalTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -559,9 +547,9 @@ class CoxTest(ClassicalTest):
     where :math:`\bar \lambda` is 1/n for equal weights, so that T is the usual likelihood-ratio
     statistic, and otherwise corrects for the variance of the weights.
 
-    **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with B vectors of
-    labels drawn from the predictions. It is exact for every number of samples and any weights, if
-    labels are independent given the predictions. The cost is :math:`O(n B)`.
+    **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with the statistics T*
+    of B draws. It is exact for any weights, as explained for :class:`CalibrationTest`. The cost is
+    :math:`O(n B)`.
 
     **Asymptotic.** The p-value is that of the chi-squared distribution with two degrees of freedom,
     or, for unequal weights, of the weighted sum of two squared normal variables [3]_. The cost is
@@ -666,8 +654,7 @@ class HosmerLemeshowTest(ClassicalTest):
 
     The statistic is about the number of groups if the model is calibrated, and larger if not. Its
     value, and sometimes its verdict, depends on the number of groups; errors that cancel within a
-    group stay unseen. It is binary: of more than two classes, the probability of the predicted
-    class is tested against whether it was right.
+    group stay unseen. With more than two classes, it tests the probability of the predicted class.
 
     Parameters
     ----------
@@ -675,13 +662,12 @@ class HosmerLemeshowTest(ClassicalTest):
         Number of groups of equal mass (total weight).
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact for every number of samples. "asymptotic": by the distribution that the statistic
-        approaches for many samples.
+        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
-        below ``1 / (n_resamples + 1)``.
+        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
+        1)``.
 
     ddof : int, default=0
         What is subtracted from the number of groups to get the degrees of freedom, for the method
@@ -713,7 +699,7 @@ class HosmerLemeshowTest(ClassicalTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -735,9 +721,9 @@ class HosmerLemeshowTest(ClassicalTest):
 
     which for equal weights is the classical one [1]_.
 
-    **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with B vectors of
-    labels drawn from the predictions. It is exact for every number of samples and any weights, if
-    labels are independent given the predictions. The cost is :math:`O(n (B + \log n))`.
+    **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with the statistics T*
+    of B draws. It is exact for any weights, as explained for :class:`CalibrationTest`. The cost is
+    :math:`O(n (B + \log n))`.
 
     **Asymptotic.** The p-value is that of the chi-squared distribution, which the statistic
     approaches if every group has many samples of both outcomes; until then a calibrated model may

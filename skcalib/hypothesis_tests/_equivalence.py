@@ -17,9 +17,8 @@ class EquivalenceTest(HypothesisTest):
     r"""Test whether the predictions are calibrated within a margin.
 
     The null hypothesis is that the metric is `margin` or more on the whole distribution. A small
-    p-value shows that the model is calibrated *well enough*, which a large p-value of
-    :class:`CalibrationTest` never shows: that may come of too few samples. The margin has to be
-    chosen before the data are seen.
+    p-value shows that the model is calibrated *well enough*. Choose the margin before the data are
+    seen.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ class EquivalenceTest(HypothesisTest):
         The classes. Not for forecasts.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional, as forecasts are).
+        Number of columns of `X` (1 for forecasts).
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -80,17 +79,11 @@ class EquivalenceTest(HypothesisTest):
 
     Notes
     -----
-    The test inverts the upper confidence limit of
-    :func:`skcalib.uncertainty.confidence_interval`: the p-value is the largest one of those that
-    Student's t, the subsamples and, where wrong predictions are rare, moved labels give the value
-    `margin`. So it is the smallest α whose limit is within the margin, and nothing is shown because
-    nothing happened: with a margin of 0.01 and predictions of 0.5 %, 200 samples without an event
-    are needed to reach 0.05. The limit does not subtract the upward bias of the metric. The size at
-    the margin and the power that were measured are in the benchmark "Coverage of confidence
-    intervals, and false alarms of comparisons", for rare events in "How often intervals cover the
-    truth where events, or wrong predictions, are rare". The relation between limit and p-value
-    holds up to interpolation where (1 − `confidence_level`) (`n_resamples` + 1) is not a whole
-    number. At least 10 samples, or groups, are needed.
+    The test inverts the upper confidence limit of :func:`skcalib.uncertainty.confidence_interval`:
+    the p-value is the largest one of those that Student's t, the subsamples and, where wrong
+    predictions are rare, moved labels give the value `margin`. With a margin of 0.01 and
+    predictions of 0.5 %, 200 samples without an event are needed to reach 0.05. The limit does not
+    subtract the upward bias of the metric. At least 10 samples, or groups, are needed.
 
     Examples
     --------
@@ -159,12 +152,10 @@ class EquivalenceTest(HypothesisTest):
             Non-negative sample weights; only their ratios matter.
 
         groups : array-like of shape (n_samples,), default=None
-            Labels of groups of samples that are not independent of each other, such as the rows of
-            one patient: whole groups are drawn and left out. At least 10.
+            Groups of samples that are not independent, such as the rows of a patient; at least 10.
 
         given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-            What calibration of forecasts is conditioned on, for a metric that has an argument of
-            this name: groups, or features.
+            What calibration of forecasts is conditioned on, for a metric that takes it.
 
         Returns
         -------

@@ -28,19 +28,17 @@ _YELLOW, _RED = 0.05, 0.001
 class RatingGradeTest(HypothesisTest):
     r"""Test of whether each grade of a rating has as many defaults as predicted.
 
-    A grade is a set of samples with the same, or nearly the same, prediction. Credit calls the
-    positive outcome a default, and the prediction of a grade its PD. By default the question is
-    whether risk is underestimated: whether a grade has more defaults than its prediction allows. It
-    is binary: of more than two classes, the probability of the predicted class is tested against
-    whether it was right.
+    A grade is a set of samples with nearly the same prediction, its PD; the positive outcome is a
+    default. By default the question is whether risk is underestimated: whether a grade has more
+    defaults than its PD allows. With more than two classes, it tests the probability of the
+    predicted class.
 
     Parameters
     ----------
     method : {"binomial", "jeffreys"}, default="binomial"
         How the p-value of a grade is found. "binomial": by the tail of the binomial distribution;
-        valid for every number of samples. "jeffreys": by the posterior distribution of the default
-        rate under Jeffreys' prior, as European supervisors ask for; for grades in which several
-        defaults are expected (see the notes).
+        exact. "jeffreys": by the posterior distribution under Jeffreys' prior, as European
+        supervisors ask for; for grades in which several defaults are expected.
 
     correlation : float in [0, 1), default=0.0
         Correlation ρ of the assets of any two debtors, in the one-factor model of Vasicek (see the
@@ -98,7 +96,7 @@ class RatingGradeTest(HypothesisTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.

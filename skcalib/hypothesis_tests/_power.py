@@ -249,11 +249,10 @@ def required_sample_size(
     -----
     The numbers of samples 16, 32, 64, … are simulated until the share of rejections reaches the
     `power`. Then, in five rounds, the curve :math:`\Phi(a + b \sqrt{n})` is fitted to the shares,
-    and a fifth of the simulations is made where it crosses the `power`. For a mean of n
-    values that is tested on one side the curve is exact; for others it is meant to hold near the
-    solution only, and simulations with more than four times as many samples, or fewer than a
-    quarter, are left out. With 500 simulations the standard error of the power is
-    about 0.02, and that of the number of samples about 5 %. The cost is that of some 700 tests.
+    and a fifth of the simulations is made where it crosses the `power`. Simulations with more than
+    four times as many samples, or fewer than a quarter, are left out. With 500 simulations the
+    standard error of the power is about 0.02, and that of the number of samples about 5 %. The cost
+    is that of some 700 tests.
 
     Examples
     --------

@@ -107,9 +107,7 @@ def sample_size_for_precision(
     samples. For the slope, with log-odds :math:`L` and :math:`v = p (1 - p)`, let :math:`I_\alpha =
     \mathrm{E}\,v`, :math:`I_{\alpha\beta} = \mathrm{E}\,L v`, :math:`I_\beta = \mathrm{E}\,L^2 v`,
     and :math:`s = w / (2 z)`. Then :math:`n = I_\alpha / (s^2 (I_\alpha I_\beta -
-    I_{\alpha\beta}^2))`. The formula of the O:E ratio leaves out that
-    predicted events vary together with observed ones, so it asks for more than is needed. Cost
-    O(n).
+    I_{\alpha\beta}^2))`. The formula of the O:E ratio asks for more than is needed. Cost O(n).
 
     References
     ----------

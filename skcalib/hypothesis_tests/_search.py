@@ -165,9 +165,8 @@ def find_miscalibrated_subgroups(
 ) -> SubgroupSearch:
     r"""Find the column along which calibration differs most, and the subgroups that stand out.
 
-    Every category and every range of every column is a candidate. Among many, some stand out by
-    chance; so the same is done with labels drawn from the predictions, and the p-values say how
-    often the best of all candidates is as conspicuous there.
+    Every category and every range of every column is a candidate. The p-values account for their
+    number, by labels drawn from the predictions.
 
     Parameters
     ----------
@@ -190,9 +189,7 @@ def find_miscalibrated_subgroups(
         `y_true`. None for forecasts.
 
     groups : array-like of shape (n_samples,), default=None
-        Labels of groups, such as patients or sites, whose samples are not independent of each
-        other: residuals of whole groups are then also multiplied by random signs, beside drawing
-        labels that depend on each other, and the largest p-value counts, as in
+        Groups of samples that are not independent, such as patients or sites, as in
         :class:`CalibrationTest`.
 
     multi_class : {"confidence", "classwise"}, default="confidence"
@@ -245,8 +242,6 @@ def find_miscalibrated_subgroups(
     at least as conspicuous. A small one says that calibration differs, and where it shows, not why.
     With `recalibrate`, the p-values are those of a parametric bootstrap: right for many samples if
     the common error is a smooth curve.
-
-    A subgroup that stands out among many does so by chance in part: measure it again on other data.
 
     **Forecasts.** The statistic of a candidate adds up the level and the spread of the probability
     integral transforms (PITs), by Neyman's smooth test [1]_. With `recalibrate`, PITs are replaced

@@ -30,11 +30,11 @@ _SHARE_NEW = 0.1
 class SequentialCalibrationTest(HypothesisTest):
     r"""Test of calibration that may be looked at after every batch, and stopped at any time.
 
-    A p-value that is looked at every week is below 0.05 sooner or later, also for a calibrated
-    model. Here the probability that `p_value_` is ever at most :math:`\alpha` is at most
-    :math:`\alpha`, however often one looks and for whatever reason one stops. The test bets: before
-    each batch, recalibrators that were fitted on the past predict it, too. If their predictions are
-    better than those of the model, the model was miscalibrated in a way that could be known.
+    For a calibrated model, the probability that `p_value_` is ever at most :math:`\alpha` is at
+    most :math:`\alpha`, however often one looks and for whatever reason one stops. The test bets:
+    before each batch, recalibrators that were fitted on the past predict it, too. If their
+    predictions are better than those of the model, the model was miscalibrated in a way that could
+    be known.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class SequentialCalibrationTest(HypothesisTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -92,16 +92,15 @@ class SequentialCalibrationTest(HypothesisTest):
     has conditional expectation of at most 1: the product is a supermartingale, and by Ville's
     inequality it ever exceeds :math:`1/\alpha` with a probability of at most :math:`\alpha` [1]_
     [2]_. The same holds for averages of such products. The e-value is the average over the
-    recalibrators and windows, and over the batch with which the bets begin, with weight
-    :math:`1/(k (k + 1))` for the k-th: so a drift after years without one is not charged for these
-    years. Before the first fit :math:`q = p`. :math:`q_s` is 0.99 times the recalibrated prediction
-    plus 0.01 times :math:`p_s`. The logarithm of a product is the gain in log loss: the test has
-    power against whatever its recalibrators can correct.
+    recalibrators and windows, and over the batch with which the bets begin, with weight :math:`1/(k
+    (k + 1))` for the k-th. Before the first fit :math:`q = p`. :math:`q_s` is 0.99 times the
+    recalibrated prediction plus 0.01 times :math:`p_s`. The logarithm of a product is the gain in
+    log loss.
 
     Within a batch the samples are taken in their order, and recalibrators are fitted anew when
-    their window has changed by a tenth, but by at least 50 samples. The order within a batch may be
-    any that does not depend on the labels. A label that had probability 0 is certain evidence: the
-    e-value is infinite from then on, and the p-value the smallest positive number.
+    their window has changed by a tenth, but by at least 50 samples. The order must not depend on
+    the labels. A label that had probability 0 is certain evidence: the e-value is infinite from
+    then on, and the p-value the smallest positive number.
 
     E-values of several sites combine to one of the hypothesis that all models are calibrated: their
     product if the sites are independent, and their mean whatever the dependence [3]_.

@@ -26,11 +26,9 @@ from ._calibration import check_depends_on_cells, check_takes_groups
 class SubgroupCalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated in every subgroup.
 
-    A model can be calibrated on the whole, overconfident for the young and underconfident for the
-    old. This test draws labels from the predictions as :class:`CalibrationTest` does, computes each
-    subgroup's statistic for the same draws, and compares the most conspicuous subgroup with that of
-    each draw. So its p-value is exact for independent samples, whatever the number of subgroups and
-    their sizes, and it says which of them are miscalibrated.
+    Labels are drawn from the predictions as in :class:`CalibrationTest`, and the most conspicuous
+    subgroup is compared with that of each draw. So the p-value is exact for independent samples,
+    whatever the number and sizes of subgroups.
 
     Parameters
     ----------
@@ -57,7 +55,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
 
     verbose : int, default=0
-        Above 0, progress is shown: a bar if tqdm is installed, else messages of joblib.
+        Above 0, progress is shown.
 
     Attributes
     ----------
@@ -70,9 +68,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         several columns; None stands for a missing value.
 
     subgroup_p_values_ : dict of subgroup to float
-        P-values adjusted for the number of subgroups [1]_. If those that are at most
-        :math:`\alpha` are called miscalibrated, then with probability :math:`1 - \alpha` none is
-        called so that is calibrated, whatever the others are.
+        P-values adjusted for the number of subgroups [1]_.
 
     subgroup_statistics_ : dict of subgroup to float
         The statistic of each subgroup; of "omnibus", its combination.
@@ -91,7 +87,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         The classes. Not for forecasts.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional, as forecasts are).
+        Number of columns of `X` (1 for forecasts).
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.

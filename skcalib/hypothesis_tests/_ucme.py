@@ -54,13 +54,12 @@ class UCMETest(ClassicalTest):
         :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact for every number of samples. "asymptotic": by the distribution that the statistic
-        approaches for many samples.
+        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
-        below ``1 / (n_resamples + 1)``.
+        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
+        1)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -90,7 +89,7 @@ class UCMETest(ClassicalTest):
         The classes.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -108,22 +107,18 @@ class UCMETest(ClassicalTest):
     .. math:: C_{lk} = \sum_i w_i^2 k(t_l, p_i) k(t_k, p_i) (1[s_l = s_k] p_i[s_l] - p_i[s_l]
         p_i[s_k]),
 
-    and the statistic is :math:`T = m^\top C^{-1} m`. (In [1]_ the sample covariance of the
-    deviations takes the place of C; that varies much more, as the deviations at different locations
-    are nearly collinear.) Directions in which the deviations cannot vary are left out. If the mean
+    and the statistic is :math:`T = m^\top C^{-1} m`. (In [1]_ the less stable sample covariance
+    takes the place of C.) Directions in which the deviations cannot vary are left out. If the mean
     differs from 0 in such a direction, the data are impossible under the hypothesis, and the
     statistic is infinite.
 
-    **Conditional.** With the statistics T* of B vectors of labels drawn from the predictions, the
-    p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`. The test is exact for every number of
-    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
-    given the predictions. The cost is :math:`O(n m (K + m + B))`.
+    **Conditional.** With the statistics T* of B draws, the p-value is :math:`(1 + \#\{T^*_b \ge
+    T\}) / (1 + B)`. The test is exact for any weights, as explained for :class:`CalibrationTest`.
+    The cost is :math:`O(n m (K + m + B))`.
 
     **Asymptotic.** For many samples T is :math:`\chi^2` distributed with as many degrees of freedom
-    as locations. With ten locations, calibrated predictions that are uniform on the simplex are
-    rejected at the level 0.05 at a rate of 0.05 for 11 and 0.04 for 300 samples of five classes,
-    and of 0.06 for 300 and for 3000 of two; of 0.08 for 300 of two classes that crowd at the
-    corners (Dirichlet with parameter 0.01). The cost is :math:`O(n m (K + m))`.
+    as locations. At the level 0.05, calibrated predictions of two classes that crowd at the corners
+    were rejected at a rate of 0.08. The cost is :math:`O(n m (K + m))`.
 
     References
     ----------

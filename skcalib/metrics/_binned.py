@@ -221,7 +221,7 @@ def expected_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         Between 0 and 1 (2 with `add_bin_width` or another `distance`); 0 is best. An array if
-        `average` is None and there are values for several classes.
+        `average` is None.
 
     Raises
     ------
@@ -441,8 +441,7 @@ def level_set_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
-        classes.
+        Between 0 and 1; 0 is best. An array if `average` is None.
 
     See Also
     --------

@@ -487,8 +487,7 @@ def integrated_calibration_index(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
-        classes.
+        Between 0 and 1; 0 is best. An array if `average` is None.
 
     See Also
     --------
@@ -505,9 +504,8 @@ def integrated_calibration_index(
     The curve is ``loess(y ~ p)`` with the defaults of R [2]_, degree 2 and span 0.75, except that
     it is cut off at 0 and 1; that the degree is reduced where a local regression has less than
     three distinct predictions; and that it exists for less than six samples or many ties, where R
-    stops. A sample of weight 2 is not quite the same as two samples. ``val.prob`` of the R package
-    rms reports the same numbers (Eavg, E90, Emax) for another curve, a lowess of degree 1. The cost
-    is :math:`O(n \log n)`.
+    stops. A sample of weight 2 is not quite the same as two samples. ``val.prob`` of R's rms takes
+    another curve, a lowess of degree 1. The cost is :math:`O(n \log n)`.
 
     References
     ----------

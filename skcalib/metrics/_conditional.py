@@ -266,10 +266,8 @@ def conditional_kernel_calibration_error(
 
     The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
     conditional distribution of labels, or of outcomes, is from the predicted one [1]_. It depends
-    less than other errors on how often each prediction occurs. Compare models on different data
-    only if sizes, bandwidth and regularisation are the same and the predictions are distributed
-    alike. On a finite sample of a calibrated model it is positive, so it is biased upwards. The
-    number has no natural scale.
+    less than other errors on how often each prediction occurs. On a finite sample of a calibrated
+    model it is positive, so it is biased upwards. The number has no natural scale.
 
     Parameters
     ----------
@@ -351,7 +349,7 @@ def conditional_kernel_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         Between 0, which is best, and :math:`1 / (2 \lambda)`. If `debias` is true, 0 is expected
-        under calibration. An array if `average` is None and there are values for several classes.
+        under calibration. An array if `average` is None.
 
     Warns
     -----
@@ -376,8 +374,7 @@ def conditional_kernel_calibration_error(
 
     "exact" takes :math:`O(n^3)` time, and memory for an n × n matrix. "fourier" and "nystroem" take
     :math:`O(n d^2)` time for d features; "nystroem" adds predictions until the bound on its error
-    is a thousandth of the value, or there are `n_components`. Under scikit-learn's
-    `array_api_dispatch`, tensors stay on their device where the method allows it.
+    is a thousandth of the value, or there are `n_components`.
 
     For forecasts of a number, the residuals and the kernel are those of embeddings, the means of
     the features of the `outcome_kernel`. An ensemble without weights is calibrated if its outcome

@@ -213,8 +213,7 @@ def decision_calibration_error(
     Ties go to the first of the best actions. The losses expected of an ensemble are means over its
     members; few members announce too little for the best action. The p-value of the test is exact
     for predictions that are calibrated given themselves; ``method="asymptotic"`` tests only that
-    all gaps are 0. The cost is :math:`O(n A)`, after the expected losses. The decision whether a
-    probability exceeds t, as in decision curves, has the losses ``[[0, 1 - t], [t, 0]]``.
+    all gaps are 0. The cost is :math:`O(n A)`, after the expected losses.
 
     References
     ----------

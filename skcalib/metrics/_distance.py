@@ -190,8 +190,7 @@ def lower_distance_to_calibration(
     Returns
     -------
     distance : float or ndarray of shape (n_classes,)
-        Between 0 and 1, in units of probability; 0 is best. An array if `average` is None and there
-        are values for several classes.
+        Between 0 and 1, in units of probability; 0 is best. An array if `average` is None.
 
     Warns
     -----
@@ -215,8 +214,7 @@ def lower_distance_to_calibration(
 
     An interior point method solves the dual on at most about 8/tol nodes, and evaluates both ends
     of the bracket on the data. A million predictions take about half a second at the default `tol`.
-    After sorting, the cost grows with n as :math:`O(n)`. Ties are pooled; probabilities of exactly
-    0 and 1 need no special treatment.
+    After sorting, the cost grows with n as :math:`O(n)`. Ties are pooled.
 
     References
     ----------
@@ -409,10 +407,8 @@ def calibration_distance_bounds(
 
     For a partition of [0, 1] into intervals, the map that gives every prediction the mean outcome
     of its interval is calibrated, so its mean change :math:`\sum_i w_i |p_i - \bar y_{I(p_i)}|` is
-    an upper bound. The bound returned is the least that a search over partitions finds. On larger
-    samples the upper distance does not replace it, as that falls to the lower distance where
-    predictions do not recur. The cost is that of the lower distance and the interval error, and a
-    fraction more: half a second for 100 000 predictions. Ties are pooled.
+    an upper bound. The bound returned is the least that a search over partitions finds. The cost is
+    half a second for 100 000 predictions. Ties are pooled.
 
     References
     ----------

@@ -145,10 +145,9 @@ def interval_calibration_error(
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, so it is biased upwards. With "exact" it is never less than
-    the distance to the nearest perfectly calibrated predictor: moving every prediction to the mean
-    outcome of its interval costs at most this much and calibrates the model on the sample [1]_.
-    With two classes it concerns the probability of the positive class, not the confidence max(p, 1
-    − p).
+    the distance to the nearest perfectly calibrated predictor: it bounds the cost of moving every
+    prediction to the mean outcome of its interval [1]_. With two classes it concerns the
+    probability of the positive class, not the confidence max(p, 1 − p).
 
     Parameters
     ----------
@@ -209,8 +208,7 @@ def interval_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1 (2 with a `precision` above 0); 0 is best. An array if `average` is None
-        and there are values for several classes.
+        Between 0 and 1 (2 with a `precision` above 0); 0 is best. An array if `average` is None.
 
     See Also
     --------
@@ -231,8 +229,7 @@ def interval_calibration_error(
     predictions at worst, and 10 to 20 µs for each of them in practice. "random-grid" (Definition
     6.5) is R(ε), the mean of the first sum over the partitions [r + jε, r + (j + 1)ε), r uniform in
     [0, ε), and "surrogate" is :math:`\min_k R(2^{-k}) + 2^{-k}` (Definition 6.10); both cost
-    :math:`O(m)` per width after sorting. Ties are pooled; probabilities of exactly 0 and 1 need no
-    special treatment.
+    :math:`O(m)` per width after sorting. Ties are pooled.
 
     References
     ----------

@@ -206,7 +206,7 @@ def squared_kernel_calibration_error(
     error : float or ndarray of shape (n_classes,)
         Smaller is better. At most 2 for the named kernels without a class kernel; with the class
         kernel M, at most the largest :math:`M_{kk} + M_{ll} - 2 M_{kl}`. An array if `average` is
-        None and there are values for several classes.
+        None.
 
     Raises
     ------
@@ -238,10 +238,9 @@ def squared_kernel_calibration_error(
     It must satisfy :math:`k(s, t) = k(t, s)^\top` and be positive semi-definite; it takes no
     `class_kernel`.
 
-    With "top-label", a class that is predicted for fewer samples than the estimator needs has the
-    value NaN, and the average is taken over the other classes. For two classes the number is twice
-    that with residuals :math:`y_i - p_i`; "confidence" is twice the squared MMCE with
-    ``kernel="total-variation"``, ``bandwidth=0.4`` and ``estimator="biased"``.
+    For two classes the number is twice that with residuals :math:`y_i - p_i`; "confidence" is twice
+    the squared MMCE with ``kernel="total-variation"``, ``bandwidth=0.4`` and
+    ``estimator="biased"``.
 
     Two classes with a kernel exp(−d/ν) cost :math:`O(n \log n)`; otherwise "unbiased" and "biased"
     cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and "block"
@@ -249,9 +248,6 @@ def squared_kernel_calibration_error(
     with an error of at most :math:`\sqrt{1/D}` times the biased estimate with k = 1 (standard
     deviation). Under scikit-learn's `array_api_dispatch`, tensors of more than two classes stay on
     their device with the estimators "unbiased" and "biased" and a named kernel.
-
-    The median distance weights pairs by :math:`w_i w_j`. For more than two classes and 2000
-    samples, a weighted subset of 2000 represents all, with an error of a few percent.
 
     References
     ----------
@@ -372,7 +368,7 @@ def kernel_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         At least 0, which is best; at most :math:`\sqrt 2` for the named kernels without a class
-        kernel. An array if `average` is None and there are values for several classes.
+        kernel. An array if `average` is None.
 
     See Also
     --------
@@ -489,7 +485,7 @@ def joint_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Smaller is better. An array if `average` is None and there are values for several classes.
+        Smaller is better. An array if `average` is None.
 
     Raises
     ------

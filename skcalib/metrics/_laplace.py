@@ -172,7 +172,7 @@ def laplace_kernel_calibration_error(
     method : {"exact", "subsample", "fourier", "binning"}, default="exact"
         Exact, or one of the paper's random estimators, each unbiased for the square: the mean over
         random pairs of samples, random Fourier features, or bins of random width and shift. They
-        are for comparison; the exact number costs less.
+        are for comparison.
 
     n_draws : int, default=None
         Number of pairs, frequencies or partitions that a random estimator averages over. By default
@@ -200,7 +200,7 @@ def laplace_kernel_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         Between 0 and 1 (a random estimate of the square also below 0); 0 is best. An array if
-        `average` is None and there are values for several classes.
+        `average` is None.
 
     See Also
     --------
@@ -220,7 +220,7 @@ def laplace_kernel_calibration_error(
 
     The exact sum takes :math:`O(n \log n)` time for sorting and :math:`O(n)` for the sum. With M
     draws, "subsample" costs :math:`O(n \log n + M \log n)`, the others :math:`O(n \log n + n M)`.
-    Ties are pooled; probabilities of exactly 0 and 1 need no special treatment.
+    Ties are pooled.
 
     References
     ----------

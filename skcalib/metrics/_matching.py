@@ -95,8 +95,7 @@ def distribution_matching_error(
     The squared maximum mean discrepancy between the outcomes and draws from the forecasts, given
     what a form of calibration is conditioned on [1]_. For characteristic kernels such as the
     defaults, its expectation is 0 exactly if the forecasts are calibrated in that form. The
-    unbiased estimate can be negative. The number has no natural scale:
-    :class:`skcalib.hypothesis_tests.CalibrationTest` gives the p-value.
+    unbiased estimate can be negative. The number has no natural scale.
 
     Parameters
     ----------
@@ -153,8 +152,7 @@ def distribution_matching_error(
         distance W of order 2. Or a callable.
 
     given_bandwidth : "median" or float, default="median"
-        The ν of `given_kernel`. "median" first divides each column by its standard deviation. With
-        a number that is too small, the kernel is 0 for all pairs and nothing is compared.
+        The ν of `given_kernel`. "median" first divides each column by its standard deviation.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over samples with
@@ -204,9 +202,9 @@ def distribution_matching_error(
     top-label      predicted class  its probability
     ============== ================ ========================================================
 
-    Mean and standard deviation describe all of a forecast only in families of location and scale;
-    ``given_kernel="wasserstein"`` sees the rest. The error is the average over pairs, for
-    independent draws :math:`Y_i` from the forecasts, of
+    Beyond families of location and scale, ``given_kernel="wasserstein"`` sees more than mean and
+    standard deviation. The error is the average over pairs, for independent draws :math:`Y_i` from
+    the forecasts, of
 
     .. math::
         k(z_i, z_j) \, [\ell(y_i, y_j) - E \ell(Y_i, y_j) - E \ell(y_i, Y_j) + E \ell(Y_i, Y_j')].
@@ -215,9 +213,7 @@ def distribution_matching_error(
     "thresholds". An ensemble without weights is calibrated if the outcome is exchangeable with its
     members.
 
-    The p-value of the test is exact for forecasts that are calibrated given themselves, and with
-    "quantile", "local" and "top-label". For "marginal", "group", "decision" and "threshold" alone
-    use ``method="asymptotic"`` of the test.
+    For "marginal", "group", "decision" and "threshold" test with ``method="asymptotic"``.
 
     With "rbf" on outcomes and the kernels of decisions, the cost is :math:`O(n r)` for r features
     if nothing or groups are given, or with "fourier", and else at most :math:`O(n^2 r)`. Other

@@ -282,9 +282,9 @@ def score_decomposition(
     Returns
     -------
     decomposition : ScoreDecomposition
-        With the numbers `miscalibration`, `discrimination`, `uncertainty` and `score`, none of
-        them negative, `expected_miscalibration` if outcomes are drawn, and `skill_score`; or
-        arrays of shape (n_classes,) if `average` is None and there are values for several classes.
+        With the numbers `miscalibration`, `discrimination`, `uncertainty` and `score`, none of them
+        negative, `expected_miscalibration` if outcomes are drawn, and `skill_score`; or arrays of
+        shape (n_classes,) if `average` is None.
 
     See Also
     --------
@@ -305,14 +305,13 @@ def score_decomposition(
     No part is negative. Tied predictions are pooled before the regression, and the order of the
     samples does not matter. The cost is :math:`O(n \log n)`. For the log loss, all three kinds of
     prediction are clipped to [ε, 1 − ε], with ε = 2.2e-16, as in scikit-learn; a certain but wrong
-    prediction costs 36. With K > 2 classes, K times the macro average of the "classwise" Brier
-    scores is the multi-class score of scikit-learn.
+    prediction costs 36.
 
     "crps" is the integral of the Brier score over all thresholds t, at which the prediction is the
     probability that the outcome exceeds t [2]_; each threshold is recalibrated on its own. Score
     and uncertainty are exact, and the recalibrated score is an integral over up to 16384 cells,
     accurate to 1e-4 of the score (5e-3 for outcomes that are drawn); for up to 2048 distinct
-    members or counts it is exact. Narrow forecasts need most cells: 3000 take some 7 s to 30 s.
+    members or counts it is exact.
 
     With `n_resamples`, outcomes are drawn from the predictions and decomposed in the same way: the
     mean of their miscalibrations is what a calibrated model would show on such a sample.

@@ -149,8 +149,7 @@ def quantile_calibration_error(
 
     debias : bool, default=False
         Whether to subtract from the mean square gap what the finite sample adds to it. For
-        `norm="l2"` only. `sample_weight` then holds importance weights: a weight of 2 is not the
-        same as a sample that occurs twice.
+        `norm="l2"` only; `sample_weight` then holds importance weights.
 
     squared : bool, default=False
         Whether to return the mean square gap itself, which is unbiased with `debias`, and may be
@@ -187,8 +186,7 @@ def quantile_calibration_error(
 
     With `debias` the mean square gap is that of all pairs of different samples: its mean is what an
     infinite sample would give, whether the forecast is calibrated or not. It is clipped at 0 before
-    the root is taken, so for a calibrated forecast the error is often exactly 0, and still biased
-    upwards.
+    the root is taken, and still biased upwards.
 
     References
     ----------

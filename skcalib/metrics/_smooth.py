@@ -100,8 +100,7 @@ def smooth_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
-        classes.
+        Between 0 and 1; 0 is best. An array if `average` is None.
 
     See Also
     --------

@@ -217,8 +217,7 @@ def upper_distance_to_calibration(
     Returns
     -------
     distance : float or ndarray of shape (n_classes,)
-        Between 0 and 1, in units of probability; 0 is best. An array if `average` is None and there
-        are values for several classes.
+        Between 0 and 1, in units of probability; 0 is best. An array if `average` is None.
 
     Warns
     -----
@@ -244,17 +243,14 @@ def upper_distance_to_calibration(
 
     with r the order (Definitions 5.2 and, for inputs, 4.1 of [1]_).
 
-    **It is the distance of the sample.** Where predictions occur once, the number falls to the
-    lower distance, which can be far below the upper distance of the population. So use it where
-    predictions (or inputs) recur many times, or where rows and weights are a whole distribution;
-    :func:`calibration_distance_bounds` is for samples without ties.
+    **It is the distance of the sample.** Use it where predictions (or inputs) recur many times, or
+    where rows and weights are a whole distribution; :func:`calibration_distance_bounds` is for
+    samples without ties.
 
     For m up to 12 distinct values it is exact, in :math:`O(4^m)`. For more it is that of the best
     partition that is found: never less than the minimum, and for order 1 never more than
     :func:`interval_calibration_error` (with ``precision=3e-4`` if there are more than 4096 distinct
-    predictions). Then the number may change within the bracket if predictions or weights change by
-    rounding. The cost is that of the lower distance and of the interval error, and some tenths of a
-    second.
+    predictions).
 
     References
     ----------

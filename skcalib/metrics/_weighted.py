@@ -184,7 +184,7 @@ def weighted_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         Non-negative if the class contains 0, as those of :mod:`skcalib.function_classes` do; 0 is
-        best. An array if `average` is None and there are values for several classes.
+        best. An array if `average` is None.
 
     Raises
     ------
@@ -211,9 +211,7 @@ def weighted_calibration_error(
     Ties are pooled; probabilities 0 and 1 need no clipping. CVXPY solves the problem for the m
     distinct predictions: linear programs with HiGHS, to about 1e-10, others (balls of reproducing
     kernels, Lipschitz functions of more than two classes) with Clarabel, to about 1e-8. The default
-    of two classes needs no solver. Otherwise a second suffices for m of some thousands in the
-    linear programs of two classes, of about 300 for reproducing kernels, and of 100 to 200 for
-    Lipschitz functions of 3 to 5 classes.
+    of two classes needs no solver.
 
     References
     ----------

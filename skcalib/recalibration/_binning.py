@@ -122,8 +122,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         calibration data become perfectly calibrated.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -153,7 +152,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         pseudo-count.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -178,10 +177,8 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     probability is :math:`(W \bar y + \gamma m) / (W + \gamma)`, where γ is `pseudo_count` times
     :math:`\sum_i w_i^2`, or 1/n for equal weights.
 
-    The movement plus the remaining error bounds the distance of the predictions from calibration,
-    on the calibration data. Where predictions are far from calibrated, "optimal" has many small
-    intervals, whose mean outcomes are noise on new data: use fewer intervals or another
-    recalibrator there.
+    Where predictions are far from calibrated, "optimal" has many small intervals, whose mean
+    outcomes are noise on new data.
 
     A prediction between or outside intervals belongs to the nearest one, to the upper one if two
     are as near. In an interval of "uniform" without calibration data it is kept. Values need not
@@ -348,8 +345,7 @@ class ScalingBinningRecalibrator(Recalibrator):
         where results are tied.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -368,7 +364,7 @@ class ScalingBinningRecalibrator(Recalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.

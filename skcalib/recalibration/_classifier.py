@@ -118,10 +118,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     Where test sets overlap, the predictions of a sample share its weight. Averages of calibrated
     probabilities are underconfident, so `combine` is "log" where it can be.
 
-    In a search, set ``scoring="neg_log_loss"``: the default, accuracy, hardly changes.
-
-    Only ratios of weights matter: a sample of weight 2 equals two samples only if the recalibrator
-    does not depend on the number of samples.
+    In a search, set ``scoring="neg_log_loss"``.
 
     The scale r of decision scores is their weighted root mean square over the samples that the
     classifier was fitted on (for a frozen one, those passed to `fit`), and 1 if all are 0. For more

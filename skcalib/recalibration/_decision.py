@@ -49,8 +49,7 @@ class DecisionRecalibrator(Recalibrator):
         The largest number of rounds.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -67,7 +66,7 @@ class DecisionRecalibrator(Recalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -90,10 +89,8 @@ class DecisionRecalibrator(Recalibrator):
     significant at `alpha` divided by the number of actions, by a :math:`\chi^2` test, the samples
     with :math:`\delta_i = a` get the probabilities next to :math:`p_i + b_a`.
 
-    Each round lowers the mean squared error on the calibration data, so rounds cannot repeat. At
-    the end no action has a significant gap between announced and realised losses on these data,
-    unless `max_rounds` is reached, which gives a warning. With `alpha=1` all gaps, and so the
-    regret, are then 0 up to rounding.
+    At the end no action has a significant gap between announced and realised losses on these data,
+    unless `max_rounds` is reached, which gives a warning.
 
     On new data the loss may rise if samples are few. If all predictions are overconfident or
     underconfident, use :class:`AutoRecalibrator` first. Results are kept at least the machine
@@ -202,8 +199,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         Seed of the labels that are drawn from the predictions.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -221,7 +217,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -244,11 +240,10 @@ class AnyDecisionRecalibrator(Recalibrator):
     label vectors drawn from the current probabilities. In the first round this is an exact test, so
     calibrated predictions are unchanged with a probability of at least 1 − `alpha`.
 
-    Each round lowers the mean squared error on the calibration data; on new data this is not
-    promised. For more than two classes the worst decision is searched, and a worse one may be
-    missed. Results are kept at least the machine epsilon away from 0 and 1. A round of 1000 samples
-    takes 0.01 s for two classes, 0.5 s for three, 4 s for ten; an EfficiencyWarning tells if
-    `max_rounds` would take more than ten minutes.
+    Each round lowers the mean squared error on the calibration data. For more than two classes a
+    worse decision may be missed. Results are kept at least the machine epsilon away from 0 and 1. A
+    round of 1000 samples takes 0.01 s for two classes, 0.5 s for three, 4 s for ten; an
+    EfficiencyWarning tells if `max_rounds` would take more than ten minutes.
 
     References
     ----------

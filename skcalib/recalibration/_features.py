@@ -62,8 +62,7 @@ class FeatureRecalibrator(Recalibrator):
         matter.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -84,7 +83,7 @@ class FeatureRecalibrator(Recalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -109,7 +108,6 @@ class FeatureRecalibrator(Recalibrator):
     p-values, each exact for labels drawn from the plain map.
 
     Trees see ranks of probabilities and numbers, and indicators of the 63 most frequent categories.
-    Missing numbers rank below all others; missing, rare and new categories have no indicator.
     Exclude features that reveal the label.
 
     The cost is that of 2.8 plain maps and 8 folds of trees; a plain map that is no

@@ -30,8 +30,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         0 and 1.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -43,7 +42,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         two classes; else one for each class, before rows are divided by sums.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -121,8 +120,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     Parameters
     ----------
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -135,7 +133,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         class, before rows are divided by sums.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.

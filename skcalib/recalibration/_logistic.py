@@ -123,8 +123,7 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -146,7 +145,7 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         columns of two classes.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -167,14 +166,12 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
-    :class:`TemperatureRecalibrator`. Platt [1]_ regressed on decision scores; on probabilities,
-    only the logit contains the map that changes nothing.
+    > 2 classes see `prior_weight`. Platt [1]_ regressed on decision scores.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
-    ``prior_weight=0``, a class without labels or separable outcomes have no maximum: a warning
-    tells, and the last step is kept. If all predictions are equal, the slope is 1. Results are kept
-    at least the machine epsilon away from 0 and 1.
+    ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
+    predictions are equal, the slope is 1. Results are kept at least the machine epsilon away from 0
+    and 1.
 
     References
     ----------
@@ -202,9 +199,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit and its square.
 
     The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
-    predictions are corrected differently. It need not keep the ranking: beyond its vertex the
-    parabola turns round, with few samples perhaps where new predictions are almost certain. More
-    than two classes are recalibrated one against the rest, and the rows divided by their sums.
+    predictions are corrected differently. It need not keep the ranking. More than two classes are
+    recalibrated one against the rest, and the rows divided by their sums.
 
     Parameters
     ----------
@@ -214,8 +210,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -237,7 +232,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         columns of two classes.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -259,13 +254,12 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
-    :class:`TemperatureRecalibrator`. See also [1]_.
+    > 2 classes see `prior_weight`. See also [1]_.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
-    ``prior_weight=0``, a class without labels or separable outcomes have no maximum: a warning
-    tells, and the last step is kept. With two distinct predictions c is 0, with one b is 1, too.
-    Results are kept at least the machine epsilon away from 0 and 1.
+    ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. With two
+    distinct predictions c is 0, with one b is 1, too. Results are kept at least the machine epsilon
+    away from 0 and 1.
 
     References
     ----------
@@ -306,8 +300,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -329,7 +322,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         columns of two classes.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -350,14 +343,13 @@ class BetaRecalibrator(LogisticRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
-    :class:`TemperatureRecalibrator`. If both a and b are 0, as where outcomes fall with the
+    > 2 classes see `prior_weight`. If both a and b are 0, as where outcomes fall with the
     predictions, all results are equal.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
-    ``prior_weight=0``, a class without labels or separable outcomes have no maximum: a warning
-    tells, and the last step is kept. With two distinct predictions a = b, with one both are 1.
-    Results are kept at least the machine epsilon away from 0 and 1.
+    ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. With two
+    distinct predictions a = b, with one both are 1. Results are kept at least the machine epsilon
+    away from 0 and 1.
 
     References
     ----------

@@ -55,8 +55,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         Strength that pulls the result to that of `base`, which it is with ``numpy.inf``.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -79,7 +78,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.

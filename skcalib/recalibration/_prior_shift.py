@@ -50,8 +50,7 @@ class PriorShiftRecalibrator(Recalibrator):
         population. They keep every prevalence above 0. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ class PriorShiftRecalibrator(Recalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -98,7 +97,7 @@ class PriorShiftRecalibrator(Recalibrator):
     **The old prevalence** is that of the population for which p is calibrated. If the classifier
     was trained on balanced classes (by resampling, weights or a case-control design) and nothing
     has recalibrated it, pass the balanced prevalence as `source_prevalence`. Recalibrate
-    predictions that are wrong for other reasons first; in a pipeline, this step comes last.
+    predictions that are wrong for other reasons first.
 
     **The estimate** of :meth:`adapt` is the likeliest :math:`\pi'` [1]_, which maximises
 

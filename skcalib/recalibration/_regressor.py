@@ -90,9 +90,6 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     - With the default recalibrator, or a step before the conformal one that is fitted on the same
       samples, nothing is guaranteed.
 
-    A map of levels cannot fix standard deviations that are many times too small; the default also
-    tries the scale.
-
     Quantiles that cross are sorted in each row, which never increases their mean pinball loss [2]_.
     Where only quantiles are known, :meth:`predict` returns the median.
 

@@ -50,8 +50,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -67,7 +66,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -148,8 +147,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -169,7 +167,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -256,8 +254,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -276,7 +273,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -352,8 +349,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
 
     Structured matrix scaling [1]_: a temperature for all classes, deviations from it for single
     classes, shifts, and influences of one class on another. Penalties on the last three shrink with
-    the number n of samples: the map is hardly more than a temperature with few samples, and a
-    general matrix with many.
+    the number of samples.
 
     Parameters
     ----------
@@ -376,8 +372,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -396,7 +391,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -424,14 +419,11 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         + \lambda_o (K - 1) \sum_{j \ne k} W_{jk}^2 + \lambda_b \sum_k b_k^2 \Bigr),
 
     where :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` are the three penalties in the
-    order of the parameters. With all three infinite it is the :class:`TemperatureRecalibrator`,
-    except that :math:`\beta` may be negative. With many samples of many classes, try penalties of
-    1.
+    order of the parameters. With many samples of many classes, try penalties of 1.
 
-    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` in :math:`O(n
-    K + K^2)` memory: minutes with a thousand classes and 50 000 samples. With
-    ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`. Results are kept at least the machine
-    epsilon away from 0 and 1.
+    The objective is convex; a step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf``
+    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results are kept at least the machine epsilon
+    away from 0 and 1.
 
     References
     ----------
@@ -527,8 +519,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -547,7 +538,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -571,14 +562,12 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         L(W, b) + \frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2
         + \frac{\mu}{K} \sum_k b_k^2,
 
-    where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. They do
-    not depend on n: with many samples per class, try smaller ones. For two classes this is beta
-    calibration, regularised and without fixed signs.
+    where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. With
+    many samples per class, try smaller ones.
 
-    The objective is convex, and its minimum reached by some steps of :math:`O(n K^2)` in :math:`O(n
-    K + K^2)` memory: minutes with a thousand classes and 50 000 samples. With
-    ``off_diagonal_penalty=np.inf`` steps cost :math:`O(n K)`. Results are kept at least the machine
-    epsilon away from 0 and 1.
+    The objective is convex; a step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf``
+    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results are kept at least the machine epsilon
+    away from 0 and 1.
 
     References
     ----------

@@ -38,8 +38,7 @@ class SplineRecalibrator(LogisticRecalibrator):
         finite. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -59,7 +58,7 @@ class SplineRecalibrator(LogisticRecalibrator):
         columns of two classes.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -80,17 +79,15 @@ class SplineRecalibrator(LogisticRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes it is K/2 times as large, and the :math:`p_i` in :math:`t_i` are those of a
-    :class:`TemperatureRecalibrator`.
+    > 2 classes see `prior_weight`.
 
     By default λ is the mode of its posterior distribution: the marginal likelihood by Laplace's
     approximation [2]_, times a prior that favours the straight line [3]_.
 
     Knots within 0.01 on the logit scale are left out. Ties are pooled. The cost is :math:`O(n K^2)`
-    for K knots and each of some forty steps of Newton's method. With ``prior_weight=0``, a class
-    without labels or separable outcomes have no minimum: a warning tells, and the last step is
-    kept. Equal predictions are shifted. Results are kept at least the machine epsilon away from 0
-    and 1.
+    for K knots and each of some forty steps of Newton's method. With ``prior_weight=0`` there may
+    be no minimum: a warning tells, and the last step is kept. Equal predictions are shifted.
+    Results are kept at least the machine epsilon away from 0 and 1.
 
     References
     ----------

@@ -42,8 +42,8 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
     Each subgroup has a map of few parameters, which departs from a common map as far as its samples
-    say so. A new subgroup gets the common map. For forecasts of a number, each subgroup has its own
-    copy of the recalibrator, and with a conformal one its own guaranteed coverage.
+    say so; for forecasts of a number, its own copy of the recalibrator. A new subgroup gets the
+    common map.
 
     Parameters
     ----------
@@ -64,8 +64,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         forecasts, whose subgroups borrow nothing by default.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -91,7 +90,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.

@@ -40,8 +40,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -58,7 +57,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -144,8 +143,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         the log-odds of the last class; they are not clipped.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`; needed
-        if a class does not occur.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     Attributes
     ----------
@@ -177,7 +175,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
+        Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -212,13 +210,12 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     With the least mean log losses :math:`L_m` of the updates, the statistic :math:`2 n (L_m -
     L_{\text{flexible}})` is compared with the chi-squared distribution [1]_ of 2K − 1, K and K − 1
-    degrees of freedom; parameters without effect do not count. The hypotheses are nested, so each
-    test has the full `alpha`. The flexible update is vector scaling.
+    degrees of freedom; parameters without effect do not count. The flexible update is vector
+    scaling.
 
     The tests are asymptotic: they need some five labels of each class for each parameter.
 
-    For unequal weights, the statistic is divided by the mean eigenvalue by which they inflate it
-    [2]_. This corrects its mean, not its shape.
+    For unequal weights, the statistic is divided by its mean inflation [2]_.
 
     Without an update the predictions stay exactly as they are; else results are kept at least the
     machine epsilon away from 0 and 1. The cost is some steps of :math:`O(n K)`, and

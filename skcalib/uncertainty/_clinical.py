@@ -304,9 +304,7 @@ def clinical_calibration(
 
     Guidelines such as TRIPOD+AI [1]_ ask for calibration in the large, the calibration slope and a
     smooth curve, with their uncertainty [2]_. The numbers are those of the metrics of the same
-    names, for two classes; together they say whether predictions are too high or too low
-    (calibration in the large, O:E ratio, intercept), too extreme (a slope below 1), and how far
-    they are from the curve (ICI, E50, E90).
+    names, for two classes.
 
     Parameters
     ----------
@@ -335,9 +333,8 @@ def clinical_calibration(
         `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
 
     groups : array-like of shape (n_samples,), default=None
-        Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient: whole groups are drawn and left out. At least 10. For a series,
-        numbers of blocks, such as ``np.arange(n) // length``.
+        Groups of samples that are not independent, such as the rows of a patient; at least 10. For
+        a series, numbers of blocks, such as ``np.arange(n) // length``.
 
     confidence_level : float in (0, 1), default=0.95
         Probability with which each interval is to cover its value.
@@ -375,8 +372,7 @@ def clinical_calibration(
     score intervals, which allow for events that a large group happened not to have; below ten
     effective events the table says so. ICI, E50 and E90 are positive even for a calibrated model;
     their intervals are those of :func:`confidence_interval`. The interval of E50 covers too seldom
-    if the curve crosses the diagonal by chance. See the benchmark "Coverage of the intervals of a
-    clinical validation".
+    if the curve crosses the diagonal by chance.
 
     An interval is unbounded (from 0 to ∞ for the O:E ratio) if the measure has no finite value
     without one of the groups: if only one outcome is left, or the predictions separate the

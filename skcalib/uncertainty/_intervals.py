@@ -307,15 +307,14 @@ def confidence_interval(
     r"""Confidence interval for a metric of calibration, of all samples or of each subgroup.
 
     What is covered is the value of the metric on the whole distribution that the samples come from.
-    That is 0 for a calibrated model, while the estimate is positive: the usual bootstrap misses the
-    0 then, this interval does not.
+    That is 0 for a calibrated model, which the usual bootstrap misses, as estimates are positive.
 
     Parameters
     ----------
     metric : str or callable
         The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``. It gets `sample_weight` if weights are given, and the classes
-        if it takes an argument `labels`.
+        **metric_params) -> float``. It also gets `sample_weight` if weights are given, and `labels`
+        if it takes them.
 
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
@@ -326,26 +325,22 @@ def confidence_interval(
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
-        The subgroup of each sample: a column, or several, which make their crossings. Each gets an
-        interval of its own. Missing values are a subgroup of their own; continuous numbers are
-        refused.
+        The subgroup of each sample: a column, or several, which make their crossings. Missing
+        values are a subgroup of their own; continuous numbers are refused.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; if that holds only one of two usual labels, such as 0 and 1, the other is
-        supplied. None for forecasts.
+        `y_true`. None for forecasts.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        What calibration of forecasts is conditioned on, for a metric that has an argument of this
-        name: groups, or features.
+        What calibration of forecasts is conditioned on, for a metric that takes it.
 
     groups : array-like of shape (n_samples,), default=None
-        Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient: whole groups are drawn and left out. At least 10, in each subgroup. For a series,
-        numbers of blocks, such as ``np.arange(n) // length``.
+        Groups of samples that are not independent, such as the rows of a patient; at least 10, in
+        each subgroup. For a series, numbers of blocks, such as ``np.arange(n) // length``.
 
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
@@ -355,18 +350,17 @@ def confidence_interval(
         :math:`1 - 0.05 / S`.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        Which ends the interval has. "less": an upper end alone, with the other at −∞, or at 0 for
-        what cannot be negative; "greater": a lower end alone, with the other at ∞, or at the
-        largest value of the metric.
+        Which ends the interval has. "less": an upper end alone; "greater": a lower end alone. The
+        other end is that of the metric's range.
 
     method : {"auto", "resampling", "jackknife", "finite-sample"}, default="auto"
-        "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
-        right for smooth functions of means, and narrower; it misses a calibration error of 0.
-        "auto": "jackknife" for metrics of :mod:`skcalib.metrics` that are means, for
-        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`; the intervals
-        of :func:`clinical_calibration` for signed measures; otherwise "resampling".
-        "finite-sample": by :func:`finite_sample_radius`, for every distribution, but only some
-        metrics, and several times as wide; without weights and groups.
+        "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone, for
+        smooth functions of means; it misses a calibration error of 0. "auto": "jackknife" for
+        metrics of :mod:`skcalib.metrics` that are means, for :func:`sklearn.metrics.log_loss` and
+        :func:`sklearn.metrics.brier_score_loss`; the intervals of :func:`clinical_calibration` for
+        signed measures; otherwise "resampling". "finite-sample": by :func:`finite_sample_radius`,
+        for every distribution, but only some metrics, and several times as wide; without weights
+        and groups.
 
     n_resamples : int, default=999
         Number of subsamples of "resampling".
@@ -380,9 +374,9 @@ def confidence_interval(
     Returns
     -------
     interval : ConfidenceInterval or SubgroupIntervals
-        The `estimate`, and the ends `low` and `high` of the interval, within the range of the
-        metric if that is known. With `by` a table, and a mapping from subgroups to their intervals;
-        a subgroup with fewer than 10 samples, or groups, has NaN as ends, and a note.
+        The `estimate`, and the ends `low` and `high` of the interval. With `by` a table, and a
+        mapping from subgroups to their intervals; a subgroup of fewer than 10 samples has NaN as
+        ends, and a note.
 
     See Also
     --------
@@ -395,32 +389,26 @@ def confidence_interval(
     -----
     "resampling" gives the hull of two intervals, with half of the error probability on either side
     [3]_: estimate ± t standard errors of a delete-a-group jackknife, right for miscalibrated
-    models; and subsampling without replacement [1]_ with :math:`b = 3\sqrt{n}` samples, right for
-    calibrated ones, too, where the bootstrap fails [2]_. This holds for convex errors that converge
-    like :math:`n^{-1/2}`: the smooth error, the lower distance, errors with fixed bins or a Laplace
-    kernel. For other metrics only the measured coverage speaks (see the benchmark "Coverage of
-    confidence intervals, and false alarms of comparisons"). The lower end of the level set error is
-    0 unless predictions recur.
+    models; and subsampling [1]_ with :math:`b = 3\sqrt{n}` samples, right for calibrated ones, too
+    [2]_. This holds for convex errors that converge like :math:`n^{-1/2}`: the smooth error, the
+    lower distance, errors with fixed bins or a Laplace kernel. For other metrics see the benchmark
+    "Coverage of confidence intervals, and false alarms of comparisons". The lower end of the level
+    set error is 0 unless predictions recur.
 
     **Rare events.** If fewer than 25 predictions are wrong (or right), the interval is widened: it
     contains the metric of labels in which they are as frequent as the bound of Clopper and Pearson
     [4]_ allows, and its lower end is 0 unless a test of calibration rejects; always with `groups`,
-    or with ``method="jackknife"``. If all predictions are on one side of 1/2, the upper end of
-    binned and smooth errors is also at least the bound on the difference of frequencies [5]_.
-    Callables of your own and metrics of forecasts are not widened. Skewed losses are covered too
-    seldom when few predictions are wrong.
+    or with ``method="jackknife"``. With all predictions on one side of 1/2, the upper end of binned
+    and smooth errors is at least the bound of [5]_. Callables and metrics of forecasts are not
+    widened, and skewed losses are covered too seldom then.
 
-    **Weights and groups.** Samples, or whole groups, are assumed to be independent draws, with
-    their weights. Their effective number :math:`(\sum W)^2 / \sum W^2` replaces n; below 10 it is
-    refused.
+    **Weights and groups.** The effective number of samples, or of groups, :math:`(\sum W)^2 / \sum
+    W^2`, replaces n; below 10 it is refused.
 
-    **Subgroups.** Compare intervals rather than estimates: errors of small subgroups are biased
-    upwards. A bandwidth that a metric computes is computed for each subgroup.
+    **Subgroups.** Errors of small subgroups are biased upwards, so compare intervals.
 
     **Cost**: 101 values of the metric of all samples, and `n_resamples` of b of them; of a mean,
-    one value. Where wrong predictions are rare, up to `n_resamples` + 40 values more.
-
-    The theory page *what each measure is* derives the interval.
+    one value.
 
     References
     ----------
@@ -534,24 +522,20 @@ def compare_models(
     r"""Compare the calibration errors of two models on the same samples.
 
     The difference of their metrics, with a confidence interval and the p-value of the hypothesis
-    that there is none on the whole distribution. The samples are resampled together with both
-    predictions, so what is common to the two models does not count. The hypothesis may be
-    true of two calibrated models and of two equally miscalibrated ones.
+    that there is none. The samples are resampled together with both predictions.
 
     Parameters
     ----------
     metric : str or callable
         The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``. It gets `sample_weight` if weights are given, and the classes
-        if it takes an argument `labels`.
+        **metric_params) -> float``. It also gets `sample_weight` if weights are given, and `labels`
+        if it takes them.
 
     y_true : array-like of shape (n_samples,), or tuple of two of them
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred_a : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of model A in [0, 1], of the positive class or in one column for each class in
-        the order of `labels`. Or its forecast of a number, as :func:`skcalib.forecasts.as_forecast`
-        takes it.
+        Probabilities, or forecast, of model A, as :func:`confidence_interval` takes them.
 
     y_pred_b : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities or forecast of model B for the same samples.
@@ -561,17 +545,14 @@ def compare_models(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of the probabilities. By default the sorted labels
-        in `y_true`; if that holds only one of two usual labels, such as 0 and 1, the other is
-        supplied. None for forecasts.
+        in `y_true`. None for forecasts.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        What calibration of forecasts is conditioned on, for a metric that has an argument of this
-        name: groups, or features.
+        What calibration of forecasts is conditioned on, for a metric that takes it.
 
     groups : array-like of shape (n_samples,), default=None
-        Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient: whole groups are drawn and left out. At least 10. For a series,
-        numbers of blocks, such as ``np.arange(n) // length``.
+        Groups of samples that are not independent, such as the rows of a patient; at least 10. For
+        a series, numbers of blocks, such as ``np.arange(n) // length``.
 
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
