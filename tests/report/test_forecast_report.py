@@ -273,13 +273,13 @@ def test_a_bias_of_some_samples_is_told_beside_the_mean():
 
 def test_verdict_tells_small_from_large_and_before_from_after():
     numbers = {"p_value": 0.5, "quantile_p_value": 0.001, "quantile_n_tested": 10_000}
-    numbers["n_samples"] = 10_000
+    numbers |= {"moments_p_value": 0.5, "n_samples": 12_000}
     numbers["quantile_calibration_error"] = 0.008
     advice = forecast_advice(numbers, {}, ["forecasts are too low"])
-    assert "This is small and may not matter: with 10000 samples, a quantile" in advice
+    assert "This is small and may not matter: with 12000 samples, a quantile" in advice
     assert "If it matters, recalibrate on data" in advice
     advice = forecast_advice(numbers, {}, [], recalibrated=True)
-    assert advice.startswith("Still miscalibrated (p ≤ 0.002)")
+    assert advice.startswith("Still miscalibrated (p ≤ 0.003, by 10000 of 12000 samples; ")
     assert "RecalibratedRegressor" not in advice
     for other in ({"p_value": 0.01}, {"quantile_calibration_error": 0.02}):
         assert "small" not in forecast_advice(numbers | other, {}, [])
