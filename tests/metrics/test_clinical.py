@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from problems import random_problem, two_columns
 from scipy.optimize import minimize
 from scipy.special import expit, logit
@@ -187,3 +188,23 @@ def test_the_line_of_a_part_is_found_from_that_of_all():
     near = nearest_line(x[10:], label[10:], weight[10:], np.array([0.0, 1.0]))
     np.testing.assert_allclose(near, fit.coefficients, rtol=1e-12)
     assert nearest_line(x, label, weight, np.array([50.0, -9.0])) is None
+
+
+def test_weights_by_the_probability_of_observation_undo_censoring():
+    """The model is right; means of 20 samples lie within five standard errors of 1, 0 and 1."""
+    measures = [observed_expected_ratio, calibration_intercept, calibration_slope]
+    rng, n, values = np.random.default_rng(0), 1000, []
+    for _ in range(20):
+        risk = expit(rng.normal(-1, 1, size=n))
+        event, end = rng.exponential(-1 / np.log1p(-risk)), rng.uniform(0, 1.5, size=n)
+        time, is_censored = np.minimum(event, end), end < event
+        order = np.argsort(time)
+        stays = np.cumprod(1 - is_censored[order] / np.arange(n, 0, -1))
+        before = np.searchsorted(time[order], np.minimum(time, 1))
+        is_known = ~is_censored | (end > 1)
+        weight = is_known / np.r_[1, stays][before]
+        values.append([measure(event <= 1, risk, sample_weight=weight) for measure in measures])
+    error = np.std(values, axis=0, ddof=1) / np.sqrt(20)
+    assert_allclose(np.mean(values, axis=0) / error, [1, 0, 1] / error, atol=5)
+    dropped = observed_expected_ratio(event[is_known] <= 1, risk[is_known])
+    assert dropped > 1.2

@@ -1,0 +1,164 @@
+"""The pictures of guide pages, one function for each page."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import expit, logit
+
+from skcalib.datasets import make_forecasts, make_temperature_family
+from skcalib.display import (
+    ComparisonDisplay,
+    DecisionDisplay,
+    ForestDisplay,
+    NullDistributionDisplay,
+    PITHistogramDisplay,
+    QuantileReliabilityDisplay,
+    ReliabilityDisplay,
+    SequentialTestDisplay,
+)
+from skcalib.forecasts import EnsembleForecast
+from skcalib.hypothesis_tests import CalibrationTest, RatingGradeTest, SequentialCalibrationTest
+from skcalib.recalibration import TemperatureRecalibrator
+from skcalib.uncertainty import clinical_calibration
+
+
+def make_panels(n_panels, height=3.6):
+    """Return axes of panels side by side."""
+    return plt.subplots(1, n_panels, figsize=(9, height), layout="constrained")[1]
+
+
+def clinical_validation():
+    """Draw the smooth curve of a model that underestimates risk, and its net benefit."""
+    rng = np.random.default_rng(0)
+    risk = expit(rng.normal(-1.5, 1, size=1000))
+    died = rng.random(1000) < expit(logit(risk) + 0.5)
+    curve, benefit = make_panels(2, 5)
+    ReliabilityDisplay.from_predictions(
+        died, risk, method="smooth", band="confidence", ax=curve, name="model", random_state=0
+    )
+    DecisionDisplay.from_predictions(died, risk, kind="net-benefit", ax=benefit, name="model")
+
+
+def hospitals():
+    """Draw the O:E ratio of each hospital and of all, as a forest plot."""
+    rng = np.random.default_rng(0)
+    hospital = np.repeat(["Aachen", "Bonn", "Cologne", "Dortmund", "Essen"], 250)
+    risk = expit(rng.normal(-1.5, 1, size=1250))
+    shift = np.repeat([0.1, 0.6, 0.2, 0.5, 0.3], 250)
+    died = rng.random(1250) < expit(logit(risk) + shift)
+    result = clinical_calibration(died, risk, by=hospital, n_resamples=99, random_state=0)
+    ForestDisplay.from_result(result)
+
+
+def rating_grades():
+    """Draw the default rate of each grade with its interval and light, and the assigned PD."""
+    n_debtors, n_defaults = [3000, 2000, 1000, 400], [3, 9, 21, 40]
+    pd_assigned = np.repeat([0.001, 0.004, 0.01, 0.05], n_debtors)
+    default = np.concatenate([np.arange(n) < d for n, d in zip(n_debtors, n_defaults, strict=True)])
+    grades = np.repeat(["A", "B", "C", "D"], n_debtors)
+    table = RatingGradeTest().fit(pd_assigned, default, grades=grades).table_
+    ax = plt.subplots(figsize=(6, 3.6), layout="constrained")[1]
+    lights = {"green": "tab:green", "yellow": "gold", "red": "tab:red"}
+    for k, light in enumerate(table["light"]):
+        ax.vlines(k, max(table["low"][k], 1e-4), table["high"][k], color="0.7", linewidth=6)
+        ax.plot(k, table["rate"][k], "o", color=lights[light], markeredgecolor="black")
+        ax.plot(k, table["PD"][k], "k_", markersize=20)
+    ax.plot([], [], "ko", fillstyle="none", label="observed, with its light")
+    ax.plot([], [], "k_", markersize=10, label="assigned PD")
+    ax.set(yscale="log", xlabel="grade", ylabel="default rate", xticks=range(4))
+    ax.set_xticklabels(table["grade"])
+    ax.legend()
+
+
+def rank_histograms():
+    """Draw the rank histograms of ensembles that are too narrow, calibrated and biased."""
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(2000, 1))
+    outcome = signal[:, 0] + rng.normal(size=2000)
+    kinds = {"underdispersed": (0, 0.6), "calibrated": (0, 1), "biased": (0.4, 1)}
+    for ax, (title, (bias, spread)) in zip(make_panels(3, 4), kinds.items(), strict=True):
+        members = signal + bias + spread * rng.normal(size=(2000, 9))
+        PITHistogramDisplay.from_predictions(outcome, EnsembleForecast(members), ax=ax, name=title)
+        ax.set_title(title)
+
+
+def forecasts():
+    """Draw the PIT histogram and the quantile reliability of forecasts that are too narrow."""
+    y, forecast = make_forecasts(500, dispersion=0.6, random_state=0)
+    histogram, curve = make_panels(2)
+    PITHistogramDisplay.from_predictions(y, forecast, ax=histogram)
+    QuantileReliabilityDisplay.from_predictions(y, forecast, ax=curve)
+
+
+def class_imbalance():
+    """Draw predictions that balanced weights moved far from the diagonal, and the prior shift."""
+    rng = np.random.default_rng(0)
+    risk = expit(rng.normal(-3, 1.5, size=5000))
+    event = rng.random(5000) < risk
+    odds = (1 - event.mean()) / event.mean()
+    models = {"class_weight='balanced'": expit(logit(risk) + np.log(odds)), "prior corrected": risk}
+    ReliabilityDisplay.from_predictions(event, models, band=None, scale="linear", random_state=0)
+
+
+def language_models():
+    """Draw stated confidences and how often answers were right."""
+    rng = np.random.default_rng(0)
+    values, shares = [0.5, 0.7, 0.8, 0.9, 0.95, 0.99], [0.05, 0.05, 0.2, 0.3, 0.25, 0.15]
+    stated = rng.choice(values, size=1000, p=shares)
+    is_right = rng.random(1000) < 0.35 + 0.5 * stated
+    ReliabilityDisplay.from_predictions(is_right, stated, name="stated confidence", random_state=0)
+
+
+def subgroups():
+    """Draw a model that is right on the whole and wrong in both of two subgroups."""
+    rng = np.random.default_rng(0)
+    risk = expit(rng.normal(0, 1.2, size=4000))
+    is_old = rng.random(4000) < 0.5
+    is_ill = rng.random(4000) < expit(logit(risk) + np.where(is_old, 0.7, -0.7))
+    panels = {"all": np.ones(4000, bool), "the young": ~is_old, "the old": is_old}
+    for ax, (title, rows) in zip(make_panels(3, 3.8), panels.items(), strict=True):
+        ReliabilityDisplay.from_predictions(is_ill[rows], risk[rows], ax=ax, random_state=0)
+        ax.set_title(title)
+
+
+def decisions():
+    """Draw the net benefit of a model, of treating all and of treating none."""
+    rng = np.random.default_rng(0)
+    truth = rng.beta(1, 6, size=2000)
+    y, proba = rng.random(2000) < truth, truth / 2
+    DecisionDisplay.from_predictions(y, proba, kind="net-benefit", name="model")
+
+
+def monitoring():
+    """Draw the evidence of a sequential test, week by week, with a drift in week 10."""
+    rng = np.random.default_rng(0)
+    watch = SequentialCalibrationTest(labels=[0, 1])
+    for week in range(20):
+        proba = rng.random(100)
+        truth = proba if week < 10 else proba**2
+        watch = watch.partial_fit(proba, (rng.random(100) < truth).astype(int))
+    SequentialTestDisplay.from_test(watch)
+
+
+def null_distributions():
+    """Draw the components of the default test beside their values for calibrated models."""
+    y, p = make_temperature_family(1000, inverse_temperature=1.3, random_state=2)
+    NullDistributionDisplay.from_test(CalibrationTest(random_state=0).fit(p, y))
+
+
+def temperature():
+    """Draw a network before and after its logits are divided by a temperature."""
+    rng = np.random.default_rng(0)
+    odds = 2 * rng.normal(size=3000)
+    y = rng.random(3000) < expit(odds)
+    network = expit(3 * odds)
+    scaled = TemperatureRecalibrator().fit(network, y).predict_proba(network)[:, 1]
+    models = {"network": network, "divided by a temperature": scaled}
+    ReliabilityDisplay.from_predictions(y, models, band=None, scale="linear", random_state=0)
+
+
+def compared_models():
+    """Draw errors of two models with their intervals."""
+    y, calibrated = make_temperature_family(600, random_state=0)
+    _, overconfident = make_temperature_family(600, inverse_temperature=2, random_state=0)
+    models = {"model A": calibrated, "model B": overconfident}
+    ComparisonDisplay.from_predictions(y, models, n_resamples=99, random_state=0)
