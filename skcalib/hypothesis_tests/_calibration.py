@@ -58,7 +58,7 @@ class CalibrationTest(HypothesisTest):
         How the p-value is found. "conditional": by outcomes drawn from the predictions; exact.
         "asymptotic", for "skce" and "decision_calibration_error". "distribution-free", for "skce":
         by very loose bounds. "consistency": by drawing the predictions, too; for comparison only,
-        as it may reject too often [2]_.
+        as it rejects too often [2]_.
 
     kernel : str or callable, default=None
         Kernel of "skce", as :func:`skcalib.metrics.squared_kernel_calibration_error` or
@@ -162,7 +162,7 @@ class CalibrationTest(HypothesisTest):
 
     **Groups.** Residuals of a group get a common random sign, or its labels are drawn with the
     dependence that the groups show; the larger p-value counts. For "omnibus", "skce" and the two
-    losses. For a time series, pass blocks of consecutive samples.
+    losses. For a series, pass blocks.
 
     **Asymptotic and distribution-free** [1]_. The law of "linear" and "block" is Student's t, that
     of "unbiased" and of decisions is bootstrapped [3]_, for equal weights.

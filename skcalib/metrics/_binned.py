@@ -154,7 +154,7 @@ def expected_calibration_error(
     It is 0 if in every bin the mean outcome equals the mean prediction, also where errors cancel
     within a bin. On a finite sample of a calibrated model it is positive (biased upwards, the more
     so the more bins), and it jumps when a prediction crosses the edge of a bin. With two classes it
-    concerns the probability of the positive class, not the confidence max(p, 1 − p).
+    is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -169,12 +169,11 @@ def expected_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     n_bins : int, default=15
         Number of bins; with "canonical", of intervals for the probability of each class. Not for
@@ -403,8 +402,7 @@ def level_set_calibration_error(
     few distinct values: the leaves of a tree, the steps of an isotonic fit, forecasts in whole
     percent. If no two samples share a prediction it is the mean of :math:`|y - p|`, which says
     nothing of calibration; then use another measure. It is biased upwards, the more so the fewer
-    samples share a prediction. With two classes it concerns the probability of the positive class,
-    not the confidence max(p, 1 − p).
+    samples share a prediction. With two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -419,12 +417,11 @@ def level_set_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         For more than two classes: the probability of the predicted class and whether it was right;

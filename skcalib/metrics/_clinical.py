@@ -141,12 +141,11 @@ def calibration_in_the_large(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     Returns
     -------
@@ -208,12 +207,11 @@ def observed_expected_ratio(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     Returns
     -------
@@ -276,12 +274,11 @@ def calibration_intercept(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     Returns
     -------
@@ -300,9 +297,8 @@ def calibration_intercept(
     With weights :math:`w_i`, it is the a for which :math:`\sum_i w_i \operatorname{expit}(a +
     \operatorname{logit} p_i) = \sum_i w_i y_i`, for two classes only; of more, pass one:
     ``calibration_intercept(y_true == c, y_proba[:, k])``. Probabilities are clipped to [ε, 1 − ε],
-    with ε = 2.2e-16. The intercept beside a free slope, which ``val.prob`` of the R package rms
-    reports, is :attr:`CoxTest.intercept_ <skcalib.hypothesis_tests.CoxTest>`. The cost is
-    :math:`O(n \log n)`.
+    with ε = 2.2e-16. The intercept beside a free slope is :attr:`CoxTest.intercept_
+    <skcalib.hypothesis_tests.CoxTest>`. The cost is :math:`O(n \log n)`.
 
     References
     ----------
@@ -348,12 +344,11 @@ def calibration_slope(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     Returns
     -------
@@ -447,7 +442,7 @@ def integrated_calibration_index(
     instead. It is 0 if the curve is the diagonal; on a finite sample of a calibrated model it is
     positive, of order :math:`n^{-1/2}`, so it is biased upwards. Each local regression uses three
     quarters of the samples, so errors in narrow ranges or of alternating sign almost vanish. With
-    two classes it concerns the probability of the positive class, not the confidence max(p, 1 − p).
+    two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -462,12 +457,11 @@ def integrated_calibration_index(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     quantile : float in [0, 1], default=None
         The quantile of the absolute differences that is returned: 0.5 for E50, 0.9 for E90, 1 for

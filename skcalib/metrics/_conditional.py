@@ -282,12 +282,11 @@ def conditional_kernel_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_pred` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         Features on which to condition in place of the predictions, by ``method="exact"`` (see the

@@ -61,8 +61,8 @@ def cumulative_calibration_error(
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. There are
     no bins and nothing to tune [1]_, but it jumps where two different predictions become equal, and
-    it takes no account of how far apart predictions are. With two classes it concerns the
-    probability of the positive class, not the confidence max(p, 1 − p).
+    it takes no account of how far apart predictions are. With two classes it is about the positive
+    class, not the confidence.
 
     Parameters
     ----------
@@ -77,12 +77,11 @@ def cumulative_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     kind : {"max", "range"}, default="max"
         The largest absolute value of the cumulated residuals (Kolmogorov–Smirnov, ECCE-MAD in
@@ -118,12 +117,10 @@ def cumulative_calibration_error(
 
     the errors are :math:`\max_k |F_k|` ("max") and :math:`\max_k F_k - \min_k F_k` ("range"), the
     largest absolute sum of residuals over the predictions in an interval. All samples of one
-    prediction are added at once, so the order of the samples does not matter; probabilities of
-    exactly 0 and 1 need no clipping. The cost is :math:`O(n \log n)`.
+    prediction are added at once, so the order of the samples does not matter; p ∈ {0, 1} needs no
+    clipping. The cost is :math:`O(n \log n)`.
 
-    MAPIE's ``kolmogorov_smirnov_statistic`` is the error divided by :math:`(\sum_i w_i^2 p_i (1 -
-    p_i))^{1/2}`, of order 1; its ``kuiper_statistic`` also leaves out :math:`F_0`. For p-values see
-    :class:`~skcalib.hypothesis_tests.CalibrationTest`.
+    For p-values see :class:`~skcalib.hypothesis_tests.CalibrationTest`.
 
     References
     ----------

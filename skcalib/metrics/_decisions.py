@@ -161,12 +161,11 @@ def decision_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_pred` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"
@@ -289,12 +288,11 @@ def any_decision_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     n_actions : int, default=2
         The largest number of actions, at most 50. 1 leaves the mean of the residuals.
@@ -378,12 +376,11 @@ def decision_calibration(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_pred` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"

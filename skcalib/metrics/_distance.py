@@ -145,8 +145,8 @@ def lower_distance_to_calibration(
     a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is the
     best lower bound on the distance to the nearest perfectly calibrated predictor that predictions
     and labels alone allow [1]_. Equal predictions may be changed in different ways, as a predictor
-    that knows more might change them. With two classes it concerns the probability of the positive
-    class, not the confidence max(p, 1 − p).
+    that knows more might change them. With two classes it is about the positive class, not the
+    confidence.
 
     Parameters
     ----------
@@ -161,12 +161,11 @@ def lower_distance_to_calibration(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
@@ -262,12 +261,11 @@ def distance_certificate(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
@@ -331,8 +329,8 @@ def calibration_distance_bounds(
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
     The bounds are those of the sample, which is measured, not of the population that it comes from;
-    on a finite sample of a calibrated model both are positive. With two classes they concern the
-    probability of the positive class, not the confidence max(p, 1 − p).
+    on a finite sample of a calibrated model both are positive. With two classes they are about the
+    positive class, not the confidence.
 
     Parameters
     ----------
@@ -347,12 +345,11 @@ def calibration_distance_bounds(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the

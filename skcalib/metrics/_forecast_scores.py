@@ -122,8 +122,7 @@ def continuous_ranked_probability_loss(
 
     levels : array-like of shape (n_levels,), default=None
         Increasing levels in (0, 1). Only the quantiles at these levels count. By default all that
-        is known. Compare quantile forecasts with others at the levels of the quantile forecasts:
-        the loss of few levels is smaller.
+        is known. The loss of few levels is smaller: compare at equal levels.
 
     average : {"mean"} or None, default="mean"
         How the values are averaged, by the weights of the samples. None returns all of them.
@@ -151,9 +150,8 @@ def continuous_ranked_probability_loss(
     \rho_k(y - q_k)` with the pinball losses :math:`\rho_k`, :math:`\alpha_0 = 0` and
     :math:`\alpha_{K+1} = 1`. For any other distribution the pinball loss is integrated numerically.
 
-    An outcome beyond the support of its forecast has a finite loss, too; but forecasts of counts
-    refuse outcomes that are not whole numbers. With `thresholds` the integral runs from the lower
-    to the upper one (threshold-weighted CRPS [3]_), which is proper as well.
+    Forecasts of counts refuse outcomes that are not whole numbers. With `thresholds` the integral
+    runs from the lower to the upper one (threshold-weighted CRPS [3]_), which is proper as well.
 
     References
     ----------

@@ -146,8 +146,8 @@ def interval_calibration_error(
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, so it is biased upwards. With "exact" it is never less than
     the distance to the nearest perfectly calibrated predictor: it bounds the cost of moving every
-    prediction to the mean outcome of its interval [1]_. With two classes it concerns the
-    probability of the positive class, not the confidence max(p, 1 − p).
+    prediction to the mean outcome of its interval [1]_. With two classes it is about the positive
+    class, not the confidence.
 
     Parameters
     ----------
@@ -162,12 +162,11 @@ def interval_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     method : {"exact", "surrogate", "random-grid"}, default="exact"
         "exact": the minimum over all partitions into intervals. "surrogate" (SintCE): the minimum

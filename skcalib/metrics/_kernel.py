@@ -148,12 +148,11 @@ def squared_kernel_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"
@@ -334,12 +333,11 @@ def kernel_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"
@@ -456,12 +454,11 @@ def joint_kernel_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"
@@ -505,8 +502,7 @@ def joint_kernel_calibration_error(
     -----
     This is the unbiased :func:`squared_kernel_calibration_error`, with the Kronecker kernel on the
     labels. Weights, cost and ties are as there; the kernels with a linear part cost :math:`O(n^2
-    K)`. With "top-label" the value of a class that is predicted for one sample only is NaN, and the
-    average is taken over the other classes.
+    K)`.
 
     References
     ----------

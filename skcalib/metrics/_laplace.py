@@ -143,8 +143,8 @@ def laplace_kernel_calibration_error(
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. With
     `bandwidth` 1 it is a consistent measure of the distance from calibration [1]_: continuous in
-    the predictions, and within polynomial bounds of that distance. With two classes it concerns
-    the probability of the positive class, not the confidence max(p, 1 − p).
+    the predictions, and within polynomial bounds of that distance. With two classes it is about the
+    positive class, not the confidence.
 
     Parameters
     ----------
@@ -159,12 +159,11 @@ def laplace_kernel_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     bandwidth : float, default=1.0
         The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.

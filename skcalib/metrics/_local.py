@@ -319,8 +319,7 @@ def local_calibration_error(
 
     debias : bool, default=False
         Whether to subtract from the mean square gap around each point what the finite sample adds
-        to it. `sample_weight` then holds importance weights: a weight of 2 is not the same as a
-        sample that occurs twice.
+        to it. `sample_weight` then holds importance weights.
 
     average : {"mean", "root-mean-square"} or None, default="mean"
         How the values are averaged, by the weights of the samples. None returns all of them.

@@ -233,8 +233,8 @@ def score_decomposition(
 
     The miscalibration is 0 if the predictions are, on the sample itself, their own isotonic
     recalibration: the mean outcomes of the blocks that they form. Isotonic recalibration adapts to
-    the sample, so miscalibration and discrimination are both biased upwards. With two classes the
-    score concerns the probability of the positive class, not the confidence max(p, 1 − p).
+    the sample, so miscalibration and discrimination are both biased upwards. With two classes it is
+    about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -249,12 +249,11 @@ def score_decomposition(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_pred` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     score : {"brier", "log_loss", "crps"}, default="brier"
         The score: the mean squared error of the probabilities, or minus the mean logarithm of the

@@ -59,8 +59,8 @@ def smooth_calibration_error(
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is at
     most twice the distance to the nearest perfectly calibrated predictor and changes continuously
-    with the predictions [1]_; there are no bins and nothing to tune. With two classes it concerns
-    the probability of the positive class, not the confidence max(p, 1 − p).
+    with the predictions [1]_; there are no bins and nothing to tune. With two classes it is about
+    the positive class, not the confidence.
 
     Parameters
     ----------
@@ -75,12 +75,11 @@ def smooth_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes: the probability of the predicted class and whether it was right;
@@ -118,8 +117,8 @@ def smooth_calibration_error(
 
     over all :math:`f: [0, 1] \to [-1, 1]` with Lipschitz constant 1 (Definition 7.2 of [1]_). The
     linear program of Theorem 7.14 there is solved exactly through its dual, a bounded isotonic
-    regression in L1 (:math:`O(n \log n)` time, :math:`O(n)` memory). Ties are pooled;
-    probabilities of exactly 0 and 1 need no clipping.
+    regression in L1 (:math:`O(n \log n)` time, :math:`O(n)` memory). Ties are pooled; p ∈ {0, 1}
+    needs no clipping.
 
     References
     ----------
@@ -169,12 +168,11 @@ def smooth_calibration_witness(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         For more than two classes: the probability of the predicted class and whether it was right;

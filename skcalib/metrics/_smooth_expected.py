@@ -52,8 +52,8 @@ def smooth_expected_calibration_error(
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/3}`, so it is biased upwards. There are
-    no bins, and the bandwidth is the one that equals the error [1]_. With two classes it concerns
-    the probability of the positive class, not the confidence max(p, 1 − p).
+    no bins, and the bandwidth is the one that equals the error [1]_. With two classes it is about
+    the positive class, not the confidence.
 
     Parameters
     ----------
@@ -68,12 +68,11 @@ def smooth_expected_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     bandwidth : float, default=None
         Standard deviation of the Gaussian kernel, on the scale of the probabilities; at least 1e-5.
@@ -122,7 +121,7 @@ def smooth_expected_calibration_error(
 
     The value is right to 1e-7, except that for an error below 1e-6 it may be an upper bound. The
     cost is :math:`O(n + s \log s)`, :math:`s = 1 / \sigma`; errors below 8e-4 take an additional
-    :math:`O(n \log n)`. Probabilities of exactly 0 and 1 need no clipping.
+    :math:`O(n \log n)`. p ∈ {0, 1} needs no clipping.
 
     References
     ----------

@@ -168,8 +168,8 @@ def upper_distance_to_calibration(
     model it is positive, so it is biased upwards. It is the best upper bound on the distance to the
     nearest perfectly calibrated predictor that predictions and labels alone allow [1]_. With the
     inputs as `given`, it is that distance itself. For more than 12 distinct predictions (or inputs)
-    it is found only up to a bracket, whose upper end is returned. With two classes it concerns the
-    probability of the positive class, not the confidence max(p, 1 − p).
+    it is found only up to a bracket, whose upper end is returned. With two classes it is about the
+    positive class, not the confidence.
 
     Parameters
     ----------
@@ -184,12 +184,11 @@ def upper_distance_to_calibration(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
@@ -301,12 +300,11 @@ def upper_distance_certificate(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone 0 or 1 is completed to {0, 1}, −1 to {−1, 1}, a Boolean to {False, True}.
+        `y_true`; a lone one of two usual labels is completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
@@ -343,10 +341,9 @@ def upper_distance_certificate(
     Notes
     -----
     The lower end is the larger of :func:`lower_distance_to_calibration` and, for up to 128 distinct
-    values, the value of a linear program in which a value may be split between cells. Its dual
-    function is evaluated, so the bound needs no trust in the solver. For orders above 1 it is the
-    bound of order 1. Cost: that of :func:`upper_distance_to_calibration`, and some tenths of a
-    second for the linear program.
+    values, the value of a linear program in which a value may be split between cells. For orders
+    above 1 it is the bound of order 1. Cost: that of :func:`upper_distance_to_calibration`, and
+    some tenths of a second for the linear program.
 
     Examples
     --------
