@@ -44,7 +44,7 @@ class NullDistributionDisplay(PredictionsDisplay):
     Use :meth:`from_test`, :meth:`from_predictions` or :meth:`from_estimator` to create one. Each
     statistic has a panel. The bars are its values for outcomes that are drawn from the predictions,
     and the line is its value for the data: far to the right of the bars, or for a statistic with a
-    sign to the left of them, it speaks against calibration.
+    sign to the left of them, it is evidence against calibration.
 
     Parameters
     ----------

@@ -44,12 +44,12 @@ class CalibrationTest(HypothesisTest):
     Parameters
     ----------
     statistic : str or callable, default="auto"
-        What measures miscalibration; large values speak against the hypothesis. "auto" is "omnibus"
-        with the default method, else "skce". "omnibus" joins several statistics, each of which
-        finds another kind of error. "skce" is the squared kernel error of classes, or the
-        distribution matching error of forecasts. "log_loss" and "brier_score_loss", for classes,
-        are the loss minus its expectation: positive if the predictions are overconfident, negative
-        if they are underconfident. Or a metric of :mod:`skcalib.metrics` by name, or a callable
+        What measures miscalibration: large if there is any. "auto" is "omnibus" with the default
+        method, else "skce". "omnibus" joins several statistics, each of which finds another kind of
+        error. "skce" is the squared kernel error of classes, or the distribution matching error of
+        forecasts. "log_loss" and "brier_score_loss", for classes, are the loss minus its
+        expectation: positive if the predictions are overconfident, negative if they are
+        underconfident. Or a metric of :mod:`skcalib.metrics` by name, or a callable
         ``statistic(y_true, y_proba) -> float``, which also gets `sample_weight` if `fit` does, and
         `labels` if it takes them.
 

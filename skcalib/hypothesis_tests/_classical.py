@@ -168,7 +168,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
     Parameters
     ----------
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        What speaks against calibration: "greater", that outcomes are more frequent than predicted
+        The alternative to calibration: "greater", that outcomes are more frequent than predicted
         (risk is underestimated); "less", that they are less frequent; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
@@ -269,7 +269,7 @@ class SpiegelhalterTest(ClassicalTest):
     Parameters
     ----------
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        What speaks against calibration: "greater", that the model is overconfident; "less", that it
+        The alternative to calibration: "greater", that the model is overconfident; "less", that it
         is underconfident; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
@@ -371,7 +371,7 @@ class CalibrationSlopeTest(ClassicalTest):
     Parameters
     ----------
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        What speaks against calibration: "less", a slope below 1, that is, overconfidence;
+        The alternative to calibration: "less", a slope below 1, that is, overconfidence;
         "greater", a slope above 1; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"

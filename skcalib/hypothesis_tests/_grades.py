@@ -46,7 +46,7 @@ class RatingGradeTest(HypothesisTest):
         ``method="binomial"`` only.
 
     alternative : {"greater", "less", "two-sided"}, default="greater"
-        What speaks against a grade: "greater", more outcomes than predicted (risk is
+        The alternative: "greater", more outcomes than predicted (risk is
         underestimated); "less", fewer; "two-sided", either.
 
     confidence_level : float in (0, 1), default=0.95

@@ -409,8 +409,8 @@ def _clip_size(n: float, most: int) -> int:
 def _too_few(power: float, max_samples: int, n_rejected: str) -> Any:
     return ValueError(
         f"power must be reached with at most max_samples={max_samples}; found {n_rejected} "
-        f"rejected there, less than power={power}. The test hardly sees this miscalibration, or it "
-        "is too small: choose another test, or raise max_samples."
+        f"rejected there, less than power={power}. The test has little power against this "
+        "miscalibration, or it is too small: choose another test, or raise max_samples."
     )
 
 

@@ -178,8 +178,8 @@ def check_supports_arguments(recalibrator: Any, arguments: dict[str, Any], metho
             if other.name == "given":
                 remedy = "Pass RecalibratedClassifier(..., given='X'), or the names of columns of X"
             raise ValueError(
-                "recalibrator must need nothing but predictions, labels and by; found "
-                f"{name}, which needs {other.name}. {remedy}."
+                "recalibrator must require no fit arguments but X, y and by; found "
+                f"{name}, which requires {other.name}. {remedy}."
             )
     if given is not None and "given" not in parameters:
         raise ValueError(

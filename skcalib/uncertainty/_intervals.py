@@ -561,7 +561,7 @@ def compare_models(
         Probability with which the interval is to cover the difference.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        What the p-value speaks for: that the metrics differ, that A's is less, or that it is
+        What a small p-value shows: that the metrics differ, that A's is less, or that it is
         greater. With "less" the interval has an upper end alone, with "greater" a lower one.
 
     method : {"auto", "resampling", "jackknife"}, default="auto"

@@ -404,7 +404,7 @@ def test_a_classifier_that_hands_no_features_on_is_refused():
     y, proba = random_problem(np.random.default_rng(0), 40)
     model = RecalibratedClassifier(LogisticRegression(), FeatureRecalibrator())
     with pytest.raises(
-        ValueError, match=r"found FeatureRecalibrator, which needs given\. Pass Rec"
+        ValueError, match=r"found FeatureRecalibrator, which requires given\. Pass Rec"
     ):
         model.fit(proba[:, None], y)
 
