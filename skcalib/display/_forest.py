@@ -9,11 +9,14 @@ import numpy as np
 
 from .._inputs.by import format_label
 from ..uncertainty import RandomEffects, SubgroupClinicalCalibration, SubgroupIntervals
-from ._base import Display, check_options, shorten
-from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
+from ._base import Display, check_options, inches_of, shorten
+from ._panels import columns_that_fit, label_outer, lay_out, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a row and of what is around, in inches.
 _MIN_WIDTH, _WIDTH, _ROW, _AROUND = 1.5, 2.6, 0.25, 1.2
+
+# Letters of a title in an inch of its panel, and of the longest word of the usual titles.
+_TITLE_LETTERS_IN_INCH, _MIN_TITLE_LETTERS = 13, 11
 
 _RATIO = "observed_expected_ratio"
 
@@ -26,10 +29,11 @@ class ForestDisplay(Display):
     """Forest plot: a measure of each subgroup, such as each hospital, with its interval.
 
     Use :meth:`from_result` to create one. Each measure has a panel, in which each subgroup has a
-    row: a square for the estimate, and a line for the confidence interval, which leaves the axes if
-    it is unbounded. Below are all samples together; the mean over subgroups, as a diamond as wide
-    as its interval; and the prediction interval, in which the measure of a new subgroup is to be
-    expected. A dotted line marks calibrated predictions. Nothing is computed.
+    row: a square for the estimate, and a line for the confidence interval. Below are all samples
+    together; the mean over subgroups, as a diamond as wide as its interval; and the prediction
+    interval, in which the measure of a new subgroup is to be expected. A line that reaches the edge
+    of the axes goes on beyond it, as unbounded intervals and wide prediction intervals do. A dotted
+    line marks calibrated predictions. Nothing is computed.
 
     Parameters
     ----------
@@ -146,6 +150,11 @@ class ForestDisplay(Display):
         level = next(iter(self.tables.values())).confidence_level
         label = f"estimate and its {100 * level:.3g} % interval"
         self.legend_ = legend_of_panels(self.axes_, [self.points_[0]], [label])
+        lay_out(self.ax_.figure)  # as labels of rows decide how wide the panels are
+        for axes, measure in zip(self.axes_, self.tables, strict=True):
+            letters = int(_TITLE_LETTERS_IN_INCH * inches_of(axes)[0])
+            title = fill(measure.replace("_", " "), max(letters, _MIN_TITLE_LETTERS))
+            axes.set_title(title, fontsize="medium")
 
     def _draw_measure(self, ax: Any, measure: str, style: dict[str, Any]) -> Any:
         """Draw the rows of one measure, which are the subgroups and, below, all together."""
@@ -155,7 +164,8 @@ class ForestDisplay(Display):
             for end in ("estimate", "low", "high")
         )
         rows = np.append(np.arange(len(table)), len(table) + 0.5)
-        titles = [fill(shorten(format_label(label), 48), 24) for label in table.subgroups]
+        width, height = inches_of(ax)
+        titles = [fill(shorten(format_label(label), 52), 32) for label in table.subgroups]
         titles.append("all samples")
         defaults = {"marker": "s", "markersize": 4, "linestyle": ""}
         (points,) = ax.plot(estimate, rows, **(defaults | style))
@@ -171,31 +181,35 @@ class ForestDisplay(Display):
             ends.append(np.array([effect.low, effect.high]))
         if self.random_effects:  # the same rows in all panels
             titles += ["mean over subgroups", "a new subgroup"]
+        is_narrow = width < _MIN_WIDTH + 0.5 or height < _ROW * len(titles)
+        if is_narrow or any("\n" in title for title in titles):
+            ax.tick_params(labelsize="x-small")
         visible = np.concatenate(ends)
         visible = visible[np.isfinite(visible) & ((visible > 0) | (measure != _RATIO))]
         if measure == _RATIO:
-            ratio_axis(ax)
             left, right = visible.min() / 1.1, visible.max() * 1.1
+            ratio_axis(ax, left, right)
         else:
             pad = 0.05 * np.ptp(visible) or 0.1
             left, right = visible.min() - pad, visible.max() + pad
-            ax.locator_params(axis="x", nbins=4)
+            ax.locator_params(axis="x", nbins=3)
         ax.hlines(rows, np.maximum(low, left), np.minimum(high, right), color=color, linewidth=1.2)
         ax.set_xlim(left, right)
         ax.set_yticks(np.append(rows, rows[-1] + [1, 2])[: len(titles)], titles)
         ax.set_ylim(rows[-1] + len(titles) - len(rows) + 0.6, -0.6)
-        ax.set_title(fill(measure.replace("_", " "), 28), fontsize="medium")
         return points
 
 
-def ratio_axis(ax: Any) -> None:
-    """Make the first axis logarithmic, with plain numbers."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+def ratio_axis(ax: Any, low: float, high: float) -> None:
+    """Make the first axis logarithmic, with plain numbers from one end to the other."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    plain, decades = MaxNLocator(3, steps=[1, 2, 5, 10]), LogLocator(subs=(1, 3))
+    ax.xaxis.set_major_locator(plain if high < 8 * low else decades)
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.minorticks_off()
+    ax.set_xlim(low, high)
 
 
 def check_is_of_subgroups(result: Any) -> None:

@@ -124,6 +124,13 @@ def panels(ax: Any, n: int, size: tuple[float, float], n_columns: int | None = N
     return axes[:n]
 
 
+def lay_out(figure: Any) -> None:
+    """Place all axes now, if the figure has a layout engine."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure.figure)
+
+
 def columns_that_fit(ax: Any, n: int, most: int, least: float) -> int:
     """Columns of panels of at least this width in inches, as even as may be."""
     fit = most if ax is None or np.iterable(ax) else max(int(inches_of(ax)[0] / least), 1)
@@ -253,6 +260,4 @@ class CurvesDisplay(PredictionsDisplay):
         self.line_ = self.lines_[0]
         note = note_of_left_out(self.left_out)
         self.legend_ = legend_of_panels(axes, *legend_entries(self.ax_), note)
-        engine = self.ax_.figure.get_layout_engine()
-        if engine is not None:  # once now, as it does not foresee the size of square axes
-            engine.execute(self.ax_.figure.figure)
+        lay_out(self.ax_.figure)  # once now, as it does not foresee the size of square axes

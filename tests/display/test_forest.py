@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from figures import two_classes
+from figures import assert_texts_are_clear, two_classes
 from matplotlib import pyplot as plt
 
 from skcalib.display import ForestDisplay
@@ -29,6 +29,22 @@ def test_what_is_drawn():
         assert ideal == 1
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert labels == ["a", "b", "c", "all samples", "mean over subgroups", "a new subgroup"]
+
+
+def test_titles_are_as_narrow_as_their_panels(layout):
+    ax = plt.subplots(figsize=(4, 2.8), layout="constrained")[1]
+    display = ForestDisplay.from_result(RESULT, ax=ax)
+    assert_texts_are_clear(display.figure_)
+    assert [ax.get_title().count("\n") for ax in display.axes_] == [1, 1]
+
+
+def test_long_names_have_two_lines(layout):
+    site = np.char.add("University hospital of the eastern district, ward ", SITE)
+    options = {"by": site, "n_resamples": 5, "random_state": 0}
+    interval = confidence_interval("calibration_in_the_large", LABEL, PROBA, **options)
+    display = ForestDisplay.from_result(interval)
+    assert display.ax_.get_yticklabels()[0].get_text().count("\n") == 1
+    assert_texts_are_clear(display.figure_)
 
 
 def test_all_measures_and_any_metric():
