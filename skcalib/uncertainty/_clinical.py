@@ -268,8 +268,8 @@ class SubgroupClinicalCalibration:
         rows.append(["mean over subgroups", "", "", *map(_format_interval, means)])
         new = ((np.nan, effect.prediction_low, effect.prediction_high) for effect in effects)
         rows.append(["a new subgroup", "", "", *map(_format_interval, new)])
-        heterogeneity = (f"{effect.heterogeneity:.3f}" for effect in effects)
-        rows.append(["heterogeneity", "", "", *heterogeneity])
+        between = ((effect.heterogeneity, np.nan, np.nan) for effect in effects)
+        rows.append(["heterogeneity", "", "", *map(_format_interval, between)])
         lines = format_columns(rows)
         for name, effect in zip(tables, effects, strict=True):
             for labels, note in ((effect.corrected, "½ added"), (effect.left_out, "left out")):

@@ -66,8 +66,9 @@ def most_prudent_default_rates(
     defaults from the binomial distribution of probability
     :math:`\Phi((\Phi^{-1}(\pi) - \sqrt{\rho} Z) / \sqrt{1 - \rho})`.
 
-    The bound covers the PD if the order of the grades is right: worse ones have larger PDs. Bounds
-    increase from grade to grade unless the defaults contradict this order. All are for one period.
+    The bound covers the PD if the order of the grades is right: worse ones have larger PDs. A bound
+    that is below that of a better grade, as its defaults contradict this order, is raised to that.
+    All are for one period.
     Cost: a hundredth of a second for each correlation.
 
     References
@@ -86,7 +87,8 @@ def most_prudent_default_rates(
     check_correlation(correlation)
     n, defaults = check_grade_counts(n_obligors, n_defaults)
     pooled, pooled_defaults = (np.cumsum(counts[::-1])[::-1] for counts in (n, defaults))
-    return default_rate_limits(pooled, pooled_defaults, 1 - confidence_level, correlation)[1]
+    limits = default_rate_limits(pooled, pooled_defaults, 1 - confidence_level, correlation)[1]
+    return np.maximum.accumulate(limits)
 
 
 def check_correlation(correlation: float) -> None:

@@ -82,6 +82,7 @@ def test_sites_that_cannot_be_measured_are_named():
     text = repr(result)
     assert "O:E ratio, ½ added: 2 (few; west)" in text
     assert "calibration slope, left out: 2 (few; west)" in text
+    assert "nan" not in text
     # the corrected logarithm and its variance, by hand, beside the jackknife of the others
     table = result.observed_expected_ratio
     margin = stats.t.isf(0.025, np.array([82, 60]) - 1)

@@ -26,8 +26,32 @@ def test_published_rates_without_defaults():
     np.testing.assert_allclose(100 * np.transpose(rates), PUBLISHED, atol=0.005)
 
 
+# The same grades with an asset correlation of 12 %, which the authors integrated less exactly.
+PUBLISHED_CORRELATED = [
+    [0.15, 0.40, 0.86, 1.31, 2.65, 5.29],
+    [0.17, 0.45, 0.96, 1.45, 2.92, 5.77],
+    [0.37, 0.92, 1.89, 2.78, 5.30, 9.84],
+]
+
+
+def test_published_rates_with_correlation():
+    rates = [
+        most_prudent_default_rates(
+            [100, 400, 300], [0, 0, 0], confidence_level=level, correlation=0.12
+        )
+        for level in LEVELS
+    ]
+    np.testing.assert_allclose(100 * np.transpose(rates), PUBLISHED_CORRELATED, atol=0.007)
+
+
+def test_rates_never_fall_from_a_better_grade_to_a_worse_one():
+    rates = most_prudent_default_rates([100, 100, 100], [10, 0, 1], confidence_level=0.9)
+    (best,) = most_prudent_default_rates([300], [11], confidence_level=0.9)
+    assert rates == pytest.approx([best] * 3)
+
+
 @pytest.mark.parametrize("correlation", [0.0, 0.12])
-@pytest.mark.parametrize("defaults", [[0, 0, 0], [0, 2, 1], [5, 0, 0], [0, 0, 3]])
+@pytest.mark.parametrize("defaults", [[0, 0, 0], [0, 2, 1], [0, 1, 3], [0, 0, 3]])
 def test_bounds_leave_few_defaults_with_the_remaining_probability(defaults, correlation):
     rates = most_prudent_default_rates(
         [100, 400, 300], defaults, confidence_level=0.9, correlation=correlation
