@@ -15,28 +15,25 @@ their ranking?
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skcalib.metrics import get_scorer
 from skcalib.recalibration import RecalibratedClassifier
 
 X, y = load_breast_cancer(return_X_y=True)
 models = {
-    "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
     "forest": RandomForestClassifier(random_state=0),
     "boosting": HistGradientBoostingClassifier(max_iter=50, random_state=0),
     "Bayes": GaussianNB(),
     "Bayes, recalibrated": RecalibratedClassifier(GaussianNB()),
 }
-names = ["neg_log_loss", "neg_smooth_calibration_error", "roc_auc"]
-scoring = {name: get_scorer(name) for name in names}
-results = {name: cross_validate(model, X, y, scoring=scoring) for name, model in models.items()}
-board = {m: [results[m][f"test_{name}"].mean() for name in names] for m in models}
-ranked = sorted(board, key=lambda name: -board[name][0])
+metrics, board = ["neg_log_loss", "neg_smooth_calibration_error", "roc_auc"], {}
+scoring = {metric: get_scorer(metric) for metric in metrics}
+for name, model in models.items():
+    scores = cross_validate(model, X, y, scoring=scoring)
+    board[name] = [scores[f"test_{metric}"].mean() for metric in metrics]
+ranked = sorted(board, key=board.get, reverse=True)
 
 # %%
 # The board
@@ -44,7 +41,6 @@ ranked = sorted(board, key=lambda name: -board[name][0])
 
 for model in ranked:
     print(f"{model:20}", *(f"{value:8.4f}" for value in board[model]))
-plt.barh(ranked[::-1], [-board[model][0] for model in ranked[::-1]])
-plt.xlabel("log loss in cross-validation (lower is better)")
-plt.tight_layout()
+plt.bar(ranked, [-board[model][0] for model in ranked])
+plt.ylabel("log loss in cross-validation (lower is better)")
 plt.show()

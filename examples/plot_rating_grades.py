@@ -25,7 +25,7 @@ pd_assigned = np.array([0.0003, 0.001, 0.003, 0.008, 0.02, 0.05, 0.12])
 quantile = norm.ppf(pd_assigned * [1, 1, 1, 1, 2, 1, 1])
 given_year = norm.cdf((quantile + np.sqrt(0.12) * 0.8) / np.sqrt(1 - 0.12))
 grade = np.repeat(np.arange(1, 8), n)
-default = rng.random(len(grade)) < given_year[grade - 1]
+proba, default = pd_assigned[grade - 1], rng.random(len(grade)) < given_year[grade - 1]
 
 # %%
 # With and without correlation
@@ -34,17 +34,16 @@ default = rng.random(len(grade)) < given_year[grade - 1]
 # many defaults: with the correlation no light is red. One year does not show that a PD is half of
 # what it should be.
 
-proba = pd_assigned[grade - 1]
-print(RatingGradeTest().fit(proba, default, grades=grade).summary())
-correlated = RatingGradeTest(correlation=0.12).fit(proba, default, grades=grade)
-print(correlated.summary())
+for correlation in (0, 0.12):
+    test = RatingGradeTest(correlation=correlation).fit(proba, default, grades=grade)
+    print(test.summary())
 
 # %%
 # The table as a figure
 # ---------------------
 # And the most prudent PDs of Pluto and Tasche, which are never 0.
 
-table = correlated.table_
+table = test.table_
 prudent = most_prudent_default_rates(n, table["defaults"], confidence_level=0.75, correlation=0.12)
 x, observed = table["grade"], np.maximum(table["rate"], 1e-5)
 plt.vlines(x, np.maximum(table["low"], 1e-5), table["high"], color="0.7", linewidth=6)
