@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import log_loss
 
 from .._data import check_predictions
@@ -114,16 +115,23 @@ def metric_table(
     models = y_proba if isinstance(y_proba, Mapping) else {"": y_proba}
     table: dict[str, list] = {"model": list(models)} if models is y_proba else {}
     data_args: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
-    checked = [check_predictions(y_true, proba, **data_args) for proba in models.values()]
+    checked = [
+        (check_predictions(y_true, proba, **data_args), np.ndim(proba) > 1)
+        for proba in models.values()
+    ]
     for title, column in columns.items():
         metric = title if column is None else column
         if isinstance(metric, str):
             check_name("metrics", metric, METRICS, "Pass one of them, or a function.")
-        entry, options = resolve_metric(metric, weighted=sample_weight is not None)
-        if "classes" not in entry.takes:
-            raise ValueError(
-                f"metrics must be measures of probabilities; found {entry.name}, which is one of "
-                "forecasts. Call it by itself."
+        table[title] = []
+        for data, as_matrix in checked:
+            entry, options = resolve_metric(
+                metric, as_matrix=as_matrix, weighted=sample_weight is not None
             )
-        table[title] = [entry.measure(data, **options) for data in checked]
+            if "classes" not in entry.takes:
+                raise ValueError(
+                    f"metrics must be measures of probabilities; found {entry.name}, which is one "
+                    "of forecasts. Call it by itself."
+                )
+            table[title].append(entry.measure(data, **options))
     return table

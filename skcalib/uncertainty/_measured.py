@@ -247,7 +247,7 @@ def check_predicted(
 
 def split_outcomes(y_true: Any) -> dict[str, Any] | None:
     """The outcomes of two models, each with its own, by name; None if they share them."""
-    if isinstance(y_true, tuple) and len(y_true) == 2 and all(map(np.ndim, y_true)):
+    if isinstance(y_true, tuple | list) and len(y_true) == 2 and all(map(np.ndim, y_true)):
         return {f"y_true[{k}]": outcome for k, outcome in enumerate(y_true)}
     return None
 

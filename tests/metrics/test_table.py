@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from problems import random_problem
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 
 from skcalib.forecasts import GaussianForecast
 from skcalib.metrics import (
@@ -46,6 +46,13 @@ def test_metrics_by_name_and_function():
     assert table == {"smooth_calibration_error": [expected]}
     table = metric_table(label, proba, metrics={"mine": smooth_calibration_error})
     assert table == {"mine": [expected]}
+
+
+def test_functions_get_what_was_passed():
+    label, proba = random_problem(np.random.default_rng(1), 50, 2)
+    names = np.where(label == 1, "yes", "no")
+    table = metric_table(names, {"one": proba}, metrics={"AUC": roc_auc_score})
+    assert table["AUC"] == [roc_auc_score(label, proba)]
 
 
 @pytest.mark.parametrize("metrics", ["ECE", {}, [], {"a": 3}, 7])

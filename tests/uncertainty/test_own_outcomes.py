@@ -52,6 +52,11 @@ def test_each_model_is_measured_on_its_own_outcomes():
     assert mirrored.p_value == pytest.approx(result.p_value)
 
 
+def test_a_list_of_two_is_a_tuple_of_two():
+    expected = compare_models(brier_score_loss, tuple(RIGHT), *CONFIDENCE)
+    assert compare_models(brier_score_loss, list(RIGHT), *CONFIDENCE) == expected
+
+
 def test_equal_outcomes_are_shared_ones():
     options = {"n_resamples": 99, "random_state": 0}
     twice = compare_models(
