@@ -468,8 +468,9 @@ def calibration_report(
     standard deviation for calibrated forecasts), "p_value", "p_value_skce", "p_value_pit",
     "p_value_bias_and_spread" and "n_tested"; for more than 1000 samples "quantile_p_value",
     "quantile_n_tested" and "moments_p_value" (of bias, spread and skewness); "subgroup_p_value",
-    "gain" and "n_recalibrated" as above. Coverage counts outcomes of positive probability in part,
-    and outcomes of an ensemble without weights by their rank. Errors of ensembles and discrete
+    "gain" and "n_recalibrated" as above. Intervals of censored and discrete forecasts cover more
+    than their level where an end has a positive probability; the findings count such outcomes in
+    part, and those of an ensemble without weights by their rank. Errors of ensembles and discrete
     forecasts are divided by the root mean square standard deviation, for s members without weights
     times :math:`\\sqrt{(s + 1) / (s - 1)}`.
 
