@@ -383,7 +383,9 @@ def clinical_calibration(
     restricted maximum likelihood (REML). The interval of μ is that of Hartung, Knapp, Sidik and
     Jonkman; its standard error is never below that of the model [4]_. The prediction interval of a
     new subgroup is :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 + \mathrm{SE}^2}` for k subgroups.
-    Both need three subgroups. Where a subgroup has too few events for a finite jackknife, the
+    Both need three subgroups. In simulations with 3 to 10 of them the mean was covered 0.91 to 1.00
+    of the time, and a new subgroup 0.84 to 1.00, least where τ is about as large as the standard
+    errors. Where a subgroup has too few events for a finite jackknife, the
     logarithm of its O:E ratio is :math:`\log((O + ½) / (E + ½))` with the variance
     :math:`1 / (O + ½)`; the other measures leave it out.
 
