@@ -21,7 +21,6 @@ from skcalib.hypothesis_tests import (
     CalibrationTest,
     EquivalenceTest,
     SubgroupCalibrationTest,
-    find_miscalibrated_subgroups,
 )
 from skcalib.lenses import BinaryProblem, ClassGroups, Multilabel, Ordinal, TopK, top_k
 from skcalib.metrics import (
@@ -491,11 +490,7 @@ def test_curves():
 
 
 def test_those_that_take_names_only_say_so():
-    y, proba = problem(60)
-    X = {"x": np.arange(60)}
     for lens in LENSES.values():
-        with pytest.raises(ValueError, match=r"The 'multi_class' parameter .* .no object"):
-            find_miscalibrated_subgroups(y, proba, X, multi_class=lens)
         with pytest.raises(ValueError, match="multi_class must be 'classwise' or 'confidence' for"):
             finite_sample_radius(
                 "smooth_calibration_error", 100, metric_params={"multi_class": lens}

@@ -8,20 +8,22 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._data import ForecastData, check_data
+from .._data import ForecastData, MultilabelData, check_data
 from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
 from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Count,
+    HasMethods,
     IntegerInterval,
-    LensNames,
     RandomState,
+    StrOptions,
     validate_params,
 )
 from .._inputs.warnings import check_memory
 from .._statistics.base import TIE_RTOL
+from ..lenses import Lens, _get_lens
 from ._base import compute_null_values
 from ._search_scores import Candidate, ClassSearch, ForecastSearch
 from ._subgroups import SubgroupCalibrationTest, standardize
@@ -58,7 +60,7 @@ class SubgroupSearch:
 
     predicted : ndarray of shape (n_subgroups,)
         The mean prediction: for more than two classes, the mean confidence, or the mean probability
-        of the class. For forecasts the mean of their means, NaN if they have none.
+        of the class or problem. For forecasts the mean of their means, NaN if they have none.
 
     observed : ndarray of shape (n_subgroups,)
         The frequency of the positive class: for more than two classes, the accuracy, or the
@@ -68,7 +70,8 @@ class SubgroupSearch:
         P-value of each subgroup, which account for the search.
 
     label : list, default=None
-        The class of each row with ``multi_class="classwise"``; a subgroup has a row for each class.
+        The class of each row with ``multi_class="classwise"``, or the problem of a lens; a subgroup
+        has a row for each.
 
     coverage : ndarray of shape (n_subgroups,), default=None
         For forecasts, the share of the outcomes in their central 80 % intervals, by their PIT.
@@ -138,7 +141,7 @@ def _format_cell(value: Any) -> str:
     | {
         "X": "no_validation",
         "groups": "no_validation",
-        "multi_class": [LensNames({"confidence", "classwise"})],
+        "multi_class": [StrOptions({"confidence", "classwise"}), HasMethods("reduce")],
         "recalibrate": ["boolean"],
         "crossings": ["boolean"],
         "n_bins": [Count(2)],
@@ -155,7 +158,7 @@ def find_miscalibrated_subgroups(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    multi_class: Literal["confidence", "classwise"] = "confidence",
+    multi_class: Literal["confidence", "classwise"] | Lens = "confidence",
     recalibrate: bool = True,
     crossings: bool = False,
     n_bins: int = 4,
@@ -192,10 +195,10 @@ def find_miscalibrated_subgroups(
         Groups of samples that are not independent, such as patients or sites, as in
         :class:`CalibrationTest`.
 
-    multi_class : {"confidence", "classwise"}, default="confidence"
-        What is looked at for more than two classes: the confidence and whether it was right, or
-        each class against the rest. The p-values of "classwise" account for the number of classes,
-        too.
+    multi_class : {"confidence", "classwise"} or Lens, default="confidence"
+        What is looked at for more than two classes: the confidence and whether it was right, each
+        class against the rest, or the problems of a lens of :mod:`skcalib.lenses` but
+        :class:`~skcalib.lenses.Multilabel`. The p-values account for the number of problems, too.
 
     recalibrate : bool, default=True
         True: predictions are first corrected by a smooth curve, that of
@@ -268,7 +271,20 @@ def find_miscalibrated_subgroups(
     >>> result.p_value, result.column[0], result.subgroup[0]
     (0.001, 'age', '> 7...')
     """
-    data = check_data(y_true, y_pred, sample_weight=sample_weight, labels=labels, groups=groups)
+    data = check_data(
+        y_true,
+        y_pred,
+        sample_weight=sample_weight,
+        labels=labels,
+        groups=groups,
+        multi_class=multi_class,
+    )
+    if isinstance(data, MultilabelData):
+        raise ValueError(
+            "multi_class must be a lens of classes that exclude each other, as labels are drawn "
+            f"from the predictions; found {multi_class!r}. Search each label by itself: pass "
+            "y_true[:, k] and y_pred[:, k]."
+        )
     n = np.shape(y_true)[0]
     used = np.arange(n)[positive_weight_rows(sample_weight, n)]
     if not isinstance(data, ForecastData) and not data.is_binary and multi_class == "confidence":
@@ -289,7 +305,7 @@ def find_miscalibrated_subgroups(
     if isinstance(data, ForecastData):
         search = ForecastSearch(data, candidates, recalibrate=recalibrate, random_state=rng)
     else:
-        search = ClassSearch(data, candidates, recalibrate=recalibrate)
+        search = ClassSearch(data, candidates, _get_lens(multi_class), recalibrate=recalibrate)
     observed = search.flip_signs(np.ones((1, len(order))))
     settings = SubgroupCalibrationTest(n_resamples=n_resamples, random_state=rng)
     return _result(search, compute_null_values(settings, search, observed, np.arange(len(order))))

@@ -1,5 +1,6 @@
 """Score statistics of the candidates of a search, for the data and for draws."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from .._data import ClassData, ForecastData
 from .._numerics.logits import log_odds
 from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.base import Statistic
+from ..lenses import _get_lens
 from ..recalibration import SplineRecalibrator
 from ..recalibration._either import to_fit_data
+from ..recalibration._lens import check_all_rows
 
 # A remainder of less than this share of a variance is rounding.
 _REMAINDER_RTOL = 1e-9
@@ -94,24 +97,43 @@ class Search(Statistic):
 
 
 class ClassSearch(Search):
-    """The candidates in predictions of classes: of two, or of each against the rest."""
+    """The candidates in predictions of classes: of two, or of each problem of a lens."""
 
-    def __init__(self, data: ClassData, candidates: list[Candidate], *, recalibrate: bool) -> None:
-        self.candidates = candidates
-        self.shown = _problems(data)
+    def __init__(
+        self, data: ClassData, candidates: list[Candidate], lens: Any, *, recalibrate: bool
+    ) -> None:
+        self.candidates, self.lens = candidates, lens
+        self.names, self.shown = self._problems(data)
         self.data = _recalibrate(data) if recalibrate else data
-        self.problems = _problems(self.data)
+        _, self.problems = self._problems(self.data)
         self.scores = [CandidateScores(problem, candidates) for problem in self.problems]
-        self.classes = None if data.is_binary else data.classes.tolist()
 
     def __call__(self, label: np.ndarray) -> np.ndarray:
-        """Values (R, C) for labels (R, n); all candidates for each class."""
-        if self.classes is None:
-            return self._values_from_residuals([(label - self.data.proba) * self.data.weight])
+        """Values (R, C) for labels (R, n); all candidates for each problem."""
         return self._values_from_residuals(
-            ((label == k) - problem.proba) * problem.weight
-            for k, problem in enumerate(self.problems)
+            (event - problem.proba) * problem.weight
+            for event, problem in zip(self._iter_events(label), self.problems, strict=True)
         )
+
+    def _problems(self, data: ClassData) -> tuple[list[Any] | None, list[ClassData]]:
+        """The names of the problems, None if the data are the only one, and their data."""
+        if self.lens._is_identity(data):
+            return None, [data]
+        names, _, problems = zip(*data.iter_problems(self.lens), strict=True)
+        check_all_rows(problems, data, self.lens)
+        return list(names), list(problems)
+
+    def _iter_events(self, label: np.ndarray) -> Iterator[np.ndarray]:
+        """The events (R, n) of each problem, for labels (R, n)."""
+        if self.names is None:
+            yield label
+        elif self.lens is _get_lens("classwise"):
+            for k in range(len(self.names)):
+                yield label == k
+        else:
+            reduced = [self.data.with_outcome(row).iter_problems(self.lens) for row in label]
+            for problems in zip(*reduced, strict=True):
+                yield np.stack([problem.label for *_, problem in problems])
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R, C) for the observed residuals, multiplied by signs (R, n)."""
@@ -135,15 +157,9 @@ class ClassSearch(Search):
         ]
         predicted, observed = np.hstack(means)
         columns = {"predicted": predicted, "observed": observed}
-        if self.classes is None:
+        if self.names is None:
             return columns
-        return columns | {"label": [name for name in self.classes for _ in self.candidates]}
-
-
-def _problems(data: ClassData) -> list[ClassData]:
-    if data.is_binary:
-        return [data]
-    return [problem for _, problem in data.iter_one_vs_rest() if problem is not None]
+        return columns | {"label": [name for name in self.names for _ in self.candidates]}
 
 
 def _recalibrate(data: ClassData) -> ClassData:

@@ -1,5 +1,6 @@
 """Recalibration of the binary problems of a lens."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -193,10 +194,10 @@ def check_combines(lens: Any, multi_class: Any) -> None:
         )
 
 
-def check_all_rows(problems: list[Any], data: ClassData, multi_class: Any) -> None:
-    """Refuse problems of some of the samples, as predictions of all are wanted."""
+def check_all_rows(problems: Sequence[Any], data: ClassData, multi_class: Any) -> None:
+    """Refuse problems of some of the samples, where each sample is part of each problem."""
     if any(problem is None or len(problem.weight) < len(data.weight) for problem in problems):
         raise ValueError(
-            "multi_class must yield problems of all samples, with rows=None, to recalibrate them; "
-            f"found one of some of them from {multi_class!r}. Leave rows out."
+            "multi_class must yield problems of all samples, with rows=None; found one of some of "
+            f"them from {multi_class!r}. Leave rows out."
         )

@@ -24,6 +24,7 @@ from skcalib.hypothesis_tests._search_scores import (
     ForecastSearch,
     legendre,
 )
+from skcalib.lenses import BinaryProblem, ClassGroups, Multilabel, Ordinal, _get_lens
 
 OPTIONS = {"n_resamples": 99, "random_state": 0}
 
@@ -267,7 +268,7 @@ def test_statistics_of_classes_are_those_of_each_against_the_rest(in_groups):
     groups = np.arange(60) // 2
     data = with_groups(data, y, groups, None) if in_groups else data
     candidates = [Candidate("by", "", X["by"] == "a"), Candidate("x", "", X["x"] > 0.3)]
-    search = ClassSearch(data, candidates, recalibrate=False)
+    search = ClassSearch(data, candidates, _get_lens("classwise"), recalibrate=False)
     values = with_draws(search, 5)
     assert values.shape == (6, 6)
     for k, name in enumerate(("ant", "bee", "cat")):
@@ -275,6 +276,50 @@ def test_statistics_of_classes_are_those_of_each_against_the_rest(in_groups):
         expected = CandidateScores(alone, candidates)(alone.weighted_residuals[None])[0]
         np.testing.assert_allclose(values[0, 2 * k : 2 * k + 2], expected, rtol=1e-12)
     assert (np.ptp(values, axis=0) > 0).all()
+
+
+class EachClass:
+    """Each class against the rest, as a lens of a user."""
+
+    def reduce(self, data):
+        for k, name in enumerate(data.classes):
+            yield BinaryProblem(data.label == k, data.matrix[:, k], name=str(name))
+
+
+def test_lenses_are_searched_like_their_problems():
+    y, proba, X = three_classes(np.random.default_rng(0), 60)
+    options = OPTIONS | {"n_resamples": 19}
+    expected = find_miscalibrated_subgroups(y, proba, X, multi_class="classwise", **options)
+    result = find_miscalibrated_subgroups(y, proba, X, multi_class=EachClass(), **options)
+    assert result.to_frame().equals(expected.to_frame())
+    lens = Ordinal(["ant", "bee", "cat"])
+    result = find_miscalibrated_subgroups(y, proba, X, multi_class=lens, **options)
+    assert set(result.label) == {"at most ant", "at most bee"}
+    for k, label in enumerate(result.label):
+        rows = X["by"] == result.subgroup[k]
+        if rows.any():
+            n_first = 1 if label == "at most ant" else 2
+            event = proba[rows, :n_first].sum(axis=1)
+            assert result.predicted[k] == pytest.approx(event.mean())
+            assert result.observed[k] == pytest.approx(np.mean(y[rows] <= label[-3:]))
+    of_two = ClassGroups([["ant"], ["bee", "cat"]])
+    result = find_miscalibrated_subgroups(y, proba, X, multi_class=of_two, **options)
+    alone = find_miscalibrated_subgroups(y != "ant", proba[:, 1:].sum(axis=1), X, **options)
+    np.testing.assert_allclose(np.sort(result.observed), np.sort(alone.observed))
+
+
+def test_searches_refuse_lenses_without_a_law_or_of_some_samples():
+    y, proba, X = three_classes(np.random.default_rng(0), 60)
+
+    class Half:
+        def reduce(self, data):
+            yield BinaryProblem(data.label[:30] == 0, data.matrix[:30, 0], rows=np.arange(30))
+
+    with pytest.raises(ValueError, match="must yield problems of all samples"):
+        find_miscalibrated_subgroups(y, proba, X, multi_class=Half())
+    matrix = np.stack([y == "ant", y == "bee"], axis=1)
+    with pytest.raises(ValueError, match="Search each label by itself"):
+        find_miscalibrated_subgroups(matrix, proba[:, :2], X, multi_class=Multilabel())
 
 
 def test_what_is_common_to_all_classes_does_not_count():
