@@ -26,7 +26,7 @@ figure, ax = plt.subplots(figsize=(3.8, 5), layout="constrained")
 for (name, model), look in zip(models.items(), looks, strict=True):
     model.fit(X_train, y_train)
     ReliabilityDisplay.from_estimator(
-        model, X_test, y_test, name=name, ax=ax, scale="linear", random_state=0, **look
+        model, X_test, y_test, name=name, ax=ax, axis_scale="linear", random_state=0, **look
     )
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=150, bbox_inches="tight")

@@ -41,7 +41,7 @@ proba = model.predict_proba(X)[:, 1]
 print(f"expected calibration error: {expected_calibration_error(failed, proba):.3f}")
 
 _, ax = plt.subplots(figsize=(4.8, 5.6), layout="constrained")
-ReliabilityDisplay.from_predictions(failed, proba, scale="logit", random_state=0, ax=ax)
+ReliabilityDisplay.from_predictions(failed, proba, axis_scale="logit", random_state=0, ax=ax)
 plt.show()
 
 # %%

@@ -503,10 +503,10 @@ class Ordinal(_BuiltInLens):
 
     Parameters
     ----------
-    order : list, default=None
+    ranking : list, default=None
         All classes, from the lowest to the highest. By default numbers are ordered by size,
-        whatever the order of the columns; other labels need an `order`, as that of the alphabet
-        would be tacitly wrong for "low", "medium" and "high".
+        whatever the order of the columns; other labels need a `ranking`, as the order of the
+        alphabet would be tacitly wrong for "low", "medium" and "high".
 
     Notes
     -----
@@ -536,15 +536,15 @@ class Ordinal(_BuiltInLens):
     0.171875
     """
 
-    order: list | tuple | np.ndarray | None = None
+    ranking: list | tuple | np.ndarray | None = None
 
     def _check_classes(self, classes: np.ndarray) -> None:
-        """Refuse an order that is not one of the classes; two classes need none."""
-        if self.order is not None or len(classes) > 2:
-            _order_classes(self.order, classes)
+        """Refuse a ranking that is not one of the classes; two classes need none."""
+        if self.ranking is not None or len(classes) > 2:
+            _rank_all_classes(self.ranking, classes)
 
     def reduce(self, data: Any) -> Iterator[BinaryProblem]:
-        order = _order_classes(self.order, data.classes)
+        order = _rank_all_classes(self.ranking, data.classes)
         position = np.argsort(order)[data.label]
         total = np.zeros(len(data.label))
         for k, name in enumerate(data.classes[order[:-1]].tolist()):
@@ -561,7 +561,7 @@ class Ordinal(_BuiltInLens):
         ends = np.zeros((len(proba), 1)), np.ones((len(proba), 1))
         cumulative = np.hstack([ends[0], np.sort(proba, axis=1), ends[1]])
         result = np.empty((len(proba), len(classes)))
-        result[:, _order_classes(self.order, classes)] = np.diff(cumulative, axis=1)
+        result[:, _rank_all_classes(self.ranking, classes)] = np.diff(cumulative, axis=1)
         return result
 
 
@@ -674,19 +674,19 @@ def _check_k(k: int, classes: np.ndarray) -> None:
         )
 
 
-def _order_classes(order: Any, classes: np.ndarray) -> np.ndarray:
+def _rank_all_classes(ranking: Any, classes: np.ndarray) -> np.ndarray:
     """Return the positions (K,) of the classes from the lowest to the highest."""
-    if order is None:
+    if ranking is None:
         if classes.dtype.kind in "biuf":
             return np.argsort(classes, kind="stable")
         raise ValueError(
-            "order must list the classes from the lowest to the highest if they are not numbers; "
-            f"found None and the classes {format_values(classes)}. Pass Ordinal(order=[...])."
+            "ranking must list the classes from the lowest to the highest if they are not numbers; "
+            f"found None and the classes {format_values(classes)}. Pass Ordinal(ranking=[...])."
         )
-    names, ordered = classes.tolist(), np.ravel(as_labels(order, "order")).tolist()
+    names, ordered = classes.tolist(), np.ravel(as_labels(ranking, "ranking")).tolist()
     if len(ordered) != len(names) or any(name not in ordered for name in names):
         raise ValueError(
-            f"order must list each of the classes {format_values(classes)} once; found "
+            f"ranking must list each of the classes {format_values(classes)} once; found "
             f"{ordered!r:.200}. Name those that are missing, of the same type as the labels."
         )
     return np.array([names.index(name) for name in ordered])

@@ -259,7 +259,7 @@ FIGURES = {
     "reliability_smooth": _reliability(*two_classes(), method="smooth", shade=True, name="forest"),
     "reliability_binned": _reliability(*two_classes(), method="binned", shade=True),
     "reliability_confidence": _reliability(*two_classes(), band="confidence"),
-    "reliability_logit": _reliability(*two_classes(sharpness=5.0), scale="logit"),
+    "reliability_logit": _reliability(*two_classes(sharpness=5.0), axis_scale="logit"),
     "reliability_two_models": _two_models,
     "reliability_classes": _classes,
     "reliability_subgroups": _subgroups,

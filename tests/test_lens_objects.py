@@ -207,10 +207,12 @@ def test_order_of_classes():
             y, proba[:, order], labels=order, multi_class=lens, average=None
         )
         np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match=r"order must list the classes .* Pass Ordinal\(order="):
+    with pytest.raises(
+        ValueError, match=r"ranking must list the classes .* Pass Ordinal\(ranking="
+    ):
         smooth_calibration_error(names[y], proba, labels=names, multi_class=Ordinal())
     for wrong in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 3, 4], ["0", "1", "2", "3"]):
-        with pytest.raises(ValueError, match="order must list each of the classes"):
+        with pytest.raises(ValueError, match="ranking must list each of the classes"):
             smooth_calibration_error(y, proba, multi_class=Ordinal(wrong))
 
 
@@ -262,7 +264,7 @@ class Yields:
     ("lens", "error", "message"),
     [
         (Ordinal, TypeError, r"multi_class must be an object; .* Write Ordinal\(\)"),
-        (Ordinal(3), ValueError, "order must"),
+        (Ordinal(3), ValueError, "ranking must"),
         (ClassGroups(3), TypeError, "partition must be a dict or a list of lists"),
         (5, ValueError, "The 'multi_class' parameter .* implementing 'reduce'"),
         (Yields(), ValueError, "must yield at least one BinaryProblem"),

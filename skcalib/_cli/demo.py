@@ -94,7 +94,7 @@ def _draw_figure(outcomes: dict[str, Outcome], path: str) -> None:
         for ax, (name, proba) in zip(column, outcome.y_proba.items(), strict=True):
             # the same axes for both
             ReliabilityDisplay.from_predictions(
-                outcome.y_true, proba, scale="linear", random_state=0, ax=ax
+                outcome.y_true, proba, axis_scale="linear", random_state=0, ax=ax
             )
             ax.set_title(f"{title}\n{name} recalibration")
     figure.savefig(path, dpi=100)

@@ -46,7 +46,7 @@ class ReliabilityDisplay(CurvesDisplay):
     left_out : dict, default=None
         The titles and errors of the panels for which there is no room, the largest first.
 
-    scale : {"linear", "logit"}, default="linear"
+    axis_scale : {"linear", "logit"}, default="linear"
         Scale of both axes.
 
     others : sequence of ReliabilityDisplay, default=()
@@ -124,7 +124,7 @@ class ReliabilityDisplay(CurvesDisplay):
 
     curves: list[ReliabilityCurve]
     _: KW_ONLY
-    scale: str = "linear"
+    axis_scale: str = "linear"
     others: Sequence["ReliabilityDisplay"] = ()
 
     _size: ClassVar = (4.5, 6)
@@ -182,7 +182,7 @@ class ReliabilityDisplay(CurvesDisplay):
     @classmethod
     @validate_options(
         **CURVE_CONSTRAINTS,
-        scale=[StrOptions({"auto", "linear", "logit"})],
+        axis_scale=[StrOptions({"auto", "linear", "logit"})],
         decomposition=["boolean"],
         shade=["boolean", StrOptions({"bars"})],
     )
@@ -204,7 +204,7 @@ class ReliabilityDisplay(CurvesDisplay):
         confidence_level: float = 0.9,
         n_resamples: int = 200,
         random_state: RandomState = None,
-        scale: Literal["auto", "linear", "logit"] = "auto",
+        axis_scale: Literal["auto", "linear", "logit"] = "auto",
         decomposition: bool = False,
         shade: bool | Literal["bars"] = False,
         max_panels: int = 9,
@@ -268,7 +268,7 @@ class ReliabilityDisplay(CurvesDisplay):
         random_state : int, RandomState instance or None, default=None
             Seed of the consistency band.
 
-        scale : {"auto", "linear", "logit"}, default="auto"
+        axis_scale : {"auto", "linear", "logit"}, default="auto"
             Scale of both axes. "logit" spreads probabilities near 0 and 1. "auto" is "logit" for a
             single panel if more than half of the predictions are at most 0.01 away from 0 or 1.
 
@@ -329,24 +329,24 @@ class ReliabilityDisplay(CurvesDisplay):
         panels, left_out = choose_panels(
             problems[0], largest, max_panels, keep_order=by is not None
         )
-        if scale == "auto" and shade == "bars":
-            scale = "linear"
-        elif scale == "auto":
-            scale = choose_scale(ax, [each[0].predictions for each in problems], len(panels))
+        if axis_scale == "auto" and shade == "bars":
+            axis_scale = "linear"
+        elif axis_scale == "auto":
+            axis_scale = choose_scale(ax, [each[0].predictions for each in problems], len(panels))
         band_options: dict[str, Any] = {"kind": band, "level": confidence_level}
         band_options["n_resamples"] = n_resamples
         displays = []
         for model, each, its_errors in zip(models, problems, errors, strict=True):
             generator, curves = check_random_state(random_state), []
             for k in panels:
-                curve = make(each[k].predictions, its_errors[k], scale, **curve_options)
+                curve = make(each[k].predictions, its_errors[k], axis_scale, **curve_options)
                 components = (
                     decompose(each[k].predictions, "brier", 0, 0) if decomposition else None
                 )
                 curves.append(
                     make_curve(each[k], curve, components, **band_options, random_state=generator)
                 )
-            displays.append(cls(curves, name=model, scale=scale, left_out=left_out))
+            displays.append(cls(curves, name=model, axis_scale=axis_scale, left_out=left_out))
         first, *first.others = displays
         return first.plot(ax, shade=shade, **kwargs)
 
@@ -385,13 +385,13 @@ class ReliabilityDisplay(CurvesDisplay):
     def _draw_curves(self, label: str, style: dict[str, Any], *, shade: bool | str) -> list[Any]:
         self.strips_, self.bands_, self.areas_, lines = [], [], [], []
         for ax, curve in zip(self.axes_, self.curves, strict=True):
-            check_same_scale(ax, self.scale)
+            check_same_scale(ax, self.axis_scale)
             line, band, area = draw_curve(ax, curve, label, shade, style)
             lines.append(line)
             self.bands_.append(band)
             self.areas_.append(area)
             self.strips_.append(draw_strip(ax, curve, line))
-        set_axes(self.axes_, self.strips_, self.scale)
+        set_axes(self.axes_, self.strips_, self.axis_scale)
         return lines
 
 

@@ -152,8 +152,8 @@ def check_same_scale(ax: Any, scale: str) -> None:
     current = _scale_of(ax)
     if curves_on(ax) and current != scale:
         raise ValueError(
-            f"scale must be that of the other models on the axes, {current!r}; found {scale!r}. "
-            f"Pass scale={current!r}, or other axes."
+            f"axis_scale must be that of the other models on the axes, {current!r}; found "
+            f"{scale!r}. Pass axis_scale={current!r}, or other axes."
         )
 
 

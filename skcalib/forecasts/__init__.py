@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from .._guesses import raise_no_attribute
 from ._as_forecast import as_forecast
-from ._base import Components, Forecast
+from ._base import Components as Components, Forecast as Forecast
 from ._censored import CensoredForecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
@@ -16,10 +16,8 @@ from ._quantile import QuantileForecast
 
 __all__ = [
     "CensoredForecast",
-    "Components",
     "DistributionForecast",
     "EnsembleForecast",
-    "Forecast",
     "GaussianForecast",
     "GaussianMixtureForecast",
     "LogisticForecast",

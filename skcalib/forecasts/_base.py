@@ -43,7 +43,7 @@ class Components(NamedTuple):
 
     See Also
     --------
-    Forecast.components : The method that returns it.
+    DistributionForecast.components : The method of all forecasts that returns it.
 
     Examples
     --------

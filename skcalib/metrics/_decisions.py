@@ -118,15 +118,15 @@ def are_classes_reversed(data: ClassData | ForecastData, labels: Any, pos_label:
 
 
 def _decision_calibration_error(
-    data: ClassData | ForecastData, loss: Any, given: str | None = None, actions: str = "all"
+    data: ClassData | ForecastData, loss: Any, given: str | None = None, kind: str = "all"
 ) -> float:
-    gaps = DecisionGaps(data, loss=loss, given=given, actions=actions)
+    gaps = DecisionGaps(data, loss=loss, given=given, kind=kind)
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 
 @register_metric(
     _decision_calibration_error,
-    {"actions": [StrOptions({"all", "chosen"})]},
+    {"kind": [StrOptions({"all", "chosen"})]},
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,
@@ -140,7 +140,7 @@ def decision_calibration_error(
     labels: ArrayLike | None = None,
     loss: Any = "zero-one",
     given: str | ArrayLike | None = None,
-    actions: Literal["all", "chosen"] = "all",
+    kind: Literal["all", "chosen"] = "all",
 ) -> float:
     r"""Decision calibration error (DCE): how far losses are from those that predictions announce.
 
@@ -177,7 +177,7 @@ def decision_calibration_error(
         "action" compares losses for each action apart, among the samples for which it has the least
         expected loss. An array does so for groups of equal values.
 
-    actions : {"all", "chosen"}, default="all"
+    kind : {"all", "chosen"}, default="all"
         Whether the losses of all actions are compared for every sample, or only that of the action
         with the least expected loss. "chosen" is the gap between the loss announced and the loss
         realised.
@@ -230,7 +230,7 @@ def decision_calibration_error(
     >>> y, proba, loss = [0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], [[0, 5], [1, 0]]
     >>> decision_calibration_error(y, proba, loss=loss, given="action")
     1.140...
-    >>> decision_calibration_error(y, proba, loss=loss, actions="chosen")
+    >>> decision_calibration_error(y, proba, loss=loss, kind="chosen")
     0.89...
     """
     name = given if isinstance(given, str) else None
@@ -243,7 +243,7 @@ def decision_calibration_error(
         labels=labels,
         given=given if name is None else None,
     )
-    return _decision_calibration_error(data, loss=decision, given=name, actions=actions)
+    return _decision_calibration_error(data, loss=decision, given=name, kind=kind)
 
 
 def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> float:

@@ -1,5 +1,9 @@
 """A report on calibration, in the manner of scikit-learn's `classification_report`."""
 
-from ._report import CalibrationReport, ComparisonReport as ComparisonReport, calibration_report
+from ._report import (
+    CalibrationReport as CalibrationReport,
+    ComparisonReport as ComparisonReport,
+    calibration_report,
+)
 
-__all__ = ["CalibrationReport", "calibration_report"]
+__all__ = ["calibration_report"]

@@ -314,10 +314,10 @@ def test_axes_are_logarithmic_where_most_predictions_are_very_sure(undrawn):
 
     def scale_of(proba, **own):
         options = QUICK | {"band": None} | own
-        return ReliabilityDisplay.from_predictions(label, proba, **options).scale
+        return ReliabilityDisplay.from_predictions(label, proba, **options).axis_scale
 
     assert scale_of(proba) == scale_of(1 - proba) == "logit"
-    assert scale_of(proba, scale="linear") == "linear"
+    assert scale_of(proba, axis_scale="linear") == "linear"
     assert scale_of(proba[::-1], sample_weight=np.arange(9)[::-1]) == "linear"
     assert scale_of({"sure": proba, "less": np.full(9, 0.5)}) == "linear"
     assert scale_of(proba, by=label) == "linear"
@@ -329,7 +329,7 @@ def test_the_next_model_takes_the_scale_of_the_axes():
         for other in (0.005, 0.5):
             options = {"band": None, "ax": displays[0].ax_}
             displays.append(ReliabilityDisplay.from_predictions([0, 1], [other] * 2, **options))
-        assert {one.scale for one in displays} == {"logit" if proba < 0.01 else "linear"}
+        assert {one.axis_scale for one in displays} == {"logit" if proba < 0.01 else "linear"}
 
 
 def test_parts_of_the_brier_score_are_in_the_corner():
@@ -349,7 +349,7 @@ def test_parts_of_the_brier_score_are_in_the_corner():
 def test_logit_axes_show_0_and_1():
     proba = np.array([0.0, 0.0, 1e-4, 0.01, 0.3, 0.9, 0.999, 1.0])
     label = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    display = ReliabilityDisplay.from_predictions(label, proba, scale="logit", **QUICK)
+    display = ReliabilityDisplay.from_predictions(label, proba, axis_scale="logit", **QUICK)
     (curve,) = display.curves
     display.figure_.canvas.draw()
     ax = display.ax_
@@ -363,9 +363,9 @@ def test_logit_axes_show_0_and_1():
     assert curve.edges[1] == pytest.approx(1e-4)
     ticks = [text.get_text() for text in ax.get_yticklabels()]
     assert {"0", "0.01", "0.5", "0.99", "1"} <= set(ticks)
-    with pytest.raises(ValueError, match="scale must be that of the other models"):
-        ReliabilityDisplay.from_predictions(label, proba, ax=ax, scale="linear", **QUICK)
-    wider = ReliabilityDisplay.from_predictions(label, proba**2, scale="logit", ax=ax, **QUICK)
+    with pytest.raises(ValueError, match="axis_scale must be that of the other models"):
+        ReliabilityDisplay.from_predictions(label, proba, ax=ax, axis_scale="linear", **QUICK)
+    wider = ReliabilityDisplay.from_predictions(label, proba**2, axis_scale="logit", ax=ax, **QUICK)
     assert wider.ax_.transData.transform((1e-8, 0))[0] > wider.ax_.transData.transform((0, 0))[0]
 
 
@@ -383,7 +383,7 @@ def test_logit_axes_show_0_and_1():
     ids=["one sample", "one class", "certain", "perfect", "constant"],
 )
 def test_poor_data_are_drawn(method, scale, band, label, proba, undrawn, monkeypatch):
-    curve = curve_of(label, np.array(proba, float), method=method, scale=scale, band=band)
+    curve = curve_of(label, np.array(proba, float), method=method, axis_scale=scale, band=band)
     assert np.isfinite(curve.observed).any()
     assert ((curve.observed >= 0) & (curve.observed <= 1) | np.isnan(curve.observed)).all()
     assert curve.events.sum() + curve.others.sum() == pytest.approx(1)
@@ -392,7 +392,7 @@ def test_poor_data_are_drawn(method, scale, band, label, proba, undrawn, monkeyp
     assert (curve.band.lower <= curve.band.upper)[known].all()
     monkeypatch.undo()
     if band == "confidence" and method == "isotonic":
-        display = ReliabilityDisplay([curve], scale=scale).plot(shade=True)
+        display = ReliabilityDisplay([curve], axis_scale=scale).plot(shade=True)
         assert display.line_.get_marker() != "None" or np.isfinite(curve.observed).sum() > 1
 
 
@@ -442,7 +442,7 @@ def test_a_bare_curve_can_be_drawn():
     [
         ("method", "loess", "method"),
         ("band", "both", "band"),
-        ("scale", "log", "scale"),
+        ("axis_scale", "log", "axis_scale"),
         ("confidence_level", 1.5, "confidence_level"),
         ("bandwidth", 0, "bandwidth"),
         ("n_bins", 0, "n_bins"),
@@ -528,7 +528,7 @@ def test_bars_have_the_heights_of_the_bins():
     np.testing.assert_array_equal(heights, curve.observed)
     gaps = [patch.get_height() for patch in display.areas_[0]]
     np.testing.assert_allclose(gaps, curve.observed - curve.predicted)
-    assert display.scale == "linear"
+    assert display.axis_scale == "linear"
     with pytest.raises(ValueError, match="shade='bars' must come with method='binned'"):
         ReliabilityDisplay.from_predictions(label, proba, shade="bars")
     models = {"a": proba, "b": proba}

@@ -44,7 +44,9 @@ def test_figure_draws_the_same_numbers(method, n_classes):
     label, proba = random_problem(np.random.default_rng(0), 80, n_classes)
     options = {"method": method, "random_state": 0, "n_resamples": 9}
     curve = reliability_curve(label, proba, **options)
-    drawn = ReliabilityDisplay.from_predictions(label, proba, scale="linear", **options).curves[0]
+    drawn = ReliabilityDisplay.from_predictions(
+        label, proba, axis_scale="linear", **options
+    ).curves[0]
     for name in ("predicted", "observed", "edges", "events"):
         np.testing.assert_array_equal(getattr(curve, name), getattr(drawn, name))
     np.testing.assert_array_equal(curve.band.lower, drawn.band.lower)

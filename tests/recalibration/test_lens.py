@@ -73,7 +73,7 @@ def test_ordered_names_in_any_order_of_columns():
     assert fitted.classes_.tolist() == ["fatal", "mild", "none", "severe"]
     actual = fitted.predict_proba(proba[:, [3, 1, 0, 2]])
     np.testing.assert_allclose(actual, expected[:, [3, 1, 0, 2]], rtol=0, atol=1e-9)
-    with pytest.raises(ValueError, match=r"Pass Ordinal\(order="):
+    with pytest.raises(ValueError, match=r"Pass Ordinal\(ranking="):
         LensRecalibrator(multi_class=Ordinal()).fit(proba[:, [3, 1, 0, 2]], names[y])
 
 
