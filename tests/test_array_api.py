@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from skcalib._data import check_predictions
@@ -579,6 +580,13 @@ def test_rows_are_taken(package):
     np.testing.assert_array_equal(some.proba, proba[[2, 0]])
     np.testing.assert_array_equal(some.label, [2, 0])
     np.testing.assert_allclose(some.weight, [0.5, 0.5])
+
+
+def test_tags_name_the_recalibrators_that_keep_tensors_on_their_device():
+    for recalibrator in RECALIBRATOR_CASES.values():
+        keeps = type(recalibrator) in RECALIBRATORS and recalibrator._fits_on_device
+        assert get_tags(recalibrator).array_api_support == keeps
+    assert get_tags(TemperatureRecalibrator()).array_api_support
 
 
 @pytest.mark.parametrize(

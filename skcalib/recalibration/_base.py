@@ -223,6 +223,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.array_api_support = self._fits_on_device and self._maps_on_device
         return tags
 
     @abstractmethod
