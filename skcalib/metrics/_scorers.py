@@ -204,7 +204,7 @@ def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> 
     Parameters
     ----------
     kind : {"classes", "forecasts"}, default=None
-        Only those of class probabilities, or of forecasts of a number. None means all.
+        Only those that work for all classifiers, or for all forecasts of a number. None means all.
 
     Returns
     -------
@@ -218,7 +218,11 @@ def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> 
     True
     """
     return sorted(
-        f"neg_{name}" for name, entry in ALL_METRICS.items() if kind is None or kind in entry.takes
+        f"neg_{name}"
+        for name, entry in ALL_METRICS.items()
+        # the default loss of decisions is that of classes: forecasts need one of their own
+        if kind is None
+        or (kind in entry.takes and (kind, entry.options.get("loss")) != ("forecasts", "zero-one"))
     )
 
 

@@ -381,6 +381,9 @@ def test_names_of_scorers_by_kind_of_predictions():
     model = GaussianNB().fit(X[::4], y[::4])
     for name in classes:
         assert np.isfinite(get_scorer(name)(model, X[::4], y[::4]))
+    regressor = BayesianRidge().fit(X[:100, :2], X[:100, 2])
+    for name in forecasts:
+        assert np.isfinite(get_scorer(name)(regressor, X[:100, :2], X[:100, 2]))
 
 
 def test_scorers_of_scikit_learn_are_handed_on(data):
