@@ -18,7 +18,7 @@ from .._numerics.sorting import (
 )
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
-from ._registry import register_metric
+from ._registry import register_metric, root_of_estimate
 
 # Distances of the mean outcome from the mean prediction, vectors of K numbers: a factor and a power
 # of the absolute differences, which are summed over the classes.
@@ -94,10 +94,7 @@ def _bin_error(
         if np.isnan(variance).all():
             return np.nan  # no bin has two samples
         square = np.where(np.isnan(variance), 0.0, square - variance)
-    mean_square = float(share[filled] @ square)
-    if signed:
-        return float(np.copysign(np.sqrt(abs(mean_square)), mean_square))
-    return float(np.sqrt(max(mean_square, 0.0)))
+    return float(root_of_estimate(share[filled] @ square, signed))
 
 
 def _expected_calibration_error(

@@ -18,7 +18,7 @@ from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from .._statistics.matching_given import standardization
 from ..forecasts._base import MAX_NUMBER
 from ._quantile import Gaps, divide_by_dof, resolve_levels
-from ._registry import register_metric
+from ._registry import register_metric, root_of_estimate
 
 # Numbers in the curves of one block of query points (8 MB).
 _MAX_CURVE_ENTRIES = 2**20
@@ -251,14 +251,15 @@ def _local_calibration_error(
     bandwidth: float | str,
     debias: bool,
     average: str | None,
+    signed: bool = False,
 ) -> float | np.ndarray:
     locations = _make_locations(data, query, kernel, bandwidth)
     root, debiased, *_ = _local_calibration(data, locations, [])
     square = debiased if debias else root**2
     if average is None:
-        return np.sqrt(np.maximum(square, 0.0))
+        return root_of_estimate(square, signed)
     share = data.weight if query is None else np.ones(len(square))
-    return _average_error(square, share, average)
+    return _average_error(square, share, average, signed)
 
 
 @register_metric(
@@ -267,6 +268,7 @@ def _local_calibration_error(
     | {"debias": ["boolean"], "average": [StrOptions({"mean", "root-mean-square"}), None]},
     cost="n²",
     takes=("forecasts",),
+    clips_square=lambda options: options["debias"],
 )
 def local_calibration_error(
     y_true: ArrayLike,
@@ -375,15 +377,15 @@ def local_calibration_error(
     return _local_calibration_error(data, points, kernel, bandwidth, debias, average)
 
 
-def _average_error(square: np.ndarray, share: np.ndarray, average: str) -> float:
+def _average_error(square: np.ndarray, share: np.ndarray, average: str, signed: bool) -> float:
     """Return the mean over the points where the error is known."""
     is_known = ~np.isnan(square)
     if not is_known.any():
         return float("nan")
     square, share = square[is_known], share[is_known] / share[is_known].sum()
     if average == "mean":
-        return float(share @ np.sqrt(np.maximum(square, 0.0)))
-    return float(np.sqrt(max(share @ square, 0.0)))
+        return float(share @ root_of_estimate(square, signed))
+    return float(root_of_estimate(share @ square, signed))
 
 
 def _all_features(query: Any, given: Any, sample_weight: Any) -> Any:

@@ -23,7 +23,7 @@ from .._numerics.pit import (
 from .._numerics.sorting import first_of_ties
 from ..forecasts import Forecast, as_forecast
 from ..forecasts._base import check_common_levels
-from ._registry import register_metric
+from ._registry import register_metric, root_of_estimate
 
 # Levels are equal if they differ by less than this.
 _GRID_LEVEL_ATOL = 1e-9
@@ -74,7 +74,13 @@ def divide_by_dof(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 
 
 def _quantile_calibration_error(
-    data: ForecastData, norm: str, kind: str, levels: ArrayLike | None, debias: bool, squared: bool
+    data: ForecastData,
+    norm: str,
+    kind: str,
+    levels: ArrayLike | None,
+    debias: bool,
+    squared: bool,
+    signed: bool = False,
 ) -> float:
     check_gap_options(norm, debias, squared)
     if debias:
@@ -90,7 +96,7 @@ def _quantile_calibration_error(
     if debias:
         own_terms = pit_square_integrals(law) if grid is None else Gaps(law, grid).own_squares
         value = (value - weight**2 @ own_terms) / (1 - data.inverse_effective_size)
-    return float(value if norm != "l2" or squared else np.sqrt(max(value, 0.0)))
+    return float(value if norm != "l2" or squared else root_of_estimate(value, signed))
 
 
 @register_metric(
@@ -106,6 +112,7 @@ def _quantile_calibration_error(
     takes=("forecasts",),
     largest=1.0,
     in_report=True,
+    clips_square=lambda options: options["debias"] and not options["squared"],
 )
 def quantile_calibration_error(
     y_true: ArrayLike,

@@ -292,6 +292,14 @@ def register_metric(
     return register
 
 
+def root_of_estimate(square: Any, signed: bool) -> Any:
+    """Return the roots of estimated squares, 0 if these are negative, or `signed` with their sign.
+
+    Signed ones vary where the others are clipped, which intervals need (`Metric.clips_square`).
+    """
+    return np.sign(square) * np.sqrt(np.abs(square)) if signed else np.sqrt(np.maximum(square, 0.0))
+
+
 def resolve_metric(
     metric: str | Callable,
     params: Mapping[str, Any] | None = None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -25,6 +26,7 @@ from .._numerics.logits import PROPER_LOSSES
 from ..metrics._registry import (
     ALL_METRICS,
     SIGNED_METRICS,
+    CallableMetric,
     Metric,
     MetricNames,
     find_entry,
@@ -165,12 +167,18 @@ class MeasuredModels:
     def limits(self, **resampling: Any) -> Limits | RootLimits:
         """The limits of one model's metric; `resampling` holds the arguments of `resample`."""
         metric, options = self.metrics[0], self.options
-        if not metric.clips_square(metric.options | options):
+        entry = find_entry(metric.function) or metric
+        if not entry.clips_square(entry.options | options):
             limits = self.resample(**resampling).limits([1.0])
             return replace(limits, chance=1.0) if self._has_single_samples() else limits
+        if isinstance(metric, CallableMetric):
+            raise ValueError(
+                f"metric must not fix data if {metric.name} is debiased; found some, such as "
+                "labels. Pass them as arguments beside the metric."
+            )
         signed = replace(self, options=options | {"signed": True})
         estimate = float(check_finite_values([self.values()])[0, 0])
-        return RootLimits(estimate, signed.resample(**resampling).squared().limits([1.0]))
+        return RootLimits(estimate, signed.resample(**resampling).squared_limits())
 
     def _has_single_samples(self) -> bool:
         """True if subsamples have less samples than cells: their errors are then due to chance."""
@@ -255,12 +263,13 @@ def split_outcomes(y_true: Any) -> dict[str, Any] | None:
 def split_pos_label(
     metric: str | Callable, metric_params: dict | None
 ) -> tuple[Any, dict | None, Any]:
-    """The metric, its arguments and, of a signed measure, the positive class apart from these."""
-    entry = find_entry(metric)
-    if entry is None or entry.lower_is_better:
+    """The metric, its arguments and, if it is one of ours, the positive class apart from these."""
+    entry, params = find_entry(metric), dict(metric_params or {})
+    if entry is None or "pos_label" not in entry.parameters:
         return metric, metric_params, None
-    params = entry.fixed | (metric_params or {})
-    return entry.function, params, params.pop("pos_label", None)
+    fixed = dict(entry.fixed)
+    pos_label = params.pop("pos_label", fixed.pop("pos_label", None))
+    return partial(entry.function, **fixed), params, pos_label
 
 
 def has_several_columns(y_pred: Any) -> bool:

@@ -174,9 +174,13 @@ class Resamples:
         chance = float(self.chance @ contrast)
         return Limits(estimate, deviation, self.degrees, pivots, moved_values, chance)
 
-    def squared(self) -> "Resamples":
-        """The squares of the values, with their signs."""
-        return replace(
+    def squared_limits(self) -> Limits:
+        """The limits of the square of the first value, with its sign.
+
+        Where the square is less than its noise, by chance the jackknife may see nearly no variance.
+        That of subsamples shows the noise.
+        """
+        squares = replace(
             self,
             values=self.values * np.abs(self.values),
             shrinkage=self.shrinkage**2,
@@ -184,6 +188,11 @@ class Resamples:
             jackknife=self.jackknife * np.abs(self.jackknife),
             moved_values=[(tails, values * np.abs(values)) for tails, values in self.moved_values],
         )
+        limits = squares.limits([1.0])
+        if not len(self.subsamples):
+            return limits
+        noise = np.std(squares.shrinkage * squares.subsamples[:, 0])
+        return replace(limits, deviation=float(np.hypot(limits.deviation, noise)))
 
     def error_difference_interval(
         self, difference: Limits, confidence_level: float, alternative: str = "two-sided"

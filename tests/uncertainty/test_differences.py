@@ -160,6 +160,16 @@ def test_interval_of_a_clipped_root():
     assert again.high == pytest.approx(np.sqrt(jackknife.high), abs=1e-12)
 
 
+def test_interval_of_a_clipped_root_with_a_positive_class():
+    y, p = clipped_problem()
+    expected = confidence_interval(ECE, y, p, metric_params=DEBIASED, **FAST)
+    metric = partial(expected_calibration_error, pos_label=1, **DEBIASED)
+    assert confidence_interval(metric, y, p, **FAST) == expected  # it was from 0 to 0
+    fixed = partial(expected_calibration_error, labels=[0, 1], **DEBIASED)
+    with pytest.raises(ValueError, match=r"must not fix data .* debiased"):
+        confidence_interval(fixed, y, p, **FAST)
+
+
 def test_equivalence_of_a_clipped_root():
     y, p = clipped_problem()
     test = EquivalenceTest(

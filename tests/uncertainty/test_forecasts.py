@@ -74,6 +74,49 @@ def test_comparison_of_losses_is_a_paired_t_test(forecast):
     assert (result.low, result.high) == pytest.approx(tuple(ends), rel=1e-9)
 
 
+def test_interval_of_a_clipped_root_equals_loops():
+    rng = np.random.default_rng(0)
+    y, forecast = rng.normal(0.05, size=300), (np.zeros(300), np.ones(300))
+    params = {"norm": "l2", "debias": True}
+    values = []
+
+    def square(y_true, y_forecast):
+        error = metrics.quantile_calibration_error(y_true, y_forecast, squared=True, **params)
+        values.append(error)
+        return error
+
+    confidence_interval(square, y, forecast, **FAST)
+    whole, parts, ratio = values[0], np.array(values[101:]), np.ceil(3 * np.sqrt(300)) / 300
+    noise = ratio * np.sqrt(np.mean((parts - np.mean(parts)) ** 2))
+    deviation = np.sqrt(99 * np.var(values[1:101]))
+    margin = stats.t.isf(0.025, 99) * np.hypot(deviation, noise)
+    pivots = (whole - ratio * parts) / (1 - ratio)
+    interval = confidence_interval(
+        "quantile_calibration_error", y, forecast, metric_params=params, **FAST
+    )
+    assert whole < 0
+    assert interval.estimate == interval.low == 0
+    assert interval.high == pytest.approx(np.sqrt(max(whole + margin, max(pivots))), abs=1e-12)
+    assert interval.high > 0.0152  # the true error; with clipped roots the upper end was 0
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("quantile_calibration_error", {"norm": "l2"}),
+        ("local_calibration_error", {"bandwidth": 5.0, "average": "mean"}),
+        ("local_calibration_error", {"bandwidth": 5.0, "average": "root-mean-square"}),
+    ],
+)
+def test_debiased_errors_of_forecasts_vary_where_they_are_clipped(name, params):
+    forecast, y, X = problem(60)
+    given = X if name.startswith("local") else None
+    params = params | {"debias": True}
+    interval = confidence_interval(name, y, forecast, given=given, metric_params=params, **FAST)
+    assert interval.estimate == interval.low == 0
+    assert interval.high > 0.02
+
+
 @pytest.mark.parametrize("name", FORECAST_METRICS)
 def test_every_metric_has_an_interval_and_a_comparison(name):
     forecast, y, X = problem(20)
