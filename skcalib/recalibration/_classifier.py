@@ -1,6 +1,7 @@
 """A classifier whose probabilities are recalibrated."""
 
 import itertools
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,7 +20,12 @@ from ._checks import (
     suggest_recalibrator,
     take_row_arguments,
 )
-from ._cross_fitting import ClassifierCrossFitting, adopt_features, check_partition
+from ._cross_fitting import (
+    ClassifierCrossFitting,
+    adopt_features,
+    check_partition,
+    rescale_scores,
+)
 from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
 
@@ -121,8 +127,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     In a search, set ``scoring="neg_log_loss"``.
 
     The scale r of decision scores is their weighted root mean square over the samples that the
-    classifier was fitted on (for a frozen one, those passed to `fit`), and 1 if all are 0. For more
-    than two classes the mean of each row is subtracted first.
+    classifier was fitted on (for a frozen one, those passed to `fit`), or 1 if all are 0, times the
+    temperature, at most 10, at which out-of-fold labels are likeliest: the prior of a recalibrator
+    draws to the predictions. For more than two classes the mean of each row is subtracted first.
 
     Examples
     --------
@@ -236,6 +243,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             self._fitted, rows = [classifier], np.arange(len(y))
         fit_params = take_row_arguments(arguments, len(y), rows)
         row_weight = split_weights(rows, weight)
+        self._fitted, proba, score_temperature = rescale_scores(
+            self._fitted, proba, y[rows], self.classes_, row_weight
+        )
         if row_weight is not None:
             fit_params["sample_weight"] = row_weight
         recalibrator = clone_for(recalibrator, self.classes_, is_inner=False)
@@ -243,7 +253,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         self.combine_ = self._resolve_combine()
         self._temperature = None
         if ensemble == "nested":
-            proba = self._nested_proba(X, y, arguments, folds, routed)
+            fit = partial(fit, temperature=score_temperature)
+            proba = self._nested_proba(fit, X, y, arguments, folds, routed)
             temperature = clone_for(TemperatureRecalibrator(), self.classes_)
             self._temperature = temperature.fit(proba, y, weight)
         adopt_features(self, self.estimators_[0])
@@ -287,7 +298,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         return None if self._temperature is None else self._temperature.temperature_
 
     def _nested_proba(
-        self, X: Any, y: Any, arguments: dict[str, Any], folds: Any, routed: Any
+        self, fit: Any, X: Any, y: Any, arguments: dict[str, Any], folds: Any, routed: Any
     ) -> np.ndarray:
         """Return the probabilities (n, K) of ensembles that have not seen the fold of a sample.
 
@@ -300,7 +311,6 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             (np.intersect1d(folds[i][0], folds[j][0]), np.concatenate([tests[i], tests[j]]))
             for i, j in fold_pairs
         ]
-        fit = self._fit_classifier(self.classes_)
         responses = self._cross_fit(fit, self.estimator, X, y, nested, routed)
         proba_of_folds: list[list[np.ndarray]] = [[] for _ in folds]
         for (i, j), proba in zip(fold_pairs, responses, strict=True):

@@ -1,6 +1,7 @@
 """Cross-fitting: predictions of samples that the estimator was not fitted on."""
 
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -27,15 +28,21 @@ from .._inputs.scikit_learn import (
     safe_split,
 )
 from .._inputs.warnings import warn
+from .._numerics.temperature import scale_by_temperature
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
+from ._base import clone_for
 from ._checks import (
     check_cv_is_no_string,
     check_is_object,
     check_recalibrator,
     check_supports_arguments,
 )
-from ._responses import check_response, fit_classifier
+from ._responses import FittedClassifier, check_response, fit_classifier
+from ._scaling import TemperatureRecalibrator
+
+# The largest temperature of decision scores: those that tell nothing must stay different.
+_MAX_SCORE_TEMPERATURE = 10.0
 
 
 class CrossFitting(MetaEstimatorMixin, BaseEstimator):
@@ -229,6 +236,25 @@ def _fit_fold(
     fitted = fit(clone(estimator), X_train, y_train, params)
     response = fitted.response(X_test)
     return (fitted, response) if keep else response
+
+
+def rescale_scores(
+    classifiers: list[FittedClassifier], proba: np.ndarray, y: Any, classes: Any, weight: Any
+) -> tuple[list[FittedClassifier], np.ndarray, float]:
+    """Make the probabilities (n, K) of decision scores those of the likeliest temperature.
+
+    The samples were not used to fit the classifiers, which get the temperature as part of their
+    scale. It is also returned; 1 if the classifiers were asked for probabilities.
+    """
+    if classifiers[0].scale is None:
+        return classifiers, proba, 1.0
+    recalibrator = clone_for(TemperatureRecalibrator(prior_weight=None), classes)
+    best_temperature = recalibrator.fit(proba, y, weight).temperature_
+    temperature = min(best_temperature, _MAX_SCORE_TEMPERATURE)
+    rescaled = [replace(fitted, scale=temperature * fitted.scale) for fitted in classifiers]
+    with np.errstate(divide="ignore"):  # classes that a training fold lacks
+        log_proba = np.log(proba)
+    return rescaled, scale_by_temperature(log_proba, temperature), temperature
 
 
 def concatenate_rows(blocks: list[Any]) -> Any:

@@ -10,7 +10,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import fit_context
 from ._base import probability_names
 from ._checks import reject_method_argument
-from ._cross_fitting import ClassifierCrossFitting, adopt_features
+from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
 
 
 class PredictProba(TransformerMixin, ClassifierCrossFitting):
@@ -69,8 +69,9 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
     that the training part of a fold lacks gets probability 0 there.
 
     The scale r of decision scores is their weighted root mean square over the samples that the
-    classifier was fitted on (for a frozen one, those passed to `fit`), and 1 if all are 0. For more
-    than two classes the mean of each row is subtracted first.
+    classifier was fitted on (for a frozen one, those passed to `fit`), or 1 if all are 0, times the
+    temperature, at most 10, at which out-of-fold labels are likeliest, after `fit_transform`. For
+    more than two classes the mean of each row is subtracted first.
 
     Examples
     --------
@@ -151,6 +152,8 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
         X, y, _ = self._check_data(X, y)
         routed = self._route("fit_transform", params)
         fitted, proba = self._fit_out_of_fold(self._fit_classifier(), self.estimator, X, y, routed)
+        weight = routed.estimator.fit.get("sample_weight")
+        [fitted], proba, _ = rescale_scores([fitted], proba, y, fitted.classes, weight)
         self._adopt(fitted)
         return proba
 

@@ -42,8 +42,12 @@ def fit_classifier(
     *,
     response_method: str,
     classes: np.ndarray | None = None,
+    temperature: float = 1.0,
 ) -> FittedClassifier:
-    """Fit a classifier; by default its own classes are the columns of its response."""
+    """Fit a classifier; by default its own classes are the columns of its response.
+
+    Decision scores are divided by their root mean square and the temperature.
+    """
     if is_device_array(X) and y.dtype.kind in "biuf":
         y = asarray_like(X, y)  # labels live where the features do
     estimator.fit(X, y, **params)
@@ -51,7 +55,7 @@ def fit_classifier(
     scale = None
     if response_method == "decision_function":
         scores = check_scores(estimator.decision_function(X), estimator)
-        scale = score_scale(scores, params.get("sample_weight"))
+        scale = temperature * score_scale(scores, params.get("sample_weight"))
     if classes is None:
         classes = to_numpy(estimator.classes_)
     return FittedClassifier(estimator, scale, classes)

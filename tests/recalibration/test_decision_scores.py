@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -14,7 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
+from skcalib.recalibration import (
+    IsotonicRecalibrator,
+    PredictProba,
+    RecalibratedClassifier,
+    TemperatureRecalibrator,
+)
 
 X, y = (column[::2] for column in load_breast_cancer(return_X_y=True))
 
@@ -31,15 +37,33 @@ def scored(classifier, **options):
     )
 
 
-def probabilities_by_hand(classifier, fitted_on, query):
-    """The scores divided by their root mean square, then expit or softmax, in plain loops."""
-    training, scores = classifier.decision_function(fitted_on), classifier.decision_function(query)
-    if scores.ndim == 1:
-        scale = np.sqrt(sum(s**2 for s in training) / len(training))
-        return np.array([[1 - expit(s / scale), expit(s / scale)] for s in scores])
+def root_mean_square(classifier, fitted_on):
+    """Of the scores, minus the mean of their row, in plain loops."""
+    training = classifier.decision_function(fitted_on)
+    if training.ndim == 1:
+        return np.sqrt(sum(s**2 for s in training) / len(training))
     squares = [(s - np.mean(row)) ** 2 for row in training for s in row]
-    scale = np.sqrt(sum(squares) / len(squares))
+    return np.sqrt(sum(squares) / len(squares))
+
+
+def probabilities_by_hand(classifier, fitted_on, query, temperature):
+    """The scores divided by their scale, then expit or softmax, in plain loops."""
+    scale = temperature * root_mean_square(classifier, fitted_on)
+    scores = classifier.decision_function(query)
+    if scores.ndim == 1:
+        return np.array([[expit(-s / scale), expit(s / scale)] for s in scores])
     return np.array([softmax(row / scale) for row in scores])
+
+
+def check_temperature(temperature, out_of_fold, target):
+    """No other temperature makes the labels likelier."""
+    logs = np.log(out_of_fold)
+    loss, lower, higher = (
+        -log_softmax(logs * factor, axis=1)[np.arange(len(target)), target].mean()
+        for factor in (1, 0.99, 1.01)
+    )
+    assert loss < min(lower, higher)
+    assert 0.02 < temperature < 10
 
 
 SCORERS = [LinearSVC(), SVC(kernel="linear"), RidgeClassifier()]
@@ -49,15 +73,17 @@ SCORERS = [LinearSVC(), SVC(kernel="linear"), RidgeClassifier()]
 @pytest.mark.parametrize("data", [(standard, y), flowers], ids=["two classes", "three classes"])
 def test_scores_become_probabilities(classifier, data):
     features, target = data
+    transformer = PredictProba(classifier, response_method="decision_function", cv=3)
+    out_of_fold = transformer.fit_transform(features, target)
+    whole = clone(classifier).fit(features, target)
+    temperature = transformer.scale_ / root_mean_square(whole, features)
+    check_temperature(temperature, out_of_fold, target)
     expected = np.empty((len(target), len(np.unique(target))))
     for train, test in StratifiedKFold(3).split(features, target):
         fitted = clone(classifier).fit(features[train], target[train])
-        expected[test] = probabilities_by_hand(fitted, features[train], features[test])
-    transformer = PredictProba(classifier, response_method="decision_function", cv=3)
-    out_of_fold = transformer.fit_transform(features, target)
-    np.testing.assert_allclose(out_of_fold, expected, rtol=1e-12, atol=1e-15)
-    whole = clone(classifier).fit(features, target)
-    proba = probabilities_by_hand(whole, features, features)
+        expected[test] = probabilities_by_hand(fitted, features[train], features[test], temperature)
+    np.testing.assert_allclose(out_of_fold, expected, rtol=1e-10, atol=1e-14)
+    proba = probabilities_by_hand(whole, features, features, temperature)
     np.testing.assert_allclose(transformer.transform(features), proba, rtol=1e-12, atol=1e-15)
 
     model = scored(classifier, cv=3, ensemble=False).fit(features, target)
@@ -74,10 +100,16 @@ def test_ensemble_of_scores_has_a_scale_for_each_fold(data):
     features, target = data
     model = scored(LinearSVC(), cv=3).fit(features, target)
     probas, out_of_fold = [], np.empty((len(target), len(np.unique(target))))
-    for train, test in StratifiedKFold(3).split(features, target):
-        fitted = LinearSVC().fit(features[train], target[train])
-        out_of_fold[test] = probabilities_by_hand(fitted, features[train], features[test])
-        probas.append(probabilities_by_hand(fitted, features[train], features))
+    folds = list(StratifiedKFold(3).split(features, target))
+    fits = [LinearSVC().fit(features[train], target[train]) for train, _ in folds]
+    squares = [root_mean_square(fits[k], features[train]) for k, (train, _) in enumerate(folds)]
+    temperatures = np.array(model.scales_) / squares
+    np.testing.assert_allclose(temperatures, temperatures[0], rtol=1e-12)
+    for fitted, (train, test) in zip(fits, folds, strict=True):
+        proba = probabilities_by_hand(fitted, features[train], features, temperatures[0])
+        out_of_fold[test] = proba[test]
+        probas.append(proba)
+    check_temperature(temperatures[0], out_of_fold, target)
     recalibrator = IsotonicRecalibrator().fit(out_of_fold, target)
     expected = [recalibrator.predict_proba(proba) for proba in probas]
     np.testing.assert_allclose(model.predict_proba(features), np.mean(expected, axis=0), atol=1e-10)
@@ -138,6 +170,38 @@ def test_units_of_scores_do_not_matter(n_columns, factor, ensemble):
     np.testing.assert_allclose(other.scales_, factor * np.array(model.scales_), rtol=1e-12)
 
 
+@pytest.mark.parametrize("ensemble", [False, "nested"])
+def test_scores_of_a_good_classifier_are_not_doubted(ensemble):
+    """A prior means the same on scores and on probabilities, which are their softmax here."""
+    features, target = flowers
+    classifier = LogisticRegression(C=100)
+    losses = [
+        log_loss(
+            target,
+            RecalibratedClassifier(
+                classifier,
+                TemperatureRecalibrator(),
+                response_method=method,
+                cv=3,
+                ensemble=ensemble,
+            )
+            .fit(features, target)
+            .predict_proba(features),
+        )
+        for method in ("decision_function", "predict_proba")
+    ]
+    assert losses[0] < losses[1] * 1.05
+
+
+def test_scores_that_tell_nothing_stay_different():
+    rng = np.random.default_rng(0)
+    features, target = rng.normal(size=(200, 1)), np.arange(200) % 2
+    features[:, 0] -= target  # the larger the score, the less likely is the last class
+    model = scored(Scores(), ensemble=False).fit(features, target)
+    np.testing.assert_allclose(model.scales_, 10 * np.sqrt(np.mean(features**2)), rtol=1e-12)
+    assert len(np.unique(model._fitted[0].response(features)[:, 1])) == 200
+
+
 def test_offsets_of_rows_do_not_matter_to_more_than_two_classes():
     features, target = flowers[0][:, :3], flowers[1]
     reference = scored(Scores()).fit(features, target).predict_proba(features)
@@ -174,7 +238,8 @@ def test_weights_of_scores_are_repetitions(frozen):
     classifier = RidgeClassifier()
     if frozen:
         classifier = FrozenEstimator(classifier.fit(standard, y))
-    for model in (PredictProba(classifier), scored(classifier, ensemble=False, cv=3)):
+    models = [PredictProba(classifier), scored(classifier)]
+    for model in models[: 1 + frozen]:  # repeated samples would be in other folds
         model.set_params(response_method="decision_function")
         scale = [
             clone(model).fit(features, target, sample_weight=weight),
@@ -187,7 +252,9 @@ def test_weights_of_scores_are_repetitions(frozen):
 def test_frozen_scores():
     frozen = FrozenEstimator(LinearSVC().fit(standard[:150], y[:150]))
     model = scored(frozen).fit(standard[150:], y[150:])
-    proba = probabilities_by_hand(frozen, standard[150:], standard)
+    temperature = model.scales_[0] / root_mean_square(frozen, standard[150:])
+    proba = probabilities_by_hand(frozen, standard[150:], standard, temperature)
+    check_temperature(temperature, proba[150:], y[150:])
     expected = IsotonicRecalibrator().fit(proba[150:], y[150:]).predict_proba(proba)
     np.testing.assert_allclose(model.predict_proba(standard), expected, atol=1e-10)
 
