@@ -57,14 +57,17 @@ def lower_distance_bounds(
     return certified.lower, certified.upper
 
 
-def transport_bounds(points: np.ndarray, weight: np.ndarray, tol: float) -> CertifiedTransport:
+def transport_bounds(
+    points: np.ndarray, weight: np.ndarray, tol: float, step: float | None = None
+) -> CertifiedTransport:
     """A lower and an upper bound on the lower distance, at most `tol` apart if that is reached.
 
     Points (m,) sorted and distinct in [0, 1], weight (2, m) of each label at each point, summing to
     1. The nodes are equally spaced ones and the points, all rounded to a grid whose step is at
-    first about 4 `tol`; the bounds are those of the points themselves all the same. Where f breaks
-    the constraint between nodes, nodes are added. If it does not, and the bounds are still too far
-    apart, the grid is refined, or made coarser if the program on it could not be solved.
+    first about `step`, by default 4 `tol`; the bounds are those of the points themselves all the
+    same. Where f breaks the constraint between nodes, nodes are added. If it does not, and the
+    bounds are still too far apart, the grid is refined, or made coarser if the program on it could
+    not be solved.
     """
     total = weight.sum(axis=1)
     if total.min() == 0:
@@ -72,7 +75,7 @@ def transport_bounds(points: np.ndarray, weight: np.ndarray, tol: float) -> Cert
     lower, upper = 0.0, np.inf
     ends = np.array([0.0, 1.0])
     dual, primal = (ends, np.zeros((2, 2))), (ends, total)
-    grid = min(2.0 ** np.floor(np.log2(4 * tol)), 1 / 4)
+    grid = min(2.0 ** np.floor(np.log2(step or 4 * tol)), 1 / 4)
     extra = np.linspace(0, 1, _N_INTERVALS + 1)
     for _ in range(_MAX_GRID_ROUNDS):
         rounded = np.round(points / grid)
