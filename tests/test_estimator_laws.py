@@ -27,6 +27,7 @@ from skcalib.recalibration import (
     IdentityRecalibrator,
     IsotonicRecalibrator,
     PredictProba,
+    PriorShiftRecalibrator,
     RecalibratedClassifier,
     SigmoidRecalibrator,
     SubgroupRecalibrator,
@@ -159,6 +160,32 @@ def test_unfitted(recalibrator):
             method([0.5])
     with pytest.raises(NotFittedError):
         unfitted.get_feature_names_out()
+
+
+def test_a_fit_that_fails_changes_nothing():
+    (y, proba), (y_three, proba_three) = (
+        random_problem(np.random.default_rng(0), 40, n_classes) for n_classes in (2, 3)
+    )
+    recalibrator = PriorShiftRecalibrator([0.2, 0.8])
+    with pytest.raises(ValueError, match="prevalence"):
+        recalibrator.fit(proba_three, y_three)
+    with pytest.raises(NotFittedError):
+        recalibrator.predict_proba(proba_three)
+    before = recalibrator.fit(proba, y).predict_proba(proba)
+    with pytest.raises(ValueError, match="prevalence"):
+        recalibrator.fit(proba_three, y_three)
+    np.testing.assert_array_equal(recalibrator.classes_, np.unique(y))
+    np.testing.assert_array_equal(recalibrator.predict_proba(proba), before)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float16])
+def test_scores_of_single_precision_are_silent(precision):
+    # the sums of rows miss 1 by more than scikit-learn's log loss accepts of doubles
+    y, proba = random_problem(np.random.default_rng(0), 40, 3)
+    low = proba.astype(precision)
+    exact = low.astype(float) / low.astype(float).sum(axis=1, keepdims=True)
+    score = IdentityRecalibrator().fit(low, y).score(low, y)
+    assert score == pytest.approx(-log_loss(y, exact), rel=1e-12)
 
 
 @all_recalibrators

@@ -3,6 +3,7 @@
 import numbers
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -99,8 +100,28 @@ CANONICAL_CONSTRAINTS: dict = {
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:
-    """scikit-learn's decorator of `fit`, which keeps the signature for type checkers."""
-    return _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+    """scikit-learn's decorator of `fit`; a fit that fails leaves the estimator as it was.
+
+    Otherwise the classes of new data would stand beside parameters that were learned before.
+    """
+
+    def decorate(fit: Function) -> Function:
+        checked_fit = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
+
+        @wraps(checked_fit)
+        def fit_or_restore(estimator: Any, *args: Any, **params: Any) -> Any:
+            before = vars(estimator).copy()
+            try:
+                return checked_fit(estimator, *args, **params)
+            except BaseException:
+                for name in vars(estimator).keys() - before.keys():
+                    delattr(estimator, name)
+                vars(estimator).update(before)
+                raise
+
+        return fit_or_restore  # type: ignore[return-value]
+
+    return decorate
 
 
 def validate_params(

@@ -447,7 +447,9 @@ def negative_log_loss(y: Any, proba: Array, classes: np.ndarray, sample_weight: 
         )
     index = np.array([positions[label] for label in observed.tolist()])[code]
     labels = np.arange(len(classes))
-    return -float(log_loss(index, to_numpy(proba), labels=labels, sample_weight=weight))
+    values = to_numpy(proba)
+    values = values / values.sum(axis=1, keepdims=True)  # sums of single precision miss 1
+    return -float(log_loss(index, values, labels=labels, sample_weight=weight))
 
 
 def _check_scored_labels(
