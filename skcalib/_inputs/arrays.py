@@ -220,3 +220,8 @@ def format_values(values: Sequence[Any] | np.ndarray) -> str:
     if len(values) > _MAX_LISTED_VALUES:
         texts.append("…")
     return f"[{', '.join(texts)}]"
+
+
+def format_value(value: Any) -> str:
+    """The value on one line of a message, cut if it is long."""
+    return f"{' '.join(repr(value).split()):.80}"

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
 
 from .._numerics.array_api import Array, asarray_like, contiguous, doubles, take_rows, zeros_on
 from .._numerics.sorting import codes_by_appearance
+from .arrays import format_value
 from .scikit_learn import Parallel, delayed
 from .warnings import check_memory, warn_if_slow
 
@@ -36,6 +38,18 @@ _N_ADDED_GROUPS = 2
 class Batch(NamedTuple):
     size: int
     seed: int
+
+
+def draw_seed(random_state: Any) -> int:
+    """A seed that the random state draws."""
+    try:
+        generator = check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be an integer from 0, a RandomState or None; found "
+            f"{format_value(random_state)}. Pass 0 for the same numbers in every call."
+        ) from None
+    return int(generator.randint(2**31 - 1))
 
 
 def make_batches(

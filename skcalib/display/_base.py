@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, format_value
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
@@ -147,10 +147,11 @@ class PredictionsDisplay(Display):
         options: dict[str, Any],
     ) -> Any:
         """The display of predictions that the estimator has made."""
+        options = add_labels(options, data_args)
         if options.get("name") is None:
             options["name"] = type(estimator).__name__
         make: Callable = cls.from_predictions  # type: ignore[attr-defined]
-        return make(y, predicted, **data_args, **options)
+        return make(y, predicted, **options)
 
 
 def response_of(
@@ -162,6 +163,16 @@ def response_of(
     if takes_classes and hasattr(estimator, "classes_"):
         return estimator.predict_proba(X), {"labels": estimator.classes_}
     return get_forecast(estimator, X), {}
+
+
+def add_labels(options: Mapping[str, Any], data_args: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the labels of the estimator, whose columns no other labels may name."""
+    if "labels" in data_args and options.get("labels") is not None:
+        raise TypeError(
+            "labels must be left out, as the classes of the estimator are the labels; found "
+            f"{format_value(options['labels'])}. Pass its predictions to name them yourself."
+        )
+    return {**options, **data_args}
 
 
 def check_models(models: Any, argument: str, *, least: int = 1, name: str | None = None) -> None:

@@ -8,15 +8,23 @@ from textwrap import fill
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
+from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS, find_multi_class
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, check_predicted
-from ._base import PredictionsDisplay, check_models, check_options, inches_of, response_of, shorten
+from ._base import (
+    PredictionsDisplay,
+    add_labels,
+    check_models,
+    check_options,
+    inches_of,
+    response_of,
+    shorten,
+)
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
@@ -149,7 +157,8 @@ class ComparisonDisplay(PredictionsDisplay):
             {name: data_args.get("labels") for name, (_, data_args) in responses.items()}
         )
         predicted = {name: estimator for name, (estimator, _) in responses.items()}
-        return cls.from_predictions(y, predicted, labels=classes, **options)
+        data_args = {} if classes is None else {"labels": classes}
+        return cls.from_predictions(y, predicted, **add_labels(options, data_args))
 
     @classmethod
     def from_predictions(
@@ -368,7 +377,7 @@ def _seed(random_state: Any) -> Any:
     """A seed that is the same for every interval."""
     if isinstance(random_state, (int, np.integer)):
         return random_state
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return draw_seed(random_state)
 
 
 def check_reference(reference: str | None, y_preds: Mapping[str, Any]) -> None:

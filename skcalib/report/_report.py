@@ -25,7 +25,7 @@ from .._inputs.scikit_learn import (
     num_samples,
     validate_params,
 )
-from ..display._base import check_models, response_of
+from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
@@ -197,8 +197,8 @@ class CalibrationReport(_BaseReport):
             The report.
         """
         predicted, data_args = response_of(estimator, X, takes_classes=True)
-        arguments: dict[str, Any] = {"name": type(estimator).__name__, **data_args} | options
-        return cast(CalibrationReport, calibration_report(y, predicted, **arguments))
+        options = {"name": type(estimator).__name__} | add_labels(options, data_args)
+        return cast(CalibrationReport, calibration_report(y, predicted, **options))
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers; "name", "date", "findings", "advice", "intervals" and the other attributes.

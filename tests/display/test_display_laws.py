@@ -14,6 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib import display
 from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
+from skcalib.report import CalibrationReport
 
 X, number = load_iris(return_X_y=True)
 y = np.array(["setosa", "versicolor", "virginica"])[number]
@@ -160,3 +161,16 @@ def test_unknown_options_of_displays_without_a_single_estimator():
     test = SequentialCalibrationTest().partial_fit([0.2, 0.8] * 20, [0, 1] * 20)
     with pytest.raises(TypeError, match="n_resample_s"):
         display.SequentialTestDisplay.from_test(test, n_resample_s=3)
+
+
+def test_labels_are_those_of_the_estimator():
+    X, y = load_iris(return_X_y=True)
+    model = GaussianNB().fit(X, y)
+    message = r"labels must be left out, .* found \[2, 1, 0\]"
+    with pytest.raises(TypeError, match=message):
+        display.SimplexDisplay.from_estimator(model, X, y, labels=[2, 1, 0])
+    with pytest.raises(TypeError, match=message):
+        display.ComparisonDisplay.from_estimators({"m": model}, X, y, labels=[2, 1, 0])
+    with pytest.raises(TypeError, match=message):
+        CalibrationReport.from_estimator(model, X, y, labels=[2, 1, 0])
+    display.SimplexDisplay.from_estimator(model, X, y, labels=None, n_resamples=9)
