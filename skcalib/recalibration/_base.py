@@ -207,18 +207,35 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         return probability_names(self.classes_)
 
     def to_module(self, *, dtype: Any = None) -> Any:
-        """Refuse: this map has no module of PyTorch.
+        """The fitted map as a module of PyTorch, to append to a network.
+
+        Every differentiable map of class probabilities has one: all that scale log-probabilities or
+        log-odds, splines, mixtures, and averages of these.
 
         Parameters
         ----------
         dtype : torch.dtype, default=None
-            Not used.
+            The floating-point type in which the module computes and that it returns. None is
+            PyTorch's default, single precision as a rule.
+
+        Returns
+        -------
+        module : torch.nn.Module
+            Maps logits of shape (n_samples, n_classes) to calibrated ones; for two classes also
+            log-odds of the last one, of shape (n_samples,) or (n_samples, 1), to calibrated
+            log-odds. The softmax of the result is what :meth:`predict_proba` returns for the same
+            logits, or for their softmax if the recalibrator was fitted on probabilities; also for
+            those that it clips.
+
+        Notes
+        -----
+        The parameters are buffers: they move to another device with the network and are saved with
+        it, but not trained. Gradients reach the logits. Steps, such as bins and isotonic maps, and
+        maps of subgroups or features have no module.
         """
-        raise TypeError(
-            f"Modules are linear maps of logits, which this {type(self).__name__} is not. Fit a "
-            "TemperatureRecalibrator, or a vector or matrix scaling; for two classes also a "
-            "SigmoidRecalibrator or a BetaRecalibrator."
-        )
+        from ._export.modules import make_module
+
+        return make_module(self, dtype)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 from scipy.special import expit, log_expit
-from sklearn.utils.validation import check_is_fitted
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
@@ -27,7 +26,6 @@ from ._base import (
     one_vs_rest,
     warn_unless_converged,
 )
-from ._logits import make_scaling
 
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
@@ -44,7 +42,6 @@ class LogisticRecalibrator(Recalibrator):
 
     prior_weight: float
     _is_smooth = True
-    _is_linear = False  # True if log-odds are linear in the logarithms of both probabilities
     _degree = 1
 
     def __init__(
@@ -82,29 +79,6 @@ class LogisticRecalibrator(Recalibrator):
     def _log_odds(self, log_odds: np.ndarray, params: Any) -> np.ndarray:
         """From predicted to calibrated log-odds (n,)."""
         return polyval(log_odds, params)
-
-    def to_module(self, *, dtype: Any = None) -> Any:
-        """The fitted map of two classes as a module of PyTorch, to append to a network.
-
-        Parameters
-        ----------
-        dtype : torch.dtype, default=None
-            The floating-point type in which the module computes and that it returns. None is
-            PyTorch's default, single precision as a rule.
-
-        Returns
-        -------
-        module : torch.nn.Module
-            As that of :meth:`TemperatureRecalibrator.to_module`. Only sigmoid and beta
-            recalibrators of two classes have one; for others a TypeError names the alternatives.
-        """
-        check_is_fitted(self)
-        params = self.maps_[0]
-        if len(self.maps_) > 1 or not self._is_linear:
-            return super().to_module(dtype=dtype)
-        factor = np.array([params[-1], params[1]])  # of the first class and of the last
-        shift = np.array([0.0, params[0]])
-        return make_scaling(factor, shift, self.smallest_probability_, dtype)
 
 
 class SigmoidRecalibrator(LogisticRecalibrator):
@@ -191,8 +165,6 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     >>> recalibrator.predict_proba([0.1, 0.9])[:, 1]
     array([0.15..., 0.84...])
     """
-
-    _is_linear = True
 
 
 class QuadraticRecalibrator(LogisticRecalibrator):
@@ -368,8 +340,6 @@ class BetaRecalibrator(LogisticRecalibrator):
     >>> recalibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
     array([0.01..., 0.25..., 0.81...])
     """
-
-    _is_linear = True
 
     _parameter_constraints: dict = {
         **LogisticRecalibrator._parameter_constraints,

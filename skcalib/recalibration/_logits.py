@@ -1,13 +1,11 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
@@ -137,32 +135,6 @@ class LogScaleRecalibrator(Recalibrator):
         """From log-probabilities (n, K) to probabilities, each row to the last bit by itself."""
         return softmax_in_place(linear_scores(*self._linear_map(), log_proba))
 
-    def to_module(self, *, dtype: Any = None) -> Any:
-        """The fitted map as a module of PyTorch, to append to a network.
-
-        Parameters
-        ----------
-        dtype : torch.dtype, default=None
-            The floating-point type in which the module computes and that it returns. None is
-            PyTorch's default, single precision as a rule.
-
-        Returns
-        -------
-        module : torch.nn.Module
-            Maps logits of shape (n_samples, n_classes) to calibrated ones; for two classes also
-            log-odds of the last one, of shape (n_samples,) or (n_samples, 1), to calibrated
-            log-odds. The softmax of the result is what :meth:`predict_proba` returns for the same
-            logits, or for their softmax if the recalibrator was fitted on probabilities; also for
-            those that it clips.
-
-        Notes
-        -----
-        The parameters are buffers: they move to another device with the network and are saved with
-        it, but not trained. Gradients reach the logits.
-        """
-        check_is_fitted(self)
-        return make_scaling(*self._linear_map(), self.smallest_probability_, dtype)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.input_type == "probabilities"
@@ -194,68 +166,3 @@ def _add_to_labels(target: Array, label: Array, share: float) -> None:
         target[np.arange(len(target)), label] += share
     else:
         target += share * doubles(label[:, None] == arange_like(target, target.shape[1]))
-
-
-def __getattr__(name: str) -> Any:
-    """`Scaling`, where pickle and torch.load look for it."""
-    if name == "Scaling":
-        return _scaling_class()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def make_scaling(
-    factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
-) -> Any:
-    """A module of scores that are linear in log-probabilities."""
-    return _scaling_class()(factor, shift, smallest_probability, dtype)
-
-
-@cache
-def _scaling_class() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(
-            'to_module() needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
-        ) from error
-
-    class Scaling(torch.nn.Module):
-        """Scores that are linear in the log-probabilities of logits."""
-
-        def __init__(
-            self, factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
-        ) -> None:
-            super().__init__()
-            dtype = torch.get_default_dtype() if dtype is None else dtype
-            with np.errstate(divide="ignore"):
-                low = np.log(smallest_probability)
-            limits = np.array([low, np.log1p(-smallest_probability)])
-            for name, values in (("factor", factor), ("shift", shift), ("limits", limits)):
-                self.register_buffer(name, torch.tensor(values, dtype=dtype))
-
-        def forward(self, logits: torch.Tensor) -> torch.Tensor:
-            is_log_odds = logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] == 1)
-            scores = logits.to(self.factor.dtype)
-            if is_log_odds:
-                scores = scores.reshape(-1)
-                scores = torch.stack((torch.zeros_like(scores), scores), dim=1)
-            if scores.ndim != 2 or scores.shape[1] != self.shift.shape[0]:
-                raise ValueError(
-                    "logits must have one column for each class seen at fit, or, for two of them, "
-                    "hold the log-odds of the last one."
-                )
-            log_proba = torch.log_softmax(scores, dim=1)
-            log_proba = torch.clamp(log_proba, self.limits[0], self.limits[1])
-            if self.factor.ndim == 1:
-                scores = log_proba * self.factor + self.shift
-            else:
-                scores = torch.nn.functional.linear(log_proba, self.factor, self.shift)
-            if is_log_odds:
-                return (scores[:, 1] - scores[:, 0]).reshape(logits.shape)
-            return scores
-
-        def extra_repr(self) -> str:
-            return f"n_classes={len(self.shift)}"
-
-    Scaling.__qualname__ = "Scaling"
-    return Scaling

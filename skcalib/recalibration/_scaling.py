@@ -226,12 +226,6 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     def _map_scores(self, log_proba: Array) -> Array:
         return mix_tempered(log_proba, self.temperature_, self.shares_)
 
-    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        raise TypeError(
-            "A mixture of predictions is no linear map of their logits, which a module could be; "
-            "found EnsembleTemperatureRecalibrator. Choose a TemperatureRecalibrator."
-        )
-
 
 PENALTY = Interval(Real, 0, None, closed="right")
 

@@ -9,14 +9,19 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from skcalib.recalibration import (
+    AutoRecalibrator,
     BetaRecalibrator,
     DirichletRecalibrator,
+    IsotonicRecalibrator,
     MatrixScalingRecalibrator,
-    SigmoidRecalibrator,
+    PairwiseScalingRecalibrator,
+    PriorShiftRecalibrator,
+    QuadraticRecalibrator,
     SplineRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
 )
+from skcalib.recalibration._registry import RECALIBRATORS
 
 torch = pytest.importorskip("torch")
 
@@ -25,6 +30,17 @@ CASES = {
     "vector": VectorScalingRecalibrator(),
     "matrix": MatrixScalingRecalibrator(),
     "Dirichlet": DirichletRecalibrator(),
+}
+
+# Maps with jumps, or of parts that a lens puts together: tests/recalibration/test_habits.py.
+NO_MODULES = {
+    "isotonic",
+    "binning",
+    "scaling-binning",
+    "Venn-Abers",
+    "decision",
+    "any decision",
+    "problems of a lens",
 }
 
 all_cases = pytest.mark.parametrize("recalibrator", CASES.values(), ids=CASES)
@@ -173,14 +189,68 @@ def test_bad_tensors_are_refused_by_name():
         SplineRecalibrator().fit(torch.eye(3).to_sparse(), [0, 1, 2])
 
 
-@pytest.mark.parametrize("recalibrator", [SigmoidRecalibrator(), BetaRecalibrator()])
-def test_modules_of_two_classes(recalibrator):
-    label, logits = logit_problem(2)
-    fitted = clone(recalibrator).fit(softmax(logits, axis=1), label)
-    other = logit_problem(2, n=200, seed=1)[1]
+SMOOTH = {
+    name: entry.recalibrator for name, entry in RECALIBRATORS.items() if name not in NO_MODULES
+} | {
+    "beta, am": BetaRecalibrator("am"),
+    "pairwise with splines": PairwiseScalingRecalibrator(SplineRecalibrator()),
+    "another population": PriorShiftRecalibrator(prevalence="of the test"),
+    "average": AutoRecalibrator(
+        [
+            ("spline", SplineRecalibrator()),
+            ("quadratic", QuadraticRecalibrator()),
+            ("pairwise", PairwiseScalingRecalibrator()),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@both_kinds
+def test_every_smooth_map_is_a_module(name, n_classes):
+    recalibrator = clone(SMOOTH[name])
+    if name == "another population":
+        recalibrator.set_params(prevalence=np.arange(n_classes) / sum(range(n_classes)))
+    label, logits = logit_problem(n_classes)
+    fitted = recalibrator.fit(softmax(logits, axis=1), label)
     module = fitted.to_module(dtype=torch.float64)
-    proba = torch.softmax(module(torch.tensor(other)), dim=1).numpy()
-    np.testing.assert_allclose(proba, fitted.predict_proba(softmax(other, axis=1)), atol=1e-12)
-    label, logits = logit_problem(4)
-    with pytest.raises(TypeError, match=r"this .* is not.* for two classes also a Sigmoid"):
-        clone(recalibrator).fit(softmax(logits, axis=1), label).to_module()
+    other = logit_problem(n_classes, n=200, seed=1)[1]
+    for scale in (1, 20):  # also beyond the outer knots, and clipped
+        X = torch.tensor(scale * other, requires_grad=True)
+        result = module(X)
+        expected = fitted.predict_proba(softmax(scale * other, axis=1))
+        proba = torch.softmax(result, dim=1).detach().numpy()
+        np.testing.assert_allclose(proba, expected, atol=1e-12 if scale == 1 else 1e-7)
+        result[:, 0].sum().backward()
+        assert X.grad.isfinite().all()
+    single = fitted.to_module()(torch.tensor(other))
+    assert single.dtype == torch.float32
+    proba = torch.softmax(single.double(), dim=1).numpy()
+    np.testing.assert_allclose(proba, fitted.predict_proba(softmax(other, axis=1)), atol=2e-5)
+    if n_classes == 2:
+        odds = torch.tensor(other[:, 1] - other[:, 0])
+        np.testing.assert_allclose(
+            module(odds).sigmoid(), torch.softmax(module(X / 20), 1)[:, 1].detach(), atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", ["spline", "average", "pairwise scaling"])
+def test_smooth_modules_have_true_gradients_and_are_stored(name):
+    label, logits = logit_problem(3)
+    module = clone(SMOOTH[name]).fit(softmax(logits, axis=1), label).to_module(dtype=torch.float64)
+    X = torch.tensor(logits[:5], requires_grad=True)
+    assert torch.autograd.gradcheck(module, (X,))
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    assert torch.equal(torch.load(file, weights_only=False)(X), module(X))
+    exported = torch.export.export(module, (X.detach(),)).module()
+    torch.testing.assert_close(exported(X), module(X))
+
+
+def test_averages_with_a_map_that_is_no_module_name_it():
+    candidates = [("isotonic", IsotonicRecalibrator()), ("spline", SplineRecalibrator())]
+    label, logits = logit_problem(2)
+    fitted = AutoRecalibrator(candidates).fit(softmax(logits, axis=1), label)
+    with pytest.raises(TypeError, match="IsotonicRecalibrator is not"):
+        fitted.to_module()

@@ -1,0 +1,141 @@
+"""Modules of PyTorch that map logits to calibrated ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class LogitMap(torch.nn.Module):
+    """A map of logits (n, K), or of the log-odds of the last of two classes, (n,) or (n, 1)."""
+
+    limits: Tensor  # of log-probabilities
+
+    def __init__(
+        self, n_classes: int, smallest_probability: float, dtype: Any, **buffers: np.ndarray
+    ) -> None:
+        super().__init__()
+        self.n_classes = n_classes
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        with np.errstate(divide="ignore"):
+            low = np.log(smallest_probability)
+        buffers["limits"] = np.array([low, np.log1p(-smallest_probability)])
+        for name, values in buffers.items():
+            self.register_buffer(name, torch.tensor(values, dtype=dtype))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        is_log_odds = logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] == 1)
+        scores = logits.to(self.limits.dtype)
+        if is_log_odds:
+            scores = scores.reshape(-1)
+            scores = torch.stack((torch.zeros_like(scores), scores), dim=1)
+        if scores.ndim != 2 or scores.shape[1] != self.n_classes:
+            raise ValueError(
+                "logits must have one column for each class seen at fit, or, for two of them, "
+                "hold the log-odds of the last one."
+            )
+        scores = self.map_logits(scores)
+        if is_log_odds:
+            return (scores[:, 1] - scores[:, 0]).reshape(logits.shape)
+        return scores
+
+    def map_logits(self, scores: Tensor) -> Tensor:
+        """From logits (n, K) to calibrated ones."""
+        raise NotImplementedError
+
+    def log_proba(self, scores: Tensor) -> Tensor:
+        """Clipped log-probabilities (n, K)."""
+        return torch.clamp(torch.log_softmax(scores, dim=1), self.limits[0], self.limits[1])
+
+    def extra_repr(self) -> str:
+        return f"n_classes={self.n_classes}"
+
+
+class Scaling(LogitMap):
+    """Scores that are linear in log-probabilities; the factor is (K,) or (K, K)."""
+
+    factor: Tensor
+    shift: Tensor
+
+    def __init__(
+        self, factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
+    ) -> None:
+        super().__init__(len(shift), smallest_probability, dtype, factor=factor, shift=shift)
+
+    def map_logits(self, scores: Tensor) -> Tensor:
+        log_proba = self.log_proba(scores)
+        if self.factor.ndim == 1:
+            return log_proba * self.factor + self.shift
+        return torch.nn.functional.linear(log_proba, self.factor, self.shift)
+
+
+class LogOddsMaps(LogitMap):
+    """Calibrated log-odds of the last of two classes, or of each of K against the rest.
+
+    Between knots (M, m) they are polynomials of the distance from an origin (M, m + 1), with
+    coefficients (M, m + 1, d), plus a multiple (M,) of the log-probability.
+    """
+
+    knots: Tensor
+    origin: Tensor
+    coefficients: Tensor
+    skew: Tensor
+
+    def map_logits(self, scores: Tensor) -> Tensor:
+        log_proba = self.log_proba(scores)
+        if len(self.skew) == 1:
+            log_odds = self.map_log_odds(log_proba[:, 1:] - log_proba[:, :1], log_proba[:, 1:])
+            return torch.cat((torch.zeros_like(log_odds), log_odds), dim=1)
+        log_rest = torch.log(-torch.expm1(log_proba))
+        log_odds = self.map_log_odds(log_proba - log_rest, log_proba)
+        return torch.nn.functional.logsigmoid(log_odds)
+
+    def map_log_odds(self, log_odds: Tensor, log_proba: Tensor) -> Tensor:
+        """From predicted log-odds and log-probabilities (n, M) to calibrated log-odds."""
+        piece = (log_odds[:, :, None] >= self.knots).sum(dim=2)
+        column = torch.arange(len(self.skew), device=piece.device)
+        distance = log_odds - self.origin[column, piece]
+        coefficients = self.coefficients[column, piece]  # (n, M, d)
+        value = coefficients[:, :, -1]
+        for power in range(coefficients.shape[2] - 2, -1, -1):
+            value = coefficients[:, :, power] + distance * value
+        return value + self.skew * log_proba
+
+
+class Mixture(LogitMap):
+    """The logarithms of weighted means of the probabilities of other modules."""
+
+    log_weight: Tensor
+
+    def __init__(
+        self, n_classes: int, members: Sequence[LogitMap], weights: np.ndarray, dtype: Any
+    ) -> None:
+        super().__init__(n_classes, 0.0, dtype, log_weight=np.log(weights))
+        self.members = torch.nn.ModuleList(members)
+
+    def map_logits(self, scores: Tensor) -> Tensor:
+        log_proba = [torch.log_softmax(member(scores), dim=1) for member in self.members]
+        return torch.logsumexp(torch.stack(log_proba, dim=2) + self.log_weight, dim=2)
+
+
+class PairwiseScaling(LogitMap):
+    """Scores with products of log-probabilities above a floor, relative to their mean."""
+
+    quadratic: Tensor  # (K, K, K)
+    shift: Tensor
+
+    def __init__(
+        self, base: LogitMap, floor: float, smallest_probability: float, dtype: Any, **buffers: Any
+    ) -> None:
+        super().__init__(base.n_classes, smallest_probability, dtype, **buffers)
+        self.base = base
+        self.floor = floor
+
+    def map_logits(self, scores: Tensor) -> Tensor:
+        log_proba = self.log_proba(self.base(scores))
+        relative = torch.clamp(log_proba, min=self.floor)
+        relative = relative - relative.mean(dim=1, keepdim=True)
+        products = torch.einsum("ni,nj,ijk->nk", relative, relative, self.quadratic)
+        return log_proba + products + self.shift
