@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -451,7 +451,7 @@ class TotalVariation(_Checked):
     }
 
     bound: float = 1.0
-    zero_outside: str | None = None
+    zero_outside: Literal["left", "right", "both"] | None = None
 
     def constraints(self, points: np.ndarray, values: Any) -> list:
         import cvxpy
@@ -531,7 +531,7 @@ class RKHSBall(_Checked):
     }
 
     kernel: str | Callable = "laplacian"
-    bandwidth: float | str = 1.0
+    bandwidth: float | Literal["median"] = 1.0
     radius: float = 1.0
 
     def constraints(self, points: np.ndarray, values: Any) -> list:

@@ -8,10 +8,10 @@ The argument `multi_class` takes a lens: an object of this module, or one of you
 "confidence", "top-label" and "classwise" stand for the three lenses that need no settings.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -75,11 +75,10 @@ class BinaryProblem(NamedTuple):
     rows: Any = None
 
 
-class Lens(ABC):
+class Lens(Protocol):
     """What `multi_class` takes: an object that makes binary problems of several classes.
 
-    Write a class with this method; it derives from this one only if a type checker is to know. An
-    attribute `average`,
+    Write a class with this method; it need not derive from this one. An attribute `average`,
     "weighted" if there is none, says what ``average="auto"`` means. A method ``combine(proba)``,
     from the recalibrated probabilities of all problems to those of the classes (n_samples,
     n_classes), makes :class:`skcalib.recalibration.LensRecalibrator` take the lens, too.
@@ -118,6 +117,9 @@ class Lens(ABC):
     >>> test.fit(y_proba, y_true).p_value_
     0.01
     """
+
+    def __init__(self) -> None:  # else that of Protocol would be shown, with **kwargs
+        return
 
     @abstractmethod
     def reduce(self, data: Any) -> Iterable[BinaryProblem]:

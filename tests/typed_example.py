@@ -1,6 +1,6 @@
 """What a user's type checker sees: run by mypy, not by pytest."""
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -18,7 +18,9 @@ from skcalib import (
 )
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CoxTest, RequiredSampleSize, required_sample_size
+from skcalib.lenses import BinaryProblem, Ordinal
 from skcalib.metrics import expected_calibration_error
+from skcalib.recalibration import LensRecalibrator, SigmoidRecalibrator, export_sql
 from skcalib.report import CalibrationReport, ComparisonReport
 from skcalib.uncertainty import Comparison, ConfidenceInterval, SubgroupIntervals
 
@@ -41,6 +43,22 @@ assert_type(compare_models("smooth_calibration_error", y, proba, proba).p_value,
 assert_type(smooth_calibration_error(y, proba), float | np.ndarray)
 assert_type(required_sample_size(proba, proba), RequiredSampleSize)
 assert_type(GaussianForecast(proba, proba).interval(0.9), tuple[np.ndarray, np.ndarray])
+assert_type(export_sql(SigmoidRecalibrator().fit(proba, y)), list[str])
+
+
+class PositiveHalf:
+    """A lens need not derive from Lens."""
+
+    def reduce(self, data: Any) -> list[BinaryProblem]:
+        return [BinaryProblem(data.label > 0, data.matrix[:, 1:].sum(axis=1))]
+
+
+smooth_calibration_error(y, proba, multi_class=PositiveHalf(), average="macro")
+LensRecalibrator(multi_class=Ordinal([0, 1, 2]))
+smooth_calibration_error(y, proba, average="micro")  # type: ignore[arg-type]
+smooth_calibration_error(y, proba, multi_class="one-vs-rest")  # type: ignore[arg-type]
+CalibrationTest(method="exact")  # type: ignore[arg-type]
+RecalibratedClassifier(LogisticRegression(), combine="geometric")  # type: ignore[arg-type]
 expected_calibration_error(y, proba, strategy="unifrom")  # type: ignore[arg-type]
 skcalib.smooth_calibration_eror(y, proba)  # type: ignore[attr-defined]
 skcalib.metrics.smooth_calibration_eror(y, proba)  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ import numbers
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from joblib import parallel_config
@@ -31,6 +31,9 @@ from sklearn.utils.validation import (
 # A class label, and a seed or a generator, in annotations.
 Label = bool | int | float | str | bytes
 RandomState = int | np.random.RandomState | None
+
+# How the values of binary problems become one, in annotations.
+Average = Literal["auto", "macro", "weighted"] | None
 
 Function = TypeVar("Function", bound=Callable)
 

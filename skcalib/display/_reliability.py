@@ -200,7 +200,7 @@ class ReliabilityDisplay(CurvesDisplay):
         n_bins: int = 15,
         strategy: Literal["uniform", "quantile"] = "uniform",
         bandwidth: float | None = None,
-        band: str | None = "consistency",
+        band: Literal["consistency", "confidence"] | None = "consistency",
         confidence_level: float = 0.9,
         n_resamples: int = 200,
         random_state: RandomState = None,

@@ -225,9 +225,11 @@ class CalibrationTest(HypothesisTest):
         self,
         statistic: str | Callable = "auto",
         *,
-        method: str = "conditional",
+        method: Literal[
+            "conditional", "consistency", "asymptotic", "distribution-free"
+        ] = "conditional",
         kernel: str | Callable | None = None,
-        bandwidth: float | str | None = None,
+        bandwidth: float | Literal["median", "multiple"] | None = None,
         estimator: Literal["unbiased", "biased", "linear", "block"] | None = None,
         metric_params: dict | None = None,
         alternative: Literal["two-sided", "less", "greater"] = "two-sided",

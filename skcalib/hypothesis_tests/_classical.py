@@ -69,8 +69,8 @@ class ClassicalTest(HypothesisTest):
     def __init__(
         self,
         *,
-        alternative: str = "two-sided",
-        method: str = "conditional",
+        alternative: Literal["two-sided", "less", "greater"] = "two-sided",
+        method: Literal["conditional", "asymptotic"] = "conditional",
         n_resamples: int = 999,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,

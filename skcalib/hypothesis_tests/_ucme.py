@@ -151,7 +151,7 @@ class UCMETest(ClassicalTest):
         *,
         locations: tuple | None = None,
         kernel: str | Callable = "total-variation",
-        bandwidth: float | str = "median",
+        bandwidth: float | Literal["median"] = "median",
         method: Literal["conditional", "asymptotic"] = "conditional",
         n_resamples: int = 999,
         labels: ArrayLike | None = None,

@@ -37,7 +37,7 @@ def kde_calibration_loss(
     target: Array,
     *,
     sample_weight: Array | None = None,
-    bandwidth: float | str = 0.1,
+    bandwidth: float | Literal["likelihood"] = 0.1,
     order: float = 1.0,
     input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:

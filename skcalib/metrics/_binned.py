@@ -7,7 +7,14 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Count, IntegerInterval, Label, StrOptions
+from .._inputs.scikit_learn import (
+    CANONICAL_CONSTRAINTS,
+    Average,
+    Count,
+    IntegerInterval,
+    Label,
+    StrOptions,
+)
 from .._numerics.sorting import (
     bin_extents,
     mean_variances,
@@ -144,7 +151,7 @@ def expected_calibration_error(
     debias: bool = False,
     add_bin_width: bool = False,
     multi_class: Literal["confidence", "top-label", "classwise", "canonical"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Expected calibration error (ECE): mean gap between outcomes and predictions in bins.
 
@@ -390,7 +397,7 @@ def level_set_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     multi_class: Literal["confidence", "top-label", "classwise", "canonical"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Expected calibration error (ECE) without bins: the mean gap at each distinct prediction.
 

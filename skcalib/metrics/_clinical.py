@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Interval, Label
+from .._inputs.scikit_learn import Average, Interval, Label
 from .._inputs.warnings import warn
 from .._numerics.loess import loess_of_sorted
 from .._numerics.logistic import logistic_fit
@@ -432,7 +432,7 @@ def integrated_calibration_index(
     labels: ArrayLike | None = None,
     quantile: float | None = None,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Integrated calibration index (ICI): mean distance from a smooth curve; also E50, E90, Emax.
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.array_api import Array, arange_like, asarray_like, doubles
 from .._numerics.ridge import (
@@ -250,9 +250,9 @@ def conditional_kernel_calibration_error(
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
     kernel: str | Callable = "linear-rbf",
-    bandwidth: float | str = "median",
+    bandwidth: float | Literal["median"] = "median",
     outcome_kernel: str | Callable = "rbf",
-    outcome_bandwidth: float | str = "median",
+    outcome_bandwidth: float | Literal["median"] = "median",
     regularization: float | str | None = None,
     debias: bool = False,
     standardize: bool = False,
@@ -260,7 +260,7 @@ def conditional_kernel_calibration_error(
     n_components: int = 100,
     random_state: RandomState = None,
     multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Conditional kernel calibration error (CKCE), for comparing models.
 

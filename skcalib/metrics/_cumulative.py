@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Label, StrOptions
+from .._inputs.scikit_learn import Average, Label, StrOptions
 from ..lenses import Lens
 from ._reductions import reduce_classes
 from ._registry import RadiusRule, register_metric
@@ -54,7 +54,7 @@ def cumulative_calibration_error(
     labels: ArrayLike | None = None,
     kind: Literal["max", "range"] = "max",
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Cumulative calibration error (ECCE): how far residuals add up along the sorted predictions.
 

@@ -10,7 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    Average,
+    Interval,
+    Label,
+    validate_params,
+)
 from .._inputs.warnings import warn
 from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ..lenses import Lens
@@ -136,7 +142,7 @@ def lower_distance_to_calibration(
     labels: ArrayLike | None = None,
     tol: float = 1e-4,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
     r"""Lower distance to calibration: the least change of the predictions that calibrates them.
@@ -323,9 +329,9 @@ def calibration_distance_bounds(
     given: ArrayLike | None = None,
     tol: float = 1e-4,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     n_jobs: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[float | np.ndarray, float | np.ndarray]:
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
     The bounds are those of the sample, which is measured, not of the population that it comes from;

@@ -93,7 +93,7 @@ def continuous_ranked_probability_loss(
     estimator: Literal["ecdf", "fair"] = "ecdf",
     thresholds: tuple[float, float] | None = None,
     levels: ArrayLike | None = None,
-    average: str | None = "mean",
+    average: Literal["mean"] | None = "mean",
 ) -> float | np.ndarray:
     r"""Continuous ranked probability score (CRPS), the mean absolute error of forecasts.
 
@@ -210,7 +210,7 @@ def interval_loss(
     *,
     sample_weight: ArrayLike | None = None,
     coverage: float = 0.9,
-    average: str | None = "mean",
+    average: Literal["mean"] | None = "mean",
 ) -> float | np.ndarray:
     r"""Interval score (Winkler score): width of a prediction interval, plus penalties for misses.
 
@@ -287,7 +287,7 @@ def negative_log_likelihood(
     y_forecast: Any,
     *,
     sample_weight: ArrayLike | None = None,
-    average: str | None = "mean",
+    average: Literal["mean"] | None = "mean",
 ) -> float | np.ndarray:
     r"""Logarithmic score: minus the logarithm of the density of the outcome, in nats.
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (
     PARTITION_RTOL,
     mean_partition_sum,
@@ -139,7 +139,7 @@ def interval_calibration_error(
     n_draws: int | None = None,
     random_state: RandomState = None,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Interval calibration error (intCE): the least binned error plus bin width over all binnings.
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import (
+    CANONICAL_CONSTRAINTS,
+    Average,
+    Label,
+    RandomState,
+    StrOptions,
+)
 from .._statistics.base import Statistic
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
@@ -64,7 +70,7 @@ def _squared_error(data: ClassData, **options: Any) -> float:
 
 
 def _kernel_statistic(
-    data: ClassData, *, multi_class: str | Lens, average: str | None, **options: Any
+    data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
 ) -> Statistic | None:
     """Return the error of batches of labels of all classes at once; None for other reductions."""
     return make_kernel_error(data, **options) if multi_class == "canonical" else None
@@ -117,7 +123,7 @@ def squared_kernel_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     kernel: str | Callable = "total-variation",
-    bandwidth: float | str = "median",
+    bandwidth: float | Literal["median"] = "median",
     estimator: Literal["unbiased", "biased", "linear", "block"] = "unbiased",
     block_size: int | None = None,
     class_kernel: ArrayLike | None = None,
@@ -125,7 +131,7 @@ def squared_kernel_calibration_error(
     n_components: int = N_COMPONENTS,
     random_state: RandomState = None,
     multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Squared kernel calibration error (SKCE) of all class probabilities jointly.
 
@@ -308,10 +314,10 @@ def kernel_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     kernel: str | Callable = "total-variation",
-    bandwidth: float | str = "median",
+    bandwidth: float | Literal["median"] = "median",
     class_kernel: ArrayLike | None = None,
     multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Kernel calibration error (KCE) of all class probabilities jointly.
 
@@ -430,9 +436,9 @@ def joint_kernel_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     kernel: str | Callable = "linear-rbf",
-    bandwidth: float | str = "median",
+    bandwidth: float | Literal["median"] = "median",
     multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.
 

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
@@ -136,7 +136,7 @@ def laplace_kernel_calibration_error(
     squared: bool = False,
     random_state: RandomState = None,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Laplace kernel calibration error (kCE): the largest residual that its unit ball can see.
 

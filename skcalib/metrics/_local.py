@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -145,7 +145,7 @@ def local_calibration(
     query: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     kernel: str | Kernel = "rbf",
-    bandwidth: float | str = "auto",
+    bandwidth: float | Literal["auto", "median"] = "auto",
     n_resamples: int = 0,
     random_state: RandomState = None,
 ) -> LocalCalibration:
@@ -278,9 +278,9 @@ def local_calibration_error(
     query: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     kernel: str | Kernel = "rbf",
-    bandwidth: float | str = "auto",
+    bandwidth: float | Literal["auto", "median"] = "auto",
     debias: bool = False,
-    average: str | None = "mean",
+    average: Literal["mean", "root-mean-square"] | None = "mean",
 ) -> float | np.ndarray:
     r"""Local calibration error (LCE): the quantile error among samples with similar features.
 

@@ -82,9 +82,9 @@ def distribution_matching_witness(
     given: ArrayLike | None = None,
     loss: Any = None,
     kernel: str | Callable = "rbf",
-    bandwidth: float | str = "median",
+    bandwidth: float | Literal["median"] = "median",
     given_kernel: str | Callable = "rbf",
-    given_bandwidth: float | str = "median",
+    given_bandwidth: float | Literal["median"] = "median",
     y_grid: ArrayLike | None = None,
     given_grid: ArrayLike | None = None,
 ) -> MatchingWitness:

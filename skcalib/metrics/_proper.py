@@ -15,6 +15,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
+    Average,
     Count,
     Label,
     RandomState,
@@ -225,7 +226,7 @@ def score_decomposition(
     labels: ArrayLike | None = None,
     score: Literal["brier", "log_loss", "crps"] = "brier",
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     n_resamples: int = 0,
     random_state: RandomState = None,
 ) -> ScoreDecomposition:
@@ -366,7 +367,7 @@ def decompose(
     n_resamples: int,
     random_state: RandomState,
     multi_class: str | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> ScoreDecomposition:
     """Return `score_decomposition` of checked data."""
     seed = check_random_state(random_state).randint(2**31 - 1)

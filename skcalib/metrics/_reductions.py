@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._data import ClassData
-from .._inputs.scikit_learn import Parallel, delayed
+from .._inputs.scikit_learn import Average, Parallel, delayed
 from .._inputs.warnings import warn
 from ..lenses import Lens, _get_lens
 
@@ -83,7 +83,7 @@ def average_over_reductions(
     measure: Callable[..., Any],
     data: ClassData,
     multi_class: str | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     needs: SampleRequirement = _DEFAULT_REQUIREMENT,
     n_jobs: int | None = 1,
     **options: Any,
@@ -105,7 +105,7 @@ def average_each(
     measure_each: MeasureEach,
     data: Iterable[ClassData],
     multi_class: str | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     needs: SampleRequirement = _DEFAULT_REQUIREMENT,
     n_jobs: int | None = 1,
 ) -> list[Any]:
@@ -143,7 +143,7 @@ def average_each(
 def _average(
     results: list[tuple[Any, float, Any]],
     multi_class: str | Lens,
-    average: str | None,
+    average: Average,
     needs: SampleRequirement,
 ) -> Any:
     """Return the mean of the values of all problems, or the values if `average` is None."""

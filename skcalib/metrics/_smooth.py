@@ -8,7 +8,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Label, validate_params
 from .._numerics.smooth import lipschitz_maxima, lipschitz_maximiser
 from ..lenses import Lens
 from ._reductions import average_each, map_reduction
@@ -51,7 +51,7 @@ def smooth_calibration_error(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
     r"""Smooth calibration error (smCE): the largest residual that a Lipschitz function can see.

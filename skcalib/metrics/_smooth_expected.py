@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Interval, Label
+from .._inputs.scikit_learn import Average, Interval, Label
 from .._numerics.smooth_expected import (
     MIN_SMOOTHING_BANDWIDTH,
     smooth_absolute_mass,
@@ -45,7 +45,7 @@ def smooth_expected_calibration_error(
     labels: ArrayLike | None = None,
     bandwidth: float | None = None,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
     r"""Smooth expected calibration error (smECE): mean absolute residual after smoothing.

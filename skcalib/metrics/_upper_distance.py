@@ -9,7 +9,13 @@ import numpy as np
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    Average,
+    Interval,
+    Label,
+    validate_params,
+)
 from .._inputs.warnings import warn
 from .._numerics.distance import CertifiedTransport, transport_bounds
 from .._numerics.interval import optimal_partition
@@ -161,7 +167,7 @@ def upper_distance_to_calibration(
     given: ArrayLike | None = None,
     order: float = 1.0,
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
-    average: str | None = "auto",
+    average: Average = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
     r"""Upper distance to calibration: the least change by a map of the predictions.

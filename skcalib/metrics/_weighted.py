@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
+from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Average, HasMethods, Label
 from ..function_classes import (
     Bounded,
     FunctionClass,
@@ -136,7 +136,7 @@ def weighted_calibration_error(
     labels: ArrayLike | None = None,
     function_class: FunctionClass = SMOOTH,
     multi_class: Literal["canonical", "confidence", "top-label", "classwise"] | Lens = "canonical",
-    average: str | None = "auto",
+    average: Average = "auto",
 ) -> float | np.ndarray:
     r"""Weighted calibration error: the largest residual that functions of a given class can see.
 

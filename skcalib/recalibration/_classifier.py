@@ -161,7 +161,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         *,
         response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
         cv: Any = 5,
-        ensemble: bool | str = "auto",
+        ensemble: bool | Literal["auto", "nested"] = "auto",
         by: Any = None,
         given: Any = None,
         combine: Literal["auto", "log", "mean"] = "auto",

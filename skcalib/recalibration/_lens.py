@@ -1,7 +1,7 @@
 """Recalibration of the binary problems of a lens."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.metrics import log_loss
@@ -95,7 +95,7 @@ class LensRecalibrator(Recalibrator):
         self,
         recalibrator: Any = None,
         *,
-        multi_class: str | Lens = "classwise",
+        multi_class: Literal["classwise"] | Lens = "classwise",
         labels: ArrayLike | None = None,
     ) -> None:
         self.recalibrator = recalibrator

@@ -1,7 +1,7 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -64,7 +64,7 @@ class LogScaleRecalibrator(Recalibrator):
         self,
         *,
         prior_weight: float | None = TEMPERATURE_PRIOR_WEIGHT,
-        input_type: str = "probabilities",
+        input_type: Literal["probabilities", "logits"] = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         self.prior_weight = prior_weight

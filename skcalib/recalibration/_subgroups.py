@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -151,7 +151,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         self,
         recalibrator: Any = None,
         *,
-        prior_weight: float | str = "auto",
+        prior_weight: float | Literal["auto"] = "auto",
         min_samples: int | None = None,
         labels: ArrayLike | None = None,
     ) -> None:
