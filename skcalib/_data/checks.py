@@ -13,6 +13,7 @@ from .._inputs.arrays import (
     check_numbers,
     check_same_length,
     column_names,
+    format_value,
     format_values,
 )
 from .._inputs.by import check_groups, check_several_groups
@@ -403,5 +404,5 @@ def check_no_labels(labels: Any, pos_label: Any = None) -> None:
         if value is not None:
             raise ValueError(
                 f"{name} must be None for forecasts of a number, which have no classes; found "
-                f"{value!r:.80}. Leave it out."
+                f"{format_value(value)}. Leave it out."
             )

@@ -85,7 +85,7 @@ class MatchingError(Statistic):
         if self.bandwidth == "median":
             self.has_median = has_own and not self.matching_options.is_of_pits
             self.bandwidth = PIT_BANDWIDTH if self.matching_options.is_of_pits else 1.0
-        self.bandwidth = min(self.bandwidth, _MAX_OUTCOME_BANDWIDTH)
+        self.bandwidth = min(float(self.bandwidth), _MAX_OUTCOME_BANDWIDTH)
         self.given = make_condition_kernel(data, self.forecast, self.matching_options)
         self.features: Any = self._features()
         self.n_features = self.features.size if self.has_features else 1

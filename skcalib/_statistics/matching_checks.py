@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._inputs.arrays import check_numbers
+from .._inputs.arrays import check_numbers, format_value
 from .._inputs.scikit_learn import Count, Interval, StrOptions
 from ..forecasts._base import MAX_NUMBER
 from ..forecasts._decisions import DecisionLoss, as_loss
@@ -195,8 +195,8 @@ def check_matching(data: Any, options: MatchingOptions) -> None:
     if (loss is None) == is_needed:
         raise ValueError(
             "loss must be given for calibration='decision', and for kernel='loss' or 'tanh', and "
-            f"in no other case; found loss={loss!r:.80} for calibration={calibration!r} and "
-            f"kernel={kernel!r}. A number c stands for the decision whether the outcome exceeds c."
+            f"in no other case; found loss={format_value(loss)} for calibration={calibration!r} "
+            f"and kernel={kernel!r}. A number stands for the decision whether outcomes exceed it."
         )
     if is_needed and isinstance(loss, list | tuple) and not loss:
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
@@ -296,7 +296,7 @@ def _check_decision_kernel(data: Any, options: MatchingOptions) -> None:
     if kernel == "tanh" and not all(isinstance(decision.loss, Real) for decision in losses):
         raise ValueError(
             "loss must be a number, the threshold, or a list of numbers for kernel='tanh'; found "
-            f"{loss!r:.80}. Use kernel='loss' for other losses."
+            f"{format_value(loss)}. Use kernel='loss' for other losses."
         )
     if kernel == "loss":
         for decision in losses:

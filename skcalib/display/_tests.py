@@ -380,7 +380,8 @@ class SequentialTestDisplay(Display):
         log_e = self.log_e_value[-1]
         is_drawable = abs(log_e) < _FINITE or np.isinf(log_e)
         now = f"{np.exp(log_e):.3g}" if is_drawable else f"1e{log_e / np.log(10):+.0f}"
-        defaults = {"drawstyle": "steps-post", "label": f"{name or 'e-value'}, now {now}"}
+        model_name = "e-value" if name is None else name
+        defaults = {"drawstyle": "steps-post", "label": f"{model_name}, now {now}"}
         defaults["marker"] = "o" if len(self.n_seen) == 1 else "None"
         finite_e_value = np.exp(np.clip(self.log_e_value, -_FINITE, _FINITE))
         (self.line_,) = ax.plot(self.n_seen, finite_e_value, **(defaults | style))

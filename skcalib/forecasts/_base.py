@@ -6,9 +6,9 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from .._inputs.arrays import ArrayLike, check_numbers, is_number
+from .._inputs.arrays import ArrayLike, check_numbers, format_value, is_number
+from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import RandomState
 from .._inputs.warnings import check_memory
 from .._numerics.array_api import root_mean_square
@@ -319,7 +319,7 @@ class Forecast(ABC):
         y : ndarray of shape (n_samples,) or (n_samples, size)
             Draws; one-dimensional if `size` is None.
         """
-        seed = check_random_state(random_state).randint(2**31 - 1)
+        seed = draw_seed(random_state)
         if size is not None:
             check_count(size, "size")
             check_memory(24.0 * size * len(self), f"size={size}", "Draw less at once.")
@@ -347,7 +347,7 @@ class Forecast(ABC):
         if self.is_continuous:
             return upper
         # the same seed may have drawn the outcomes, so another stream is used here
-        seed = check_random_state(random_state).randint(2**31 - 1)
+        seed = draw_seed(random_state)
         uniform = np.random.default_rng(seed).random(len(self))
         return lower + uniform * (upper - lower)
 
@@ -602,7 +602,7 @@ def check_rows(rows: Any, n: int) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "biu":
         raise IndexError(
             "Forecasts must be indexed by a slice, a list of row numbers or a mask of shape "
-            f"({n},); found {rows!r:.80}. Pass forecast[[i]] for a single row."
+            f"({n},); found {format_value(rows)}. Pass forecast[[i]] for a single row."
         )
     if array.dtype.kind == "b":
         if len(array) != n:
@@ -648,12 +648,12 @@ def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
     return array
 
 
-def check_coverage(coverage: Any) -> None:
+def check_coverage(coverage: Any, name: str = "coverage") -> None:
     """Refuse a probability of an interval that is not in (0, 1)."""
     if not is_number(coverage) or not 0 < coverage < 1:
         raise ValueError(
-            f"coverage must be a number in (0, 1), the probability of the interval; found "
-            f"{coverage!r}. Pass 0.9 for 90 %."
+            f"{name} must be a number in (0, 1), the probability of the interval; found "
+            f"{format_value(coverage)}. Pass 0.9 for 90 %."
         )
 
 

@@ -9,6 +9,7 @@ from .._inputs.arrays import (
     as_array,
     check_numbers,
     convert_numbers,
+    format_value,
     format_values,
     is_number,
 )
@@ -300,8 +301,8 @@ class DecisionLoss:
         if self.is_of_classes:
             raise ValueError(
                 "loss must be a finite number (a threshold) or a callable for forecasts of a "
-                f"number; found {self!r:.80}. A callable returns the losses of all actions, "
-                "(m, n_actions), for outcomes (m,)."
+                f"number; found {format_value(self)}. A callable returns the losses of all "
+                "actions, (m, n_actions), for outcomes (m,)."
             )
 
 
@@ -367,7 +368,7 @@ def check_loss(loss: Any) -> Any:
         return float(loss)
     is_array = loss is not None and not isinstance(loss, bool)
     values = convert_numbers(as_array(loss, "loss") if is_array else np.empty(0))
-    problem = f"{loss!r:.80}"
+    problem = format_value(loss)
     if values.ndim == 2 and values.size > 0 and values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
             values = values.astype(np.float64)

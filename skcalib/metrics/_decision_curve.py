@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from .._data import ClassData, ForecastData, check_predictions
-from .._inputs.arrays import ArrayLike, convert_numbers
+from .._inputs.arrays import ArrayLike, convert_numbers, format_value
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Interval,
@@ -234,7 +234,7 @@ def _check_thresholds(thresholds: Any) -> np.ndarray:
     is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
     if not is_list or not ((values > 0) & (values < 1)).all():
         raise ValueError(
-            f"thresholds must be a list of numbers in (0, 1); found {thresholds!r:.80}. A "
+            f"thresholds must be a list of numbers in (0, 1); found {format_value(thresholds)}. A "
             "threshold of 0.2 stands for a miss that costs four times as much as a false alarm."
         )
     return np.sort(values.astype(np.float64))

@@ -22,7 +22,7 @@ from .._numerics.pit import (
 )
 from .._numerics.sorting import first_of_ties
 from ..forecasts import Forecast, as_forecast
-from ..forecasts._base import check_common_levels
+from ..forecasts._base import check_common_levels, check_coverage
 from ._registry import register_metric, root_of_estimate
 
 # Levels are equal if they differ by less than this.
@@ -363,6 +363,8 @@ def sharpness(
         weight = weight / weight.max()
     interval_levels = resolve_levels(forecast, "interval", levels)
     interval_levels = np.array(_REPORTED_LEVELS) if interval_levels is None else interval_levels
+    for level in interval_levels.tolist():
+        check_coverage(level, "each of levels")
     width = [
         np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight)
         for p in interval_levels

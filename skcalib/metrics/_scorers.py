@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import sklearn.metrics
 
+from .._inputs.arrays import format_value
 from .._inputs.scikit_learn import Scorer, StrOptions, find_shared_cache, validate_params
 from .._inputs.warnings import warn
 from ..forecasts import get_forecast
@@ -144,6 +146,11 @@ def _find_sign(
     score_func: Callable, entry: Metric | None, greater_is_better: bool | None
 ) -> Literal[1, -1]:
     """1 if larger values are better, and −1 if not, as for all metrics of ours."""
+    if greater_is_better is not None and not isinstance(greater_is_better, bool | np.bool):
+        raise TypeError(
+            "greater_is_better must be True, False or None; found "
+            f"{format_value(greater_is_better)}. Pass True for a score, False for a loss."
+        )
     name = getattr(unwrap_partial(score_func)[0], "__name__", "score_func")
     if greater_is_better is None and entry is None:
         raise ValueError(

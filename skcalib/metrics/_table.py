@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from .._data import check_predictions
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, format_value
 from .._inputs.scikit_learn import Label
 from .._numerics.logits import PROPER_LOSSES
 from ._binned import expected_calibration_error
@@ -110,7 +110,7 @@ def metric_table(
     if not is_metric or not columns:
         raise TypeError(
             "metrics must be a list of names or a dict of column and metric; found "
-            f"{metrics!r:.80}. Pass {{'ECE': 'expected_calibration_error'}}, for example."
+            f"{format_value(metrics)}. Pass {{'ECE': 'expected_calibration_error'}}, for example."
         )
     models = y_proba if isinstance(y_proba, Mapping) else {"": y_proba}
     table: dict[str, list] = {"model": list(models)} if models is y_proba else {}

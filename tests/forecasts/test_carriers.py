@@ -356,6 +356,8 @@ def test_draws_have_the_distribution(forecast):
     assert forecast.sample(random_state=0).shape == (N,)
     few = [forecast.sample(5, random_state=0) for _ in range(2)]
     np.testing.assert_array_equal(*few)
+    with pytest.raises(ValueError, match="random_state must be an integer from 0"):
+        forecast.sample(random_state=-1)
     error = forecast.std() / np.sqrt(4000)
     assert (np.abs(draws.mean(axis=1) - forecast.mean()) < 5 * error).all()
     redrawn = forecast._simulate(np.random.default_rng(0), 100)

@@ -294,6 +294,8 @@ def test_sharpness():
     weighted = sharpness((mean, std), sample_weight=[1, 1, 0], levels=[0.9])
     assert weighted.std == 1.5
     np.testing.assert_allclose(weighted.width, [3 * norm.ppf(0.95)])
+    with pytest.raises(ValueError, match=r"each of levels must be a number in \(0, 1\)"):
+        sharpness((mean, std), levels=[0.0, 0.9])
     ensemble = sharpness(EnsembleForecast([[0.0, 2.0]]))
     assert ensemble.std == 1
     assert np.isnan(ensemble.entropy)

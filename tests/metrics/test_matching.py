@@ -618,6 +618,7 @@ def test_local_without_features_is_given_the_forecast():
         ),
         ({"calibration": "decision"}, "loss must be given"),
         ({"calibration": "marginal", "loss": 0.5}, "loss must be given"),
+        ({"loss": np.eye(2)}, r"found loss=array\(\[\[1., 0.\], \[0., 1.\]\]\) for"),
         ({"calibration": "decision", "loss": []}, "found an empty list"),
         ({"calibration": "decision", "loss": np.nan}, "loss must be a finite number"),
         ({"calibration": "decision", "loss": lambda y: y}, "loss must return the finite losses"),
@@ -670,6 +671,15 @@ def test_bad_input_with_other_data():
     ):
         with pytest.raises(ValueError, match=message):
             distribution_matching_witness(Y, GAUSSIAN, **options)
+
+
+def test_bandwidths_of_single_precision_are_taken():
+    for function in (distribution_matching_error, distribution_matching_witness):
+        single, double = (
+            function(Y, GAUSSIAN, bandwidth=kind(0.5)) for kind in (np.float32, np.float64)
+        )
+        if function is distribution_matching_error:
+            assert single == double
 
 
 def test_bandwidths_far_below_the_differences_are_taken():

@@ -137,6 +137,8 @@ def test_metrics_without_a_best_end_are_no_scores():
             make_scorer(metric)
     with pytest.raises(ValueError, match="must be False for smooth_calibration_error"):
         make_scorer(smooth_calibration_error, greater_is_better=True)
+    with pytest.raises(TypeError, match=r"greater_is_better must be True.*found array\(\[0, 1\]\)"):
+        make_scorer(smooth_calibration_error, greater_is_better=np.array([0, 1]))
 
 
 def test_unknown_name():
