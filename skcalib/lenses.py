@@ -218,9 +218,8 @@ def top_k(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""The k largest probabilities in decreasing order, and the rest as "other".
 
-    This is the view of a user who is shown the k likeliest answers: it forgets which class is
-    first, second and so on. With k = 1 it is the confidence and whether the prediction was right;
-    with all classes it is the sorted vector of probabilities.
+    It forgets which class is first, second and so on. With k = 1 it is the confidence and whether
+    the prediction was right.
 
     Parameters
     ----------
@@ -257,9 +256,6 @@ def top_k(
     Notes
     -----
     Equal probabilities keep the order of the columns. The cost is :math:`O(n K \log K)`.
-
-    ``pos_label=0`` makes of k = 1 the "confidence" of the metrics: the positive class is then that
-    the prediction was right.
 
     References
     ----------
@@ -317,8 +313,7 @@ def class_groups(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Groups of classes as the new classes, with the sums of their probabilities.
 
-    For decisions that do not depend on the class within a group: which of the malignant diagnoses
-    it is, say, or which breed of dog.
+    For decisions that do not depend on the class within a group.
 
     Parameters
     ----------
@@ -353,8 +348,7 @@ def class_groups(
 
     Notes
     -----
-    A class without a group is an error, rather than tacitly one of a group "other". Groups of one
-    class each give back the labels and probabilities. The cost is :math:`O(n K G)` for G groups.
+    A class without a group is an error. The cost is :math:`O(n K G)` for G groups.
 
     References
     ----------
@@ -506,9 +500,8 @@ class Ordinal(_BuiltInLens):
     Parameters
     ----------
     ranking : list, default=None
-        All classes, from the lowest to the highest. By default numbers are ordered by size,
-        whatever the order of the columns; other labels need a `ranking`, as the order of the
-        alphabet would be tacitly wrong for "low", "medium" and "high".
+        All classes, from the lowest to the highest. By default numbers are ordered by size; other
+        labels need a `ranking`.
 
     Notes
     -----

@@ -84,18 +84,9 @@ def make_hard_instance(
     **"near" and "far"** have four inputs, of the probabilities :math:`(1/2, \alpha, \alpha, 1/2) /
     (1 + 2 \alpha)`. The first two are predicted :math:`1/2 - \alpha`, the others :math:`1/2 +
     \alpha`. The true probabilities are 1/2 in "far", and :math:`1/2 - \alpha, 1, 0, 1/2 + \alpha`
-    in "near". At either prediction half of the outcomes are 1 in both models, so no measure of
-    predictions and labels alone can tell them apart. But the distance to calibration is
-    :math:`\alpha` in "far", and :math:`2 \alpha^2 / (1 + 2 \alpha)` in "near" (Lemma 4.5).
-
-    A small :math:`\beta > 0` moves the predictions of inputs 1 and 2 to :math:`1/2 \mp (\alpha +
-    \beta)`. Then "near" is at most :math:`2 \alpha (\alpha + \beta) / (1 + 2 \alpha)` from
-    calibration, but its interval calibration error is :math:`\alpha + 2 \alpha \beta / (1 + 2
-    \alpha)` (Lemma 6.8).
-
-    With :math:`\beta < 0`, however small, the interval calibration error falls from
-    :math:`\alpha` to :math:`4 \alpha (\alpha + \beta) / (1 + 2 \alpha)`: it is not continuous in
-    the predictions (Lemma 6.9).
+    in "near". The distance to calibration is :math:`\alpha` in "far", and :math:`2 \alpha^2 / (1 +
+    2 \alpha)` in "near" (Lemma 4.5); :math:`\beta` makes the interval calibration error jump
+    (Lemmas 6.8 and 6.9).
 
     **"gaussian-blind-spot"** has residuals that oscillate with the predictions. These are uniform
     on :math:`m = \lceil 10 / \varepsilon \rceil` equally spaced points of [1/4, 3/4], which makes 2
@@ -107,9 +98,8 @@ def make_hard_instance(
 
     The smooth calibration error is at least :math:`0.3 \varepsilon^{3/2}`, while the kernel
     calibration error of the kernel :math:`e^{-(u - v)^2}` is at most :math:`\sqrt\varepsilon\,
-    e^{-1/(8 \varepsilon (1 + \varepsilon))}`. So the Gaussian kernel, unlike that of Laplace, does
-    not give a consistent measure (Theorem 8.6). A squared error below 1e-16 is lost in rounding,
-    as for periods below about 0.005.
+    e^{-1/(8 \varepsilon (1 + \varepsilon))}`. So the Gaussian kernel does not give a consistent
+    measure (Theorem 8.6).
 
     References
     ----------

@@ -40,9 +40,8 @@ class ComparisonDisplay(PredictionsDisplay):
 
     Use :meth:`from_estimators` or :meth:`from_predictions` to create one. Each measure has a panel,
     in which each model has a row: a dot for the estimate, and a line for the confidence interval.
-    With a reference, the differences from its measures are shown: a model whose line does not
-    reach 0 differs from the reference by more than chance. Two intervals of single models may
-    overlap although their difference is clear, as both are measured on the same samples.
+    With a reference, the differences from its measures are shown: a model whose line does not reach
+    0 differs from the reference by more than chance.
 
     Parameters
     ----------

@@ -34,9 +34,9 @@ _DECISION_LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
 class DecisionDisplay(PredictionsDisplay):
     """Announced and realised losses: for each action, or along a cost ratio.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Points above the diagonal
-    are actions that cost more than was announced. Along a cost ratio the dashed line is announced,
-    and the solid one realised; where the dashed line leaves the shaded band, the difference is more
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. Points above the diagonal are
+    actions that cost more than was announced. Along a cost ratio the dashed line is announced, and
+    the solid one realised; where the dashed line leaves the shaded band, the difference is more
     than chance.
 
     Parameters

@@ -54,12 +54,10 @@ class _PitDisplay(PredictionsDisplay):
 class PITHistogramDisplay(_PitDisplay):
     """Histogram of PITs: where the outcomes lie in their forecasts.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The probability integral
-    transform (PIT) of an outcome is the probability that its forecast gave to less. PITs of
-    calibrated forecasts are uniform: all bars have the height 1 but for chance. Bars that are high
-    at both ends show forecasts that are too narrow, bars that are high in the middle forecasts that
-    are too wide, and a slope shows a bias: outcomes are higher than forecast if it rises. A flat
-    histogram does not show that forecasts are right for every sample.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. The probability integral transform
+    (PIT) of an outcome is the probability that its forecast gave to less. PITs of calibrated
+    forecasts are uniform: all bars have the height 1 but for chance. High ends show forecasts that
+    are too narrow, a high middle forecasts that are too wide, and a slope a bias.
 
     Parameters
     ----------
@@ -228,11 +226,8 @@ class PITHistogramDisplay(_PitDisplay):
 class QuantileReliabilityDisplay(_PitDisplay):
     """Reliability diagram of forecasts: how often quantiles or intervals cover the outcome.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. For calibrated forecasts
-    the curve is the diagonal but for chance. Intervals that cover less often than they should are
-    too narrow: their curve is below the diagonal. That of quantiles is then above it at low levels
-    and below it at high ones; a bias moves it to one side. The diagram does not show whether
-    forecasts are right for every sample.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. For calibrated forecasts the curve
+    is the diagonal but for chance. Intervals below the diagonal are too narrow.
 
     Parameters
     ----------

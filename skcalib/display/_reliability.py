@@ -31,9 +31,9 @@ from ._reliability_panel import check_same_scale, choose_scale, draw_curve, draw
 class ReliabilityDisplay(CurvesDisplay):
     r"""Reliability diagram: how often the event happens, against its predicted probability.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. A calibrated model's curve
-    is near the diagonal: in the band, but for chance. Below the diagram a strip shows how the
-    predictions are distributed, those of events upwards and those of the others downwards.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. A calibrated model's curve is near
+    the diagonal: in the band, but for chance. Below the diagram a strip shows how the predictions
+    are distributed, those of events upwards and those of the others downwards.
 
     Parameters
     ----------
@@ -98,8 +98,7 @@ class ReliabilityDisplay(CurvesDisplay):
     from the predictions. The confidence band of bins and of smooth means has the bounds of Clopper
     and Pearson for the mean frequency of the bin, or under the kernel, with the effective number of
     samples :math:`(\sum w)^2 / \sum w^2`. That of the isotonic curve is valid for every increasing
-    curve of frequencies and any number of samples of equal weight (as in [3]_, but at each
-    probability apart), and wide.
+    curve and samples of equal weight (as in [3]_), and wide.
 
     The cost is :math:`O(n \log n)`, and :math:`O(n)` for each resample.
 

@@ -49,15 +49,12 @@ _POINTS_MARGIN = 0.2
 class ScoreDecompositionDisplay(PredictionsDisplay):
     """Parts of a proper score: miscalibration, discrimination and uncertainty.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The score is the
-    miscalibration minus the discrimination plus the uncertainty. The miscalibration is what
-    recalibration could remove, and should be compared with the line across its bar: that is what
-    a calibrated model would show on such a sample, on average. The discrimination is what
-    predictions know beyond the mean of the outcomes. The uncertainty concerns the outcomes alone.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. The score is the miscalibration
+    minus the discrimination plus the uncertainty. The line across the bar of the miscalibration is
+    what a calibrated model would show on average.
 
     With ``kind="points"`` models are points in the plane of miscalibration and discrimination [1]_.
-    The best are at the upper left. All points on a grey line have the same score, which is written
-    at its end.
+    The best are at the upper left.
 
     Parameters
     ----------

@@ -40,12 +40,9 @@ _WIDTH = 0.018
 class SimplexDisplay(PredictionsDisplay):
     r"""Three classes at once: arrows from predictions to observed frequencies.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Each point of the triangle
-    is a vector of three probabilities: at a corner one class is certain, in the middle all are
-    equally likely. The triangle is cut into cells. From the mean prediction of each cell an arrow
-    leads to the frequencies of the classes there. The larger the dot at its beginning, and the
-    darker the arrow, the more samples there are. Arrows that a calibrated model would often have by
-    chance are grey.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. From the mean prediction of each
+    cell of the triangle an arrow leads to the frequencies of the classes there. Arrows that a
+    calibrated model would often have by chance are grey.
 
     Parameters
     ----------
@@ -103,9 +100,7 @@ class SimplexDisplay(PredictionsDisplay):
     -----
     The p-values are :math:`(1 + \#\{d^*_b \ge d\}) / (1 + B)`, where d is the total variation
     distance between mean prediction and frequencies in the cell, and the :math:`d^*_b` are those of
-    labels that are drawn from the predictions. Of calibrated cells, a share of 1 −
-    `confidence_level` is coloured by chance: whether the model is calibrated,
-    :class:`skcalib.hypothesis_tests.CalibrationTest` tells.
+    labels that are drawn from the predictions.
 
     Examples
     --------

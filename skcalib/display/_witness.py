@@ -98,15 +98,12 @@ def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
 class WitnessDisplay(CurvesDisplay):
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The curve is the function
-    that :func:`skcalib.metrics.smooth_calibration_witness` returns, less its mean over the samples.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. The curve is the function that
+    :func:`skcalib.metrics.smooth_calibration_witness` returns, less its mean over the samples.
     Where it is high, outcomes tend to be more frequent than predicted, and where it is low, less
     frequent, compared with the whole. It matters where predictions are: their distribution is
-    shaded. The strip below shows what it sees: the residuals, upwards where predictions are too
-    low. The error is the sum of the residuals times the function: the mean of the function times
-    the mean residual (the bias), and what the curve around the mean adds. The legend has both,
-    where there is room. If all predictions are too high, or all too low, the curve is nearly flat:
-    the error is all bias.
+    shaded. The strip below shows the residuals, upwards where predictions are too low. The legend
+    has the parts of the error by bias and by shape.
 
     Parameters
     ----------

@@ -16,8 +16,7 @@ from ._transformed import affine, apply_level_map
 class CensoredForecast(Forecast):
     r"""Forecasts of max(Y, lower): what would lie below a bound is moved onto it.
 
-    Rain is the usual case: a normal forecast of its square root, left-censored at 0, gives dry
-    weather a probability of its own, and no rain below 0.
+    Rain is the usual case: a normal forecast of its square root, censored at 0.
 
     Parameters
     ----------

@@ -47,9 +47,8 @@ class EnsembleForecast(Forecast):
     An ensemble without weights is calibrated if the outcome is exchangeable with the members:
     together they are like a sample of s + 1 values. So :meth:`pit_bounds` gives the interval of the
     outcome's rank among all of them, [#{<}, #{<} + #{=} + 1] / (s + 1), and tests exchange the
-    outcome with members. (A calibrated outcome is no draw from the members themselves: it lies
-    outside of all of them with probability 2 / (s + 1).) With weights, also equal ones, the outcome
-    is held to be drawn from the members.
+    outcome with members. With weights, also equal ones, the outcome is held to be drawn from the
+    members.
 
     `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
     weighted distribution; `crps` with ``estimator="fair"`` is unbiased for the distribution that

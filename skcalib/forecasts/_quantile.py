@@ -44,10 +44,8 @@ class QuantileForecast(Forecast):
     interpolate linearly between neighbouring quantiles; beyond the outer ones they are refused.
     :meth:`pit_bounds` gives the levels around the outcome's cell.
 
-    All this supposes that no single outcome has positive probability. If zeros are frequent, and
-    the quantiles of several levels are 0, the probabilities of the cells next to 0 are others than
-    these, and forecasts that are right look miscalibrated. Such outcomes need forecasts of whole
-    distributions, such as an :class:`EnsembleForecast` with weights.
+    Outcomes that are often 0 need forecasts of whole distributions, such as an
+    :class:`EnsembleForecast` with weights.
 
     The score :meth:`crps` is the trapezoidal rule over the levels, :math:`\sum_k (\alpha_{k+1} -
     \alpha_{k-1}) \rho_k` with the pinball losses :math:`\rho_k`, :math:`\alpha_0 = 0` and

@@ -161,8 +161,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
 
     The statistic z is 0 on average if the model is calibrated, positive if outcomes are more
     frequent than predicted, so that risk is underestimated, and negative if they are less frequent.
-    It compares one sum with its expectation: predictions that are too high for some and too low for
-    others pass unseen if that cancels. With more than two classes, it tests the probability of the
+    Errors that cancel pass unseen. With more than two classes, it tests the probability of the
     predicted class.
 
     Parameters
@@ -203,7 +202,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -262,9 +261,8 @@ class SpiegelhalterTest(ClassicalTest):
 
     The statistic z is 0 on average if the model is calibrated, positive if it is overconfident
     (predictions too close to 0 and 1), and negative if it is underconfident; by default both are
-    rejected. The test needs no bins, but it sees only what does not cancel in one weighted sum of
-    residuals, in which predictions of 1/2 do not count at all. With more than two classes, it tests
-    the probability of the predicted class.
+    rejected. It sees one weighted sum of residuals, in which predictions of 1/2 do not count. With
+    more than two classes, it tests the probability of the predicted class.
 
     Parameters
     ----------
@@ -304,7 +302,7 @@ class SpiegelhalterTest(ClassicalTest):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -412,7 +410,7 @@ class CalibrationSlopeTest(ClassicalTest):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -528,7 +526,7 @@ class CoxTest(ClassicalTest):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -671,9 +669,8 @@ class HosmerLemeshowTest(ClassicalTest):
 
     ddof : int, default=0
         What is subtracted from the number of groups to get the degrees of freedom, for the method
-        "asymptotic" only. 0 is for predictions that do not depend on the labels `y`, such as those
-        of a model for held-out data, which the method "conditional" needs; 2 for those of a
-        logistic regression (with however many coefficients) that was fitted to these same labels.
+        "asymptotic" only. 0 is for held-out data; 2 for a logistic regression that was fitted to
+        these same labels.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -702,7 +699,7 @@ class HosmerLemeshowTest(ClassicalTest):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -727,9 +724,7 @@ class HosmerLemeshowTest(ClassicalTest):
 
     **Asymptotic.** The p-value is that of the chi-squared distribution, which the statistic
     approaches if every group has many samples of both outcomes; until then a calibrated model may
-    be rejected too often. With the degrees of freedom for a model that was fitted to the same
-    labels, calibrated models are rejected too often on held-out data [2]_. The cost is
-    :math:`O(n \log n)`.
+    be rejected too often. On `ddof`: [2]_. The cost is :math:`O(n \log n)`.
 
     Ties are never separated, and groups can be empty. A group of predictions that are all 0 or all
     1 does not count, unless one was wrong: the statistic is then infinite.

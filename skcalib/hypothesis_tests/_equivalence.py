@@ -48,8 +48,7 @@ class EquivalenceTest(HypothesisTest):
         Seed of the resampling. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the resamples; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs among which joblib spreads the resamples; see :obj:`joblib.parallel_backend`.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class EquivalenceTest(HypothesisTest):
         Number of columns of `X` (1 for forecasts).
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------

@@ -141,8 +141,8 @@ def power_of_test(
         Seed of the simulations. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the simulations; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs among which joblib spreads the simulations; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -194,9 +194,8 @@ def required_sample_size(
 ) -> RequiredSampleSize:
     r"""Find how many labels a test needs to see a given miscalibration.
 
-    Samples are simulated from your own predictions, with labels drawn from what would be true
-    instead, and tested. The number of samples is searched for which the test rejects with the
-    wanted probability.
+    Samples are simulated from your predictions, with labels drawn from what would be true instead.
+    The number is searched for which the test rejects with the wanted probability.
 
     Parameters
     ----------
@@ -231,8 +230,8 @@ def required_sample_size(
         Seed of the simulations. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the simulations; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs among which joblib spreads the simulations; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------

@@ -201,11 +201,9 @@ def find_miscalibrated_subgroups(
         :class:`~skcalib.lenses.Multilabel`. The p-values account for the number of problems, too.
 
     recalibrate : bool, default=True
-        True: predictions are first corrected by a smooth curve, that of
-        :class:`skcalib.recalibration.SplineRecalibrator`, and labels are drawn from the corrected
-        ones, so an error that is the same in all columns does not count. False: labels are drawn
-        from the predictions as they are; the p-values are exact, but also small if all subgroups
-        are miscalibrated alike.
+        True: predictions are first corrected by a
+        :class:`skcalib.recalibration.SplineRecalibrator`, so an error that all columns share does
+        not count. False: labels are drawn from the predictions as they are; the p-values are exact.
 
     crossings : bool, default=False
         True: what candidates of two columns have in common is a candidate, too, such as women above

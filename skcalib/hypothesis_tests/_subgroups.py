@@ -52,7 +52,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         Seed of the draws. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
+        Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
 
     verbose : int, default=0
         Above 0, progress is shown.
@@ -90,7 +90,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         Number of columns of `X` (1 for forecasts).
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------

@@ -28,9 +28,8 @@ _IMPOSSIBLE = 1e4
 class UCMETest(ClassicalTest):
     r"""Test of calibration at a few random locations (unnormalised calibration mean embedding).
 
-    The residuals of single classes, weighted by a kernel around each location, have mean 0 if the
-    model is calibrated. Their mean is compared with its covariance, so the test is linear in the
-    number of samples, even where its p-value is exact.
+    Residuals, weighted by a kernel around each location, have mean 0 if the model is calibrated.
+    The test is linear in the number of samples.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ class UCMETest(ClassicalTest):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------

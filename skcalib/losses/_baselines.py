@@ -75,9 +75,7 @@ def kde_calibration_loss(
     :math:`\sum_j w_j \sum_k |\sum_{i \ne j} w_i \kappa_{ji} 1[y_i = k] / \sum_{i \ne j} w_i
     \kappa_{ji} - p_{jk}|^q` where :math:`\kappa_{ji}` is the density at :math:`p_j` of the
     Dirichlet distribution with parameters :math:`p_i / h + 1` [1]_. Cost :math:`O(n^2 K)`, and 42
-    times :math:`O(n^2 + n K)` more with "likelihood", which searches h on two grids to 3 %. Equal
-    predictions, such as saturated ones, draw it to 1e-5; a number chosen once on all training data
-    does not change from batch to batch.
+    times :math:`O(n^2 + n K)` more with "likelihood", which searches h on two grids to 3 %.
 
     Bad values, such as labels out of range or negative weights, lead to NaN.
 

@@ -175,8 +175,7 @@ def maximum_mean_calibration_loss(
     With `balanced` each :math:`w_i` is divided by the sum of the weights of its kind, hits or
     misses (of two classes, the labels), and batches of one kind have the loss 0. That is no
     calibration error: it is not 0 for calibrated models unless half of their predictions hit, and
-    where most hit, it draws confidences below the accuracy. The authors use the confidence of two
-    classes, too; add a third class of probability 0 for that.
+    where most hit, it draws confidences below the accuracy.
 
     Bad values, such as labels out of range or negative weights, lead to NaN.
 
@@ -267,9 +266,8 @@ def conditional_kernel_calibration_loss(
     -----
     The squared norm of a kernel ridge regression of the residuals on the predictions [1]_, for
     kernel and labels as in the metric: :math:`\sum_{ij} Q_{ij} \langle r_i, r_j \rangle`, or
-    "unbiased" the sum over :math:`i \ne j`. The debiased metric subtracts the expectation of what
-    is left out here; its gradient for given labels is not 0 at calibrated predictions, so it is no
-    loss to train with. Cost :math:`O(n^3 + n^2 K)`, memory :math:`O(n^2)`: choose small batches.
+    "unbiased" the sum over :math:`i \ne j`. Cost :math:`O(n^3 + n^2 K)`, memory :math:`O(n^2)`:
+    choose small batches.
 
     Bad values, such as labels out of range or negative weights, lead to NaN.
 

@@ -107,9 +107,7 @@ def distribution_matching_loss(
 
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
-        The form of calibration, as for the metric. For classes, "distribution" is "canonical". For
-        numbers it conditions on mean and log standard deviation; pass what else tells forecasts
-        apart as `given`.
+        The form of calibration, as for the metric. For classes, "distribution" is "canonical".
 
     given : array of shape (n_samples,) or (n_samples, n_features), default=None
         What is conditioned on: groups for "group", features for "individual". With "distribution"
@@ -181,20 +179,15 @@ def distribution_matching_loss(
     The weights of mixtures are divided by their sum. The kernels "tanh" and "thresholds" are means
     over all thresholds.
 
-    Functions of the user are written for the package of the arrays, which differentiates them. For
-    normal distributions and their mixtures they are averaged over 64 nodes; with
-    :class:`SampledForecast` they cost less, and are unbiased. A callable kernel must be symmetric
-    and positive semi-definite, which is not checked. A loss with a step has the derivative 0 on
-    either side of it: use "thresholds" instead.
+    A callable kernel must be symmetric and positive semi-definite, which is not checked. A loss
+    with a step has the derivative 0: use "thresholds" instead.
 
     The cost is :math:`O(n^2)`, times K for classes, and times s² for s draws or components; all
     pairs are held. For "marginal" and "top-label" with "rbf" and a bandwidth of at least 0.12 it is
     :math:`O(n K)`.
 
-    All arrays are of one package. Half precision and integers become single precision, or double
-    precision in NumPy for integers. No value raises an error, so that the function can be compiled:
-    labels that are none of 0, …, K − 1, standard deviations that are not positive, negative
-    weights, NaN, and less than two positive weights lead to NaN.
+    All arrays are of one package. Bad values, such as labels out of range or negative weights, lead
+    to NaN.
 
     References
     ----------

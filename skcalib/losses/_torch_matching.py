@@ -93,8 +93,7 @@ class DistributionMatchingLoss(Penalty):
         actions, of shape (m, n_actions). For a number "decision" takes it, or `thresholds`.
 
     class_weight : array-like of shape (n_classes,), default=None
-        How much the residuals of each class count. Calibrated models keep an expectation of 0,
-        which they would lose with sample weights that depend on the label.
+        How much the residuals of each class count.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What predictions of classes hold.
@@ -127,12 +126,10 @@ class DistributionMatchingLoss(Penalty):
     Call it with predictions and targets. Predictions of classes are tensors; those of a number a
     tuple of means and standard deviations, or a distribution of torch. Normal ones and mixtures of
     them (``MixtureSameFamily``) have a closed form. Others are drawn from with ``rsample``, or with
-    ``sample`` and the score function for families without it, such as counts, whose gradients
-    scatter more. Value and gradient are unbiased. "quantile", "threshold" and "local" take their
-    ``cdf`` and need no draws.
+    ``sample`` and the score function. "quantile", "threshold" and "local" take their ``cdf`` and
+    need no draws.
 
-    Bandwidths that depended on the batch would bias the estimate; so `fit` sets them once, as
-    buffers that are saved with the state.
+    `fit` sets bandwidths once, as buffers that are saved with the state.
 
     The cost is :math:`O(n^2)` for n samples, times K for classes, and times s² for s draws or
     components. Bad values, such as NaN, labels out of range or standard deviations that are not

@@ -250,8 +250,7 @@ def expected_calibration_error(
 
     Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bins never separate ties.
     With "canonical" they are products of the intervals of all classes; with more than a few classes
-    most samples are alone in their bins, and a calibrated model's error is far from 0.
-    "sqeuclidean" with `norm="l1"` is the mean of the squared distances, without a root. The cost is
+    most samples are alone in their bins, and a calibrated model's error is far from 0. The cost is
     :math:`O(n \log B)`, or :math:`O(n \log n)`.
 
     With `debias` [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
@@ -404,9 +403,9 @@ def level_set_calibration_error(
     It is 0 if, at every prediction, outcomes and prediction agree on average: papers define the ECE
     like this, as :math:`\mathrm{E}\,|\mathrm{E}[y \mid p] - p|`. It is for predictions that take
     few distinct values: the leaves of a tree, the steps of an isotonic fit, forecasts in whole
-    percent. If no two samples share a prediction it is the mean of :math:`|y - p|`, which says
-    nothing of calibration; then use another measure. It is biased upwards, the more so the fewer
-    samples share a prediction. With two classes it is about the positive class, not the confidence.
+    percent. If no two samples share a prediction it says nothing of calibration. It is biased
+    upwards, the more so the fewer samples share a prediction. With two classes it is about the
+    positive class, not the confidence.
 
     Parameters
     ----------
@@ -460,8 +459,7 @@ def level_set_calibration_error(
     to calibration of the sample from above. With "canonical" and more than two classes, it is half
     the sum of the absolute residuals of all classes, the total variation distance.
 
-    Predictions that differ in the last bit are different. The cost is :math:`O(n \log n)` for
-    sorting, with "canonical" :math:`O(n K \log n)`.
+    The cost is :math:`O(n \log n)` for sorting, with "canonical" :math:`O(n K \log n)`.
 
     References
     ----------

@@ -367,9 +367,9 @@ def calibration_slope(
     -----
     It is the b that maximises the likelihood of :math:`P(y = 1) = \operatorname{expit}(a + b
     \operatorname{logit} p)` over a and b, for two classes only; of more, pass one:
-    ``calibration_slope(y_true == c, y_proba[:, k])``. Probabilities are clipped to [ε, 1 − ε], with
-    ε = 2.2e-16, so one wrong prediction of 0 or 1 moves the slope far towards 0. Cost O(n) for each
-    of a few steps of Newton's method.
+    ``calibration_slope(y_true == c, y_proba[:, k])``. One wrong prediction of 0 or 1, which is
+    clipped by 2.2e-16, moves the slope far towards 0. Cost O(n) for each of a few steps of Newton's
+    method.
 
     References
     ----------
@@ -440,9 +440,9 @@ def integrated_calibration_index(
     The index is the mean absolute difference between predictions and curve [1]_, as reported in
     medicine; `quantile` asks for the median (E50), the 90 % quantile (E90) or the maximum (Emax)
     instead. It is 0 if the curve is the diagonal; on a finite sample of a calibrated model it is
-    positive, of order :math:`n^{-1/2}`, so it is biased upwards. Each local regression uses three
-    quarters of the samples, so errors in narrow ranges or of alternating sign almost vanish. With
-    two classes it is about the positive class, not the confidence.
+    positive, of order :math:`n^{-1/2}`, so it is biased upwards. Errors in narrow ranges or of
+    alternating sign almost vanish. With two classes it is about the positive class, not the
+    confidence.
 
     Parameters
     ----------

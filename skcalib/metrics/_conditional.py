@@ -380,8 +380,7 @@ def conditional_kernel_calibration_error(
     is exchangeable with its members.
 
     With `given`, the number is the squared distance (CMMD, equation 5 of [1]_) of the conditional
-    laws of labels and of predictions given the features. Features are centred, and divided by their
-    standard deviations if `bandwidth` is "median".
+    laws of labels and of predictions given the features.
 
     References
     ----------

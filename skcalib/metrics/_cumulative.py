@@ -59,10 +59,9 @@ def cumulative_calibration_error(
     r"""Cumulative calibration error (ECCE): how far residuals add up along the sorted predictions.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. There are
-    no bins and nothing to tune [1]_, but it jumps where two different predictions become equal, and
-    it takes no account of how far apart predictions are. With two classes it is about the positive
-    class, not the confidence.
+    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. There is
+    nothing to tune [1]_, but it jumps where two different predictions become equal. With two
+    classes it is about the positive class, not the confidence.
 
     Parameters
     ----------

@@ -101,9 +101,8 @@ def decision_curve(
 ) -> DecisionCurve:
     r"""Decision curve: the net benefit of acting where the probability exceeds a threshold.
 
-    The numbers that :class:`skcalib.display.DecisionDisplay` draws, without matplotlib. It is for
-    two classes. The curve also has the net benefit that the predictions announce: for a calibrated
-    model both are equal but for chance.
+    The numbers that :class:`skcalib.display.DecisionDisplay` draws, for two classes; also the net
+    benefit that the predictions announce.
 
     Parameters
     ----------

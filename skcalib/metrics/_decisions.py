@@ -209,10 +209,9 @@ def decision_calibration_error(
     \sqrt{A}` times the error, for A actions. With "chosen" the sum over a has one term, that of
     :math:`\delta_i`.
 
-    Ties go to the first of the best actions. The losses expected of an ensemble are means over its
-    members; few members announce too little for the best action. The p-value of the test is exact
-    for predictions that are calibrated given themselves; ``method="asymptotic"`` tests only that
-    all gaps are 0. The cost is :math:`O(n A)`, after the expected losses.
+    Ties go to the first of the best actions. The p-value of the test is exact for predictions that
+    are calibrated given themselves; ``method="asymptotic"`` tests only that all gaps are 0. The
+    cost is :math:`O(n A)`, after the expected losses.
 
     References
     ----------

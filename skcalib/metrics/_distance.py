@@ -150,8 +150,7 @@ def lower_distance_to_calibration(
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is the
     best lower bound on the distance to the nearest perfectly calibrated predictor that predictions
-    and labels alone allow [1]_. Equal predictions may be changed in different ways, as a predictor
-    that knows more might change them. With two classes it is about the positive class, not the
+    and labels alone allow [1]_. With two classes it is about the positive class, not the
     confidence.
 
     Parameters
@@ -189,8 +188,8 @@ def lower_distance_to_calibration(
         left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
-        a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -283,8 +282,8 @@ def distance_certificate(
         :mod:`skcalib.lenses`.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
-        a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -334,8 +333,7 @@ def calibration_distance_bounds(
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
-    The bounds are those of the sample, which is measured, not of the population that it comes from;
-    on a finite sample of a calibrated model both are positive. With two classes they are about the
+    On a finite sample of a calibrated model both are positive. With two classes they are about the
     positive class, not the confidence.
 
     Parameters
@@ -377,8 +375,8 @@ def calibration_distance_bounds(
         left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
-        a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------

@@ -251,8 +251,7 @@ def squared_kernel_calibration_error(
     cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and "block"
     :math:`O(n B K)` for blocks of size B. "fourier" [2]_ costs :math:`O(n D K)` for D frequencies,
     with an error of at most :math:`\sqrt{1/D}` times the biased estimate with k = 1 (standard
-    deviation). Under scikit-learn's `array_api_dispatch`, tensors of more than two classes stay on
-    their device with the estimators "unbiased" and "biased" and a named kernel.
+    deviation).
 
     References
     ----------

@@ -347,9 +347,8 @@ def local_calibration_error(
 
     the :func:`quantile_calibration_error` with `norm="l2"` and these weights, which also explains
     `debias`. "root-mean-square" averages the squares, and with `debias` clips only their mean at 0;
-    the "mean" is that of clipped roots. The points of a `query` count equally. At the samples' own
-    features the sample itself is among its neighbours. The cost for n samples and m points is
-    :math:`O(m n)`, the memory :math:`O(n)`.
+    the "mean" is that of clipped roots. The points of a `query` count equally. The cost for n
+    samples and m points is :math:`O(m n)`, the memory :math:`O(n)`.
 
     References
     ----------

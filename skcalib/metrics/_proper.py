@@ -233,9 +233,8 @@ def score_decomposition(
     r"""Decompose a proper score into miscalibration, discrimination and uncertainty (CORP).
 
     The miscalibration is 0 if the predictions are, on the sample itself, their own isotonic
-    recalibration: the mean outcomes of the blocks that they form. Isotonic recalibration adapts to
-    the sample, so miscalibration and discrimination are both biased upwards. With two classes it is
-    about the positive class, not the confidence.
+    recalibration: the mean outcomes of the blocks that they form. Miscalibration and discrimination
+    are both biased upwards. With two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -310,8 +309,7 @@ def score_decomposition(
     "crps" is the integral of the Brier score over all thresholds t, at which the prediction is the
     probability that the outcome exceeds t [2]_; each threshold is recalibrated on its own. Score
     and uncertainty are exact, and the recalibrated score is an integral over up to 16384 cells,
-    accurate to 1e-4 of the score (5e-3 for outcomes that are drawn); for up to 2048 distinct
-    members or counts it is exact.
+    accurate to 1e-4 of the score.
 
     With `n_resamples`, outcomes are drawn from the predictions and decomposed in the same way: the
     mean of their miscalibrations is what a calibrated model would show on such a sample.

@@ -93,8 +93,8 @@ def smooth_calibration_error(
         left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
-        a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -152,8 +152,7 @@ def smooth_calibration_witness(
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is
-    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent. Look
-    at differences between its values; their common sign is only that of the mean residual.
+    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent.
 
     Parameters
     ----------

@@ -90,8 +90,8 @@ def smooth_expected_calibration_error(
         left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
-        a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -119,9 +119,8 @@ def smooth_expected_calibration_error(
         \mathrm{smCE} / (1 + c) \le \mathrm{smECE}
         \le \max\bigl(\mathrm{smCE}, \sqrt{c \, \mathrm{smCE}}\bigr).
 
-    The value is right to 1e-7, except that for an error below 1e-6 it may be an upper bound. The
-    cost is :math:`O(n + s \log s)`, :math:`s = 1 / \sigma`; errors below 8e-4 take an additional
-    :math:`O(n \log n)`. p ∈ {0, 1} needs no clipping.
+    The value is right to 1e-7. The cost is :math:`O(n + s \log s)`, :math:`s = 1 / \sigma`; errors
+    below 8e-4 take an additional :math:`O(n \log n)`. p ∈ {0, 1} needs no clipping.
 
     References
     ----------

@@ -219,8 +219,8 @@ def upper_distance_to_calibration(
         left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
-        a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -329,8 +329,8 @@ def upper_distance_certificate(
         :mod:`skcalib.lenses`.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; None means 1 unless in
-        a :obj:`joblib.parallel_backend` context of threads.
+        Number of threads for the classes under "top-label" and "classwise"; see
+        :obj:`joblib.parallel_backend`.
 
     Returns
     -------

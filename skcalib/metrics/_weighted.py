@@ -142,8 +142,8 @@ def weighted_calibration_error(
 
     It is 0 if outcomes and predictions agree on average under every weight function of the class;
     on a finite sample of a calibrated model it is positive (biased upwards), the more so the richer
-    the class. Smooth, kernel, cumulative and binned calibration errors are of this form; this is
-    the slow way to compute them, by convex programming, for a class that you compose.
+    the class. Smooth, kernel, cumulative and binned calibration errors are of this form; this
+    computes it by convex programming for a class that you compose.
 
     Parameters
     ----------

@@ -72,10 +72,9 @@ _ORDER_PRESERVING = [
 class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
-    The calibrated probability is the mean of the results of several recalibrators, and of none,
-    weighted by how likely each is the best on samples that it was not fitted on. So calibrated
-    predictions mostly stay as they are. For forecasts of a number, the candidate of the surest gain
-    is used alone.
+    The result is the weighted mean of several recalibrators' probabilities, and of the predictions
+    themselves; a weight estimates how likely a candidate is the best on new samples. For forecasts
+    of a number, the candidate of the surest gain is used alone.
 
     Parameters
     ----------
@@ -107,8 +106,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         seed, whatever the order of samples and names of classes.
 
     n_jobs : int, default=None
-        Number of jobs that fit candidates to folds; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs that fit candidates to folds; see :obj:`joblib.parallel_backend`.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -145,7 +143,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -183,8 +181,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     error.
 
     Predicted classes may change, for more than two classes often. With ``keep_order=True`` they do
-    not; a millionth of the predictions is then mixed in, so that no classes become equal. The
-    ranking of samples by the probability of a class is kept for two classes only.
+    not; a millionth of the predictions is then mixed in, so that no classes become equal.
 
     The cost is that of the candidates, times one more than the number of folds.
 

@@ -96,9 +96,8 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
     By default, the intervals are those of the interval calibration error, and a certificate bounds
-    the distance from calibration; this is seldom the best map for new data. Intervals of equal
-    width or equal mass are histogram binning [2]_. More than two classes are recalibrated one
-    against the rest, and the rows divided by their sums.
+    the distance from calibration. Intervals of equal width or equal mass are histogram binning
+    [2]_. More than two classes: one against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -155,7 +154,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -332,7 +331,7 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     A map with few parameters is fitted, and its results are binned with equal mass, each bin with
     its mean. As there are only a few different predictions, their calibration error can be
-    measured. The binning itself makes no prediction better.
+    measured.
 
     Parameters
     ----------
@@ -367,7 +366,7 @@ class ScalingBinningRecalibrator(Recalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -384,12 +383,11 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     the mean *prediction* of the map, not the mean outcome as in histogram binning: for an error ε
     with B bins, :math:`1/\varepsilon^2 + B` samples are enough instead of :math:`B/\varepsilon^2`
-    [1]_. All samples are used for map, bins and values; measure the calibration error on new ones.
+    [1]_. Measure the calibration error on new samples.
 
     More than two classes are mapped together and binned one by one; then rows are divided by their
     sums. Ties are pooled; a result between two bins belongs to the nearer one, or to the upper one.
-    The cost is that of the map and a sort for each class. The ranking is kept but for ties, if the
-    map keeps it.
+    The cost is that of the map and a sort for each class.
 
     References
     ----------

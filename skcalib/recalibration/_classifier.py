@@ -50,9 +50,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
-        The method of the classifier that is called. Decision scores s, such as those of a support
-        vector machine, become expit(s / r), or softmax(s / r) for more than two classes, with the
-        scale r of the Notes. Scores are never guessed from their values.
+        The method of the classifier that is called. Decision scores s become expit(s / r), or
+        softmax(s / r) for more than two classes, with the scale r of the Notes.
 
     cv : int, cross-validation generator or iterable, default=5
         A number of (stratified) folds, or a splitter, for the probabilities that the recalibrator
@@ -68,8 +67,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     by : str, list or callable, default=None
         For a :class:`SubgroupRecalibrator`: the columns of X that hold the subgroup of each sample
-        (names, positions, or a function of X). So scorers and cross-validation need no metadata.
-        The classifier sees these columns, too.
+        (names, positions, or a function of X). The classifier sees these columns, too.
 
     given : "X", str, list or callable, default=None
         For a :class:`FeatureRecalibrator`: "X" for all of X, or its columns, as for `by`; a column
@@ -82,8 +80,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         knows all classes.
 
     n_jobs : int, default=None
-        Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
-        context.
+        Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.
 
     Attributes
     ----------
@@ -121,8 +118,6 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     -----
     The classifier is fitted once for each of k folds, without an ensemble once more, and k(k − 1)/2
     times more if "nested". A class that the training part of a fold lacks gets probability 0 there.
-    Where test sets overlap, the predictions of a sample share its weight. Averages of calibrated
-    probabilities are underconfident, so `combine` is "log" where it can be.
 
     In a search, set ``scoring="neg_log_loss"``.
 

@@ -86,7 +86,7 @@ class FeatureRecalibrator(Recalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -103,15 +103,13 @@ class FeatureRecalibrator(Recalibrator):
     The tree :math:`F_{kt}` is fitted without fold k. The number of rounds T, at most 150 (300 with
     more than 10 000 samples), has the least log loss of left-out folds.
 
-    The test fits the plain map and 30 trees to the first two, three and four fifths of the samples,
-    and tests their weighted calibration error on the next fifth. Fisher's rule combines the three
-    p-values, each exact for labels drawn from the plain map.
+    The test fits plain map and trees to the first two, three and four fifths of the samples, and
+    tests them on the next fifth; Fisher's rule combines the p-values.
 
     Trees see ranks of probabilities and numbers, and indicators of the 63 most frequent categories.
     Exclude features that reveal the label.
 
-    The cost is that of 2.8 plain maps and 8 folds of trees; a plain map that is no
-    :class:`AutoRecalibrator` is fitted six times as often. For forecasts of a number, use
+    The cost is that of 2.8 plain maps and 8 folds of trees. For forecasts of a number, use
     :class:`SubgroupRecalibrator`.
 
     In a pipeline, switch on ``sklearn.set_config(enable_metadata_routing=True)``, and call

@@ -19,8 +19,8 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by isotonic regression.
 
     The calibrated probability is the increasing function of the predicted one that fits the labels
-    best, by default strictly increasing. More than two classes are recalibrated one against the
-    rest, and the rows divided by their sums.
+    best, by default strictly increasing. More than two classes: one against the rest, and rows
+    divided by their sums.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -56,9 +56,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     -----
     With `strict=False` it is the weighted least squares fit over nondecreasing functions [1]_, by
     pool adjacent violators: exact, :math:`O(K n \log n)`. Between predictions of the calibration
-    data it is linear, outside their range constant. It can be 0 or 1, where the log loss is
-    infinite. A row whose calibrated probabilities are all 0 keeps its predicted ones. A class
-    without labels gets probability 0.
+    data it is linear, outside their range constant. It can be 0 or 1.
 
     With `strict=True` two samples of the weight :math:`\sum_i w_i^2` (1/n for equal weights) are
     added, a positive one below all others and a negative one above, so that the fit lies in (0, 1).
@@ -67,8 +65,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     :math:`v_r` of the outer knots it goes to :math:`v_1 / 2` at 0 and :math:`(1 + v_r) / 2` at 1.
     It increases strictly up to rounding.
 
-    Ties are pooled. Constant predictions, separable data, a single sample and a class without
-    labels need no special treatment.
+    Ties are pooled.
 
     References
     ----------
@@ -114,8 +111,8 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
 
     For both labels that a query may have, an isotonic regression is fitted to the calibration data
     with the query among them. One of the two probabilities is perfectly calibrated.
-    :meth:`predict_interval` returns both, :meth:`predict_proba` merges them. More than two classes
-    are recalibrated one against the rest, and the rows divided by their sums.
+    :meth:`predict_interval` returns both, :meth:`predict_proba` merges them. More than two classes:
+    one against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -136,7 +133,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -155,13 +152,11 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
 
     If calibration data and query are exchangeable, the fit of the true label Y is perfectly
     calibrated for every n: :math:`P(Y = 1 \mid p_Y) = p_Y`. For the merger, and for rows divided by
-    their sums, this is only nearly true, for large n. With weights, where the query has the weight
-    :math:`\sum_i w_i^2` (1/n if equal), it is not known to hold.
+    their sums, this is only nearly true.
 
     All fits are found in :math:`O(K n \log n)` [2]_, and each query costs :math:`O(K \log n)`. Ties
-    are pooled. Predictions of 0 and 1, constant ones, a single sample and a class without labels
-    need no special treatment. A :class:`RecalibratedClassifier` with `ensemble=True` averages p
-    over the folds, which is nearly cross Venn–Abers prediction.
+    are pooled. A :class:`RecalibratedClassifier` averages p over the folds, which is nearly cross
+    Venn–Abers prediction.
 
     References
     ----------

@@ -84,10 +84,8 @@ class PITRecalibrator(ForecastRecalibrator):
     the largest mean of :math:`\log R'(u)`. The density is :math:`f R'(F)`. For ensembles, discrete
     and censored forecasts the likelihood is that of the intervals in which the transforms lie.
 
-    Neither can fix standard deviations that are many times too small: use a
-    :class:`LocationScaleRecalibrator` first. "beta" alone can then be much worse than nothing;
-    :class:`AutoRecalibrator` uses it only if the out-of-fold score is better. The cost is that of
-    sorting, or of some 20 sums over the samples.
+    If standard deviations are many times too small, use a :class:`LocationScaleRecalibrator` first.
+    The cost is that of sorting, or of some 20 sums over the samples.
 
     References
     ----------

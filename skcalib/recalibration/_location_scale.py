@@ -38,8 +38,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     r"""Moves forecasts by a linear map of their mean, and of their variance.
 
     A forecast of mean μ and standard deviation σ becomes one of mean :math:`a + bμ` and variance
-    :math:`c^2 + d^2σ^2`, of the same shape. It fixes forecasts that are biased, overconfident or
-    underconfident by any factor.
+    :math:`c^2 + d^2σ^2`, of the same shape.
 
     Parameters
     ----------
@@ -78,8 +77,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     -----
     For normal forecasts and the CRPS this is ensemble model output statistics [1]_. Other forecasts
     are moved by :math:`y \mapsto μ' + (σ'/σ)(y - μ)`: mixtures stay mixtures, members of ensembles
-    move about their mean, and quantiles about the median. Members that all agree have no spread to
-    multiply. Counts leave the whole numbers.
+    move about their mean, and quantiles about the median. Counts leave the whole numbers.
 
     The score is :math:`(1 - π)` times the mean score of the data, plus π times the mean score
     expected of outcomes from :math:`N(μ, s^2σ^2)` for the forecast :math:`N(a + bμ, c^2 + d^2σ^2)`.
@@ -88,8 +86,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     4w).
 
     Below some 50 samples, use `scale_only`, or an :class:`AutoRecalibrator`, which does. The CRPS
-    hardly sees the tails; use ``scoring="log_loss"`` if they matter. No coverage is guaranteed,
-    also by a conformal step after it that is fitted on the same samples. Units do not matter. The
+    hardly sees the tails; use ``scoring="log_loss"`` if they matter. No coverage is guaranteed. The
     cost is that of about 30 evaluations of the score.
 
     References

@@ -84,10 +84,9 @@ class LogisticRecalibrator(Recalibrator):
 class SigmoidRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit (Platt scaling).
 
-    The calibrated log-odds are an intercept plus a slope times the predicted ones. This fixes
-    predictions that are overconfident or underconfident, or too high or too low on the whole. It
-    keeps the ranking, unless outcomes fall with the predictions, and needs some hundred samples.
-    More than two classes are recalibrated one against the rest, and the rows divided by their sums.
+    The calibrated log-odds are an intercept plus a slope times the predicted ones. It keeps the
+    ranking, unless outcomes fall with the predictions, and needs some hundred samples. More than
+    two classes: one against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -144,8 +143,7 @@ class SigmoidRecalibrator(LogisticRecalibrator):
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
-    predictions are equal, the slope is 1. Results are kept at least the machine epsilon away from 0
-    and 1.
+    predictions are equal, the slope is 1. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -171,8 +169,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit and its square.
 
     The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
-    predictions are corrected differently. It need not keep the ranking. More than two classes are
-    recalibrated one against the rest, and the rows divided by their sums.
+    predictions are corrected differently. It need not keep the ranking. More than two classes: one
+    against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -207,7 +205,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -230,8 +228,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. With two
-    distinct predictions c is 0, with one b is 1, too. Results are kept at least the machine epsilon
-    away from 0 and 1.
+    distinct predictions c is 0, with one b is 1, too. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -257,8 +254,8 @@ class BetaRecalibrator(LogisticRecalibrator):
     r"""Recalibration by the likelihood ratio of two beta distributions.
 
     The calibrated log-odds are :math:`a \log p - b \log(1 - p) + c` with :math:`a, b \ge 0`. This
-    bends the curve differently near 0 and near 1, and keeps the ranking. More than two classes are
-    recalibrated one against the rest, and the rows divided by their sums.
+    bends the curve differently near 0 and near 1, and keeps the ranking. More than two classes: one
+    against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -297,7 +294,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -320,8 +317,7 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. With two
-    distinct predictions a = b, with one both are 1. Results are kept at least the machine epsilon
-    away from 0 and 1.
+    distinct predictions a = b, with one both are 1. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------

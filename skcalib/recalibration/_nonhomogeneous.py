@@ -45,7 +45,7 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
 
     Ensemble model output statistics [1]_, [2]_ are normal or logistic forecasts whose location is a
     linear function of the ensemble's mean m, and whose scale is a function of its standard
-    deviation s. They correct a bias and a wrong spread.
+    deviation s.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -109,9 +109,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
     The objective is strictly convex. The cost is :math:`O(n K^4)` once and some steps of :math:`O(n
     K^3 / 2)`, in memory for :math:`2 n K^2` numbers: 3 s for 100 000 samples of ten classes, 20 s
     for 3000 of a hundred. With more classes, or fewer than ten samples for each, use the
-    :class:`MatrixScalingRecalibrator`. Constant predictions, separable outcomes and classes without
-    labels need no special treatment. Results are kept at least the machine epsilon away from 0 and
-    1.
+    :class:`MatrixScalingRecalibrator`.
 
     Examples
     --------

@@ -16,11 +16,10 @@ from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scor
 class PredictProba(TransformerMixin, ClassifierCrossFitting):
     """A classifier as a transformer, from features to probabilities.
 
-    It is the first half of a calibrated classifier in a pipeline. A recalibrator has to learn from
-    probabilities of samples that the classifier was not fitted on: :meth:`fit_transform`, which a
-    pipeline calls while it is fitted, returns out-of-fold probabilities, and :meth:`transform`
-    those of the classifier fitted on everything. So ``fit(X, y).transform(X)`` and
-    ``fit_transform(X, y)`` differ, as for :class:`sklearn.preprocessing.TargetEncoder`.
+    It is the first half of a calibrated classifier in a pipeline: :meth:`fit_transform` returns
+    out-of-fold probabilities, and :meth:`transform` those of the classifier fitted on everything.
+    So ``fit(X, y).transform(X)`` and ``fit_transform(X, y)`` differ, as for
+    :class:`sklearn.preprocessing.TargetEncoder`.
 
     Parameters
     ----------
@@ -29,17 +28,15 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
         :class:`sklearn.frozen.FrozenEstimator` is used as it is, without cross-fitting.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
-        The method of the classifier that is called. Decision scores s, such as those of a support
-        vector machine, become expit(s / r), or softmax(s / r) for more than two classes, with the
-        scale r of the Notes. Scores are never guessed from their values.
+        The method of the classifier that is called. Decision scores s become expit(s / r), or
+        softmax(s / r) for more than two classes, with the scale r of the Notes.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose test
         sets are a partition of the samples; `groups` are passed there.
 
     n_jobs : int, default=None
-        Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
-        context.
+        Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.
 
     Attributes
     ----------

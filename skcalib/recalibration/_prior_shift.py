@@ -68,7 +68,7 @@ class PriorShiftRecalibrator(Recalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     Warns
     -----
@@ -92,12 +92,10 @@ class PriorShiftRecalibrator(Recalibrator):
     .. math:: p'_k = \frac{p_k \pi'_k / \pi_k}{\sum_l p_l \pi'_l / \pi_l}.
 
     For two classes the log-odds move by :math:`\operatorname{logit} \pi' - \operatorname{logit}
-    \pi`. If the features given the class have changed, too, labels are needed.
+    \pi`.
 
     **The old prevalence** is that of the population for which p is calibrated. If the classifier
-    was trained on balanced classes (by resampling, weights or a case-control design) and nothing
-    has recalibrated it, pass the balanced prevalence as `source_prevalence`. Recalibrate
-    predictions that are wrong for other reasons first.
+    was trained on balanced classes, pass the balanced prevalence as `source_prevalence`.
 
     **The estimate** of :meth:`adapt` is the likeliest :math:`\pi'` [1]_, which maximises
 
@@ -108,7 +106,7 @@ class PriorShiftRecalibrator(Recalibrator):
     p is calibrated in the old population, so recalibrate first [2]_.
 
     A probability of 0 stays 0. So does one of 1, unless its class has prevalence 0 in the new
-    population: a row that is certain of such classes becomes the new prevalence.
+    population.
 
     References
     ----------

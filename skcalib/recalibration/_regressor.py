@@ -24,8 +24,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     Any regressor will do. Its forecast, a distribution of the outcome, comes from the method that
     tells the most (:func:`skcalib.forecasts.get_forecast`); out-of-fold residuals are added to the
-    predictions of one that only predicts a number. A regressor of quantiles is fitted once for each
-    level, if `level_parameter` is given.
+    predictions of one that only predicts a number.
 
     Parameters
     ----------
@@ -51,8 +50,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         forecasts that the recalibrator is fitted on; `groups` are passed to :meth:`fit`.
 
     n_jobs : int, default=None
-        Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
-        context.
+        Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.
 
     Attributes
     ----------
@@ -85,8 +83,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
       a number) or a :class:`QuantileRecalibrator`, intervals cover at least what is asked for, and
       quantiles are at most 1/(n + 1) away from it, if the samples given to :meth:`fit` and new ones
       are exchangeable and none was used to fit the regressor.
-    - With cross-fitting no such bound holds; coverage is mostly a little higher. The bound
-      :math:`1 - 2α` of [1]_ is for intervals that combine the regressors of all folds (CV+).
+    - With cross-fitting no such bound holds (that of [1]_ is for CV+).
     - With the default recalibrator, or a step before the conformal one that is fitted on the same
       samples, nothing is guaranteed.
 

@@ -34,8 +34,7 @@ from ._logits import LogScaleRecalibrator, linear_scores
 class TemperatureRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a temperature.
 
-    One number makes all predictions more or less confident; the order of the classes in each row
-    stays.
+    The order of the classes in each row stays.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -82,8 +81,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     \infty]` of the least log loss [1]_. The loss is convex in 1/T; the exact minimum takes a few
     steps of :math:`O(n K)`. :math:`T = \infty` means 1/K for all. :math:`T = 1` if all T fit
     equally well (constant rows). With `prior_weight=0`, :math:`T = 0` if every label has the
-    largest probability of its row, which then gets everything; otherwise T is positive. Results are
-    kept at least the machine epsilon away from 0 and 1.
+    largest probability of its row, which then gets everything; otherwise T is positive. Results
+    stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -170,7 +169,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -184,14 +183,11 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         q = w_1 \, \mathrm{softmax}(\log p / T) + w_2 \, p + w_3 / K, \qquad
         w_1, w_2, w_3 \ge 0, \quad w_1 + w_2 + w_3 = 1,
 
-    with the least log loss of the labels and the prior [1]_. The uniform part helps where some
-    labels are wrong or out of reach of the classifier.
+    with the least log loss of the labels and the prior [1]_.
 
-    For given T the shares are exact. In T the loss can have several minima: temperatures up to 32
-    times larger and smaller than the best single one are tried in factors of 2, and the best is
-    refined. The result is at least as good as a single temperature, and as [1]_. The search takes
-    some 20 to 40 passes of :math:`O(n K)`. Results are kept at least the machine epsilon away from
-    0 and 1.
+    For given T the shares are exact. In T the loss can have several minima; the result is at least
+    as good as a single temperature, and as [1]_. The search takes some 20 to 40 passes of
+    :math:`O(n K)`. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -270,7 +266,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     Warns
     -----
@@ -288,10 +284,8 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least log
     loss [1]_ of the labels and the prior; for two classes this is beta calibration [2]_ without
     fixed signs. The loss is convex, and its minimum reached by some steps of :math:`O(n K)`
-    (Newton's method with conjugate gradients). What the data do not determine, as with constant
-    predictions, stays as close to the identity as possible. A class without labels gets a small
-    positive probability, unless `prior_weight` is 0. With a large `prior_weight` and K > 2 classes
-    the map is a temperature. Results are kept at least the machine epsilon away from 0 and 1.
+    (Newton's method with conjugate gradients). With a large `prior_weight` and K > 2 classes the
+    map is a temperature. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -388,7 +382,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     Warns
     -----
@@ -416,8 +410,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     order of the parameters. With many samples of many classes, try penalties of 1.
 
     The objective is convex; a step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf``
-    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results are kept at least the machine epsilon
-    away from 0 and 1.
+    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -535,7 +528,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     Warns
     -----
@@ -560,8 +553,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     many samples per class, try smaller ones.
 
     The objective is convex; a step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf``
-    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results are kept at least the machine epsilon
-    away from 0 and 1.
+    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------

@@ -19,9 +19,7 @@ class SplineRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a smooth curve on the logit scale.
 
     The calibrated log-odds are a natural cubic spline of the predicted ones, as smooth as the data
-    suggest: with few samples it is the straight line of :class:`SigmoidRecalibrator`. It need not
-    keep the ranking. More than two classes are recalibrated one against the rest, and the rows
-    divided by their sums.
+    suggest. More than two classes: one against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -61,7 +59,7 @@ class SplineRecalibrator(LogisticRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -84,10 +82,9 @@ class SplineRecalibrator(LogisticRecalibrator):
     By default λ is the mode of its posterior distribution: the marginal likelihood by Laplace's
     approximation [2]_, times a prior that favours the straight line [3]_.
 
-    Knots within 0.01 on the logit scale are left out. Ties are pooled. The cost is :math:`O(n K^2)`
-    for K knots and each of some forty steps of Newton's method. With ``prior_weight=0`` there may
-    be no minimum: a warning tells, and the last step is kept. Equal predictions are shifted.
-    Results are kept at least the machine epsilon away from 0 and 1.
+    Ties are pooled. The cost is :math:`O(n K^2)` for K knots and each of some forty steps of
+    Newton's method. With ``prior_weight=0`` there may be no minimum: a warning tells, and the last
+    step is kept. Equal predictions are shifted. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------

@@ -93,7 +93,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     See Also
     --------
@@ -109,10 +109,9 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
 
     The cost is that of the common map, and 36 small maps for each subgroup.
 
-    With ``PITRecalibrator()`` and ``prior_weight=0``, the quantile at the level α of continuous
-    forecasts of a subgroup with m samples covers with a probability between α and :math:`α + 1/(m +
-    1)`, on average over its samples, if these are exchangeable with new ones and were not used to
-    fit the model.
+    With ``PITRecalibrator()`` and ``prior_weight=0``, the quantile at the level α of a subgroup
+    with m samples covers with a probability between α and :math:`α + 1/(m + 1)`, under the
+    conditions of :class:`PITRecalibrator`.
 
     In a pipeline, switch on ``sklearn.set_config(enable_metadata_routing=True)``, and call
     ``SubgroupRecalibrator().set_fit_request(by=True).set_predict_proba_request(by=True)``.

@@ -24,10 +24,9 @@ _UPDATES = ("intercept", "intercept and slope", "flexible")
 class InterceptRecalibrator(LogScaleRecalibrator):
     r"""Recalibration in the large: one intercept is fitted, and the slope stays 1.
 
-    For predictions that are too high or too low on the whole, as after a change of the prevalence.
-    The log-odds of all samples move by the same number, which keeps the ranking and needs fewer
-    samples than any other recalibrator. With more than two classes, the log-probability of each
-    class has its intercept.
+    For predictions that are too high or too low on the whole. The log-odds of all samples move by
+    the same number, which keeps the ranking. With more than two classes, the log-probability of
+    each class has its intercept.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     Warns
     -----
@@ -78,9 +77,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(\log p + b)` with the b of the least
     log loss of the labels and the prior; for two classes, :math:`\operatorname{logit} p` plus an
-    intercept [1]_. Without a prior, the mean calibrated probabilities are the frequencies of the
-    labels. Results are kept at least the machine epsilon away from 0 and 1. A class without labels
-    needs a positive `prior_weight`. The cost is some steps of :math:`O(n K)`.
+    intercept [1]_. Results stay 2.2e-16 away from 0 and 1. A class without labels needs a positive
+    `prior_weight`. The cost is some steps of :math:`O(n K)`.
 
     References
     ----------
@@ -125,9 +123,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
 class ClosedTestingRecalibrator(LogScaleRecalibrator):
     r"""The least update that the data do not reject: none, intercept, slope or a flexible map.
 
-    For a model that meets another population, or another time. Likelihood-ratio tests compare each
-    update with the flexible one, in this order, and the first that is not rejected is kept.
-    Calibrated predictions stay as they are with a probability of about 1 − `alpha`.
+    For another population. Likelihood-ratio tests compare each update with the flexible one, in
+    this order, and the first that is not rejected is kept.
 
     Parameters
     ----------
@@ -178,7 +175,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         Number of columns of `X`.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
+        Names of the columns of `X`.
 
     Warns
     -----
@@ -217,9 +214,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     For unequal weights, the statistic is divided by its mean inflation [2]_.
 
-    Without an update the predictions stay exactly as they are; else results are kept at least the
-    machine epsilon away from 0 and 1. The cost is some steps of :math:`O(n K)`, and
-    :math:`O(n K^2)` for unequal weights.
+    Without an update the predictions stay exactly as they are; else results stay 2.2e-16 away from
+    0 and 1. The cost is some steps of :math:`O(n K)`, and :math:`O(n K^2)` for unequal weights.
 
     References
     ----------

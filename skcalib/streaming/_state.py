@@ -112,7 +112,7 @@ class CalibrationState:
     label that occur, with weights 32. Counts of merged states do not depend on the order; sums of
     weights do by rounding only.
 
-    Threads may share a state. An update or merge that fails or is interrupted leaves it as it was.
+    An update or merge that fails or is interrupted leaves the state as it was.
 
     **What the grid changes.** With :math:`\bar\varepsilon` the mean distance between predictions
     and points, the lower distance changes by at most :math:`\bar\varepsilon`; the smooth

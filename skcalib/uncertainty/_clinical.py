@@ -318,8 +318,7 @@ def clinical_calibration(
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
         The subgroup of each sample, such as its site: a column, or several, which make their
-        crossings. Each gets the measures of its own, and what they have in common is estimated
-        by a random-effects meta-analysis. Continuous numbers are refused.
+        crossings. What they have in common is estimated by a random-effects meta-analysis.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -345,8 +344,7 @@ def clinical_calibration(
         Seed of the resampling. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the resamples; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        Number of jobs among which joblib spreads the resamples; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -370,12 +368,9 @@ def clinical_calibration(
     so they hold for miscalibrated models, too. With `groups` they are the hull of these and of
     score intervals, which allow for events that a large group happened not to have; below ten
     effective events the table says so. ICI, E50 and E90 are positive even for a calibrated model;
-    their intervals are those of :func:`confidence_interval`. The interval of E50 covers too seldom
-    if the curve crosses the diagonal by chance.
+    their intervals are those of :func:`confidence_interval`.
 
-    An interval is unbounded (from 0 to ∞ for the O:E ratio) if the measure has no finite value
-    without one of the groups: if only one outcome is left, or the predictions separate the
-    outcomes.
+    An interval is unbounded if the measure has no finite value without one of the groups.
 
     **Between subgroups.** The estimate of subgroup j is modelled as
     :math:`\mathrm{N}(\theta_j, s_j^2)`, with its jackknife standard error :math:`s_j`, and

@@ -29,10 +29,10 @@ def most_prudent_default_rates(
 ) -> np.ndarray:
     r"""Default probabilities (PDs) for grades with few defaults or none, by Pluto and Tasche.
 
-    A grade without defaults does not have the PD 0. The most prudent estimate of a grade is the
-    upper confidence bound of the PD that it would have if all grades worse than it were no worse:
-    their obligors and defaults are added to its own [1]_. The bounds come from the binomial
-    distribution, or with a correlation of defaults from the one-factor model of Vasicek.
+    The most prudent estimate of a grade is the upper confidence bound of the PD that it would have
+    if all worse grades were no worse: their obligors and defaults are added to its own [1]_. The
+    bounds come from the binomial distribution, or with a correlation of defaults from the
+    one-factor model of Vasicek.
 
     Parameters
     ----------

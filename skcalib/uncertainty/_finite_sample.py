@@ -51,9 +51,7 @@ def finite_sample_radius(
     r"""Radius of a confidence interval that holds for every distribution and every n.
 
     The interval from estimate − below to estimate + above contains the value of the metric on the
-    whole distribution with at least the given probability, whatever the distribution. It needs no
-    resampling and no large n, and it is wide: see the benchmark "How loose is the radius that holds
-    at every number of samples?"
+    whole distribution with at least the given probability. It needs no resampling, and it is wide.
 
     Parameters
     ----------
@@ -113,7 +111,7 @@ def finite_sample_radius(
     "macro" (not for "surrogate"). There is none for "top-label" and for weights by class, for bins
     that follow the data, for debiased errors, nor for the level set and the exact interval error.
 
-    The theory page *what each measure is* says where these constants come from.
+    The constants: theory page *what each measure is*.
 
     References
     ----------

@@ -369,7 +369,7 @@ def confidence_interval(
         Seed of the resampling. The result depends on the order of the samples, but not on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
+        Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -580,7 +580,7 @@ def compare_models(
         Seed of the resampling. The result depends on the order of the samples, but not on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs of joblib; None means 1 unless in a :obj:`joblib.parallel_backend` context.
+        Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------

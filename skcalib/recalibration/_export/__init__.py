@@ -70,19 +70,13 @@ def export_sql(
     and searches have no formula. The expressions of an average, such as an
     :class:`AutoRecalibrator`, hold all its formulas.
 
-    They use arithmetic in double precision, CASE, COALESCE, NULLIF, `abs`, `exp` and the logarithm
-    only; those of a :class:`PairwiseScalingRecalibrator` also one-row queries, whose names begin
-    with ``"skcalib_"``. Results differ from `predict_proba` by less than 1e-9, except next to cuts
-    of an interval map in SQLite, which may misread the last digit of a number.
+    Results differ from `predict_proba` by less than 1e-9, except next to cuts of an interval map in
+    SQLite.
 
     They are tested on DuckDB and SQLite (3.35 or newer, with mathematical functions), but not on
-    SQL Server, MySQL, BigQuery or Spark: check a few rows there. SQL Server has no numbers between
-    0 and 2.2e-308.
+    SQL Server, MySQL, BigQuery or Spark: check a few rows there.
 
-    For two classes and one column an expression takes some 600 characters, that of a spline 10 000,
-    that of an isotonic map 60 for each knot. For K classes, one-vs-rest maps contain the maps of
-    all classes in each expression. Above a hundred classes, or ten for pairwise scaling, they are
-    too long to be of use.
+    Above a hundred classes, or ten for pairwise scaling, expressions are too long to be of use.
 
     Examples
     --------
