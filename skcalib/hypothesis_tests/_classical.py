@@ -218,8 +218,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
 
     the observed number of outcomes minus the expected one, in standard deviations [1]_. "O:E = 1"
     is the same hypothesis [2]_. For equal weights :math:`z^2` is also the score statistic of the
-    intercept in the logistic regression on :math:`\operatorname{logit} p` with slope 1 [1]_. Ties
-    need no special treatment.
+    intercept in the logistic regression on :math:`\operatorname{logit} p` with slope 1 [1]_.
 
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
     (1 + B)` for "greater", the same with ≤ for "less", and twice the smaller one, at most 1, for
@@ -229,8 +228,8 @@ class CalibrationInTheLargeTest(ClassicalTest):
     **Asymptotic.** The p-value is the tail of the standard normal distribution. The cost is
     :math:`O(n \log n)`.
 
-    A prediction of 0 or 1 adds nothing to the variance. If all are 0 or 1, z is 0 and the p-value
-    1, unless the sums differ, which is impossible under the null hypothesis: z is then infinite.
+    If all are 0 or 1, z is 0 and the p-value 1, unless the sums differ, which is impossible under
+    the null hypothesis: z is then infinite.
 
     References
     ----------
@@ -319,8 +318,7 @@ class SpiegelhalterTest(ClassicalTest):
                  {\sqrt{\sum_i w_i^2 (1 - 2 p_i)^2 p_i (1 - p_i)}},
 
     whose numerator is the weighted sum of the squared errors minus its expectation under the null
-    hypothesis, and whose denominator is the standard deviation of that, for any weights. Ties need
-    no special treatment.
+    hypothesis, and whose denominator is the standard deviation of that, for any weights.
 
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
     (1 + B)` for "greater", the same with ≤ for "less", and twice the smaller one, at most 1, for
@@ -330,9 +328,9 @@ class SpiegelhalterTest(ClassicalTest):
     **Asymptotic.** The p-value is the tail of the standard normal distribution. The cost is
     :math:`O(n \log n)`.
 
-    A prediction of 0 or 1 adds nothing to the variance. If no prediction adds to it, all being 0,
-    1/2 or 1, z is 0 and the p-value 1, unless a prediction of 0 or 1 was wrong, which is impossible
-    under the null hypothesis: z is then infinite.
+    If no prediction adds to it, all being 0, 1/2 or 1, z is 0 and the p-value 1, unless a
+    prediction of 0 or 1 was wrong, which is impossible under the null hypothesis: z is then
+    infinite.
 
     References
     ----------
