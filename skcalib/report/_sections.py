@@ -307,8 +307,8 @@ class Sections(ABC):
         remedy += self._describe_gain(numbers, ends, change)
         gains = ends.get("gain", (0.0,))[0] > 0
         if not self.is_refuted() and not gains and self.is_small(numbers, classes):
-            is_whole = "moments_p_value" in numbers  # which are tested by all samples
-            n_tested = numbers["n_samples"] if is_whole else numbers["n_tested"]
+            # the test of moments sees all samples
+            n_tested = numbers["n_samples" if "moments_p_value" in numbers else "n_tested"]
             problem += (
                 f". This is small and may not matter: with {n_tested} samples, a {self.error} of "
                 f"{numbers[error]:.2g} can be detected"
