@@ -601,9 +601,9 @@ def _make_report(
         rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
     intervals = sections.intervals(numbers)
     mistake = sections.find_mistake()
-    is_significant = joint_p_value(numbers) < LEVEL
+    is_significant = mistake is None and joint_p_value(numbers) < LEVEL
     findings = findings or [sections.unknown] if is_significant or sections.is_refuted() else []
-    if is_significant and mistake is None:
+    if is_significant:
         notify_progress("recalibrating")
         gain = sections.gain()
         if gain is not None:

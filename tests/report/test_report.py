@@ -254,7 +254,9 @@ def test_advice(power, phrase):
     proba = rng.random(1000)
     truth = proba**power / (proba**power + (1 - proba) ** power)
     label = (rng.random(1000) < truth).astype(int)
-    assert phrase in words(calibration_report(label, proba, random_state=0))
+    report = calibration_report(label, proba, random_state=0)
+    assert phrase in words(report)
+    assert bool(report.findings) == ("confident" in phrase)  # none of what may be mixed up
 
 
 def test_advice_where_errors_cancel():
