@@ -26,12 +26,16 @@ def sites(sizes, seed=0):
 Y, P, SITE = sites([90, 60, 80])
 
 
+@pytest.fixture(scope="module")
+def result():
+    return clinical_calibration(Y, P, by=list(SITE), **FAST)
+
+
 def ends(interval):
     return [interval.estimate, interval.low, interval.high]
 
 
-def test_each_site_is_measured_as_if_alone():
-    result = clinical_calibration(Y, P, by=SITE, **FAST)
+def test_each_site_is_measured_as_if_alone(result):
     assert list(result.observed_expected_ratio) == ["north", "south", "west"]
     whole = clinical_calibration(Y, P, **FAST)
     for name, table in result.tables.items():
@@ -43,9 +47,8 @@ def test_each_site_is_measured_as_if_alone():
     assert result.n_events.tolist() == [Y[np.isin(SITE, label)].sum() for label in SHIFT]
 
 
-def test_what_sites_have_in_common_follows_from_their_intervals():
+def test_what_sites_have_in_common_follows_from_their_intervals(result):
     # standard errors are taken back from the intervals of the sites, of 90, 60 and 80 samples
-    result = clinical_calibration(Y, P, by=SITE, **FAST)
     margin = stats.t.isf(0.025, np.array([90, 60, 80]) - 1)
     for name in _ANALYSED:
         is_ratio = name == "observed_expected_ratio"
@@ -94,14 +97,13 @@ def test_sites_that_cannot_be_measured_are_named():
     assert ratio.estimate == pytest.approx(np.exp(fit.mean), rel=1e-6)
 
 
-def test_the_data_frame_and_the_containers():
+def test_the_data_frame_and_the_containers(result):
     by = pd.DataFrame({"site": SITE, "sex": np.where(np.arange(len(Y)) % 2, "f", "m")})
     by.index = np.arange(len(Y))[::-1]  # rows count by their position
     frame = clinical_calibration(Y, P, by=by, **FAST).to_frame()
     assert frame.shape == (7 * 6, 6)
     assert frame.index.names == ["measure", "site", "sex"]
-    single = clinical_calibration(Y, P, by=list(SITE), **FAST).to_frame()
-    assert single.loc[("calibration_slope", "north"), "n_samples"] == 90
+    assert result.to_frame().loc[("calibration_slope", "north"), "n_samples"] == 90
 
 
 def test_groups_and_weights_reach_the_sites():
