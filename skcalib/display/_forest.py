@@ -20,8 +20,8 @@ _TITLE_LETTERS_IN_INCH, _MIN_TITLE_LETTERS = 13, 11
 
 _RATIO = "observed_expected_ratio"
 
-# The values of calibrated predictions that are not 0.
-_IDEAL = {_RATIO: 1.0, "calibration_slope": 1.0}
+# The values of calibrated predictions that are not 0; of any metric it is not known.
+_IDEAL = {_RATIO: 1.0, "calibration_slope": 1.0, "estimate": np.nan}
 
 
 @dataclass(eq=False, repr=False)

@@ -55,6 +55,8 @@ def test_all_measures_and_any_metric():
     table = confidence_interval("smooth_calibration_error", LABEL, PROBA, **options)
     display = ForestDisplay.from_result(table)
     assert len(display.ax_.get_yticklabels()) == 4
+    table = confidence_interval("observed_expected_ratio", LABEL, PROBA, by=SITE, random_state=0)
+    assert 0.05 < ForestDisplay.from_result(table).ax_.get_xlim()[0] < table.low.min()
     ax = plt.subplots()[1]
     assert display.plot(ax).ax_ is ax
 
