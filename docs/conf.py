@@ -6,6 +6,7 @@ The option -D plot_gallery=0 leaves the examples out, which take minutes.
 """
 
 import importlib
+import os
 import re
 import sys
 import warnings
@@ -63,6 +64,22 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!skcalib).*")]  # links within the packag
 extlinks = {
     "arxiv": ("https://arxiv.org/abs/%s", "arXiv:%s"),
     "doi": ("https://doi.org/%s", "doi:%s"),
+}
+# Links to the pages of other packages, where a network is there to ask for their lists.
+if os.environ.get("READTHEDOCS"):
+    extensions.append("sphinx.ext.intersphinx")
+intersphinx_mapping = {
+    name: (f"https://{site}/", None)
+    for name, site in {
+        "python": "docs.python.org/3",
+        "numpy": "numpy.org/doc/stable",
+        "scipy": "docs.scipy.org/doc/scipy",
+        "sklearn": "scikit-learn.org/stable",
+        "pandas": "pandas.pydata.org/docs",
+        "matplotlib": "matplotlib.org/stable",
+        "joblib": "joblib.readthedocs.io/en/latest",
+        "torch": "docs.pytorch.org/docs/stable",
+    }.items()
 }
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
 _MockObject.__or__ = _MockObject.__ror__ = lambda self, other: self  # Tensor | None

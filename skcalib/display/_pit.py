@@ -69,7 +69,8 @@ class PITHistogramDisplay(_PitDisplay):
 
     band : Band, default=None
         Tuple of arrays `lower`, `upper`, `lower_of_all` and `upper_of_all` of shape (n_bins,),
-        heights between which single bars and all bars at once lie by chance, and the `level`.
+        heights between which single bars and all bars at once lie by chance, and the
+        `confidence_level`.
 
     error : float, default=None
         The quantile calibration error, for the legend.
@@ -239,7 +240,8 @@ class QuantileReliabilityDisplay(_PitDisplay):
 
     band : Band, default=None
         Tuple of arrays `lower`, `upper`, `lower_of_all` and `upper_of_all` of shape (n_levels,),
-        shares between which single points and the whole curve lie by chance, and the `level`.
+        shares between which single points and the whole curve lie by chance, and the
+        `confidence_level`.
 
     error : float, default=None
         The quantile calibration error, for the legend.
@@ -391,7 +393,7 @@ def _fill_steps(
 
 def shade(draw: Any, x: np.ndarray, band: Band, where: str) -> None:
     """Draw the bands with `draw`, a method of the axes with the arguments of `fill_between`."""
-    per_cent = f"{100 * band.level:.3g} %"
+    per_cent = f"{100 * band.confidence_level:.3g} %"
     for lower, upper, shadow, note in (
         (band.lower_of_all, band.upper_of_all, "0.9", f"all {where}s"),
         (band.lower, band.upper, "0.8", f"one {where}"),

@@ -36,13 +36,13 @@ PIT_CONSTRAINTS: dict = {
 
 
 class Band(NamedTuple):
-    """Where calibrated forecasts stay with the probability `level`: at one place, and at all."""
+    """Where calibrated forecasts stay with a probability: at one place, and at all of them."""
 
     lower: np.ndarray
     upper: np.ndarray
     lower_of_all: np.ndarray
     upper_of_all: np.ndarray
-    level: float
+    confidence_level: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,8 @@ class PITHistogram:
 
     band : Band or None
         Tuple of arrays `lower`, `upper`, `lower_of_all` and `upper_of_all` of shape (n_bins,),
-        heights between which single bars and all bars at once lie by chance, and the `level`.
+        heights between which single bars and all bars at once lie by chance, and the
+        `confidence_level`.
 
     error : float
         The quantile calibration error.
@@ -90,7 +91,7 @@ class PITHistogram:
         columns = {"start": self.edges[:-1], "end": self.edges[1:], "density": self.density}
         if self.band is not None:
             columns |= self.band._asdict()
-            del columns["level"]
+            del columns["confidence_level"]
         return pd.DataFrame(columns)
 
 

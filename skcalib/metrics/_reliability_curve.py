@@ -71,13 +71,13 @@ class Problem:
 
 
 class ReliabilityBand(NamedTuple):
-    """Where a curve lies with the probability `level`, at each place."""
+    """Where a curve lies with the probability `confidence_level`, at each place."""
 
     positions: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     kind: str
-    level: float
+    confidence_level: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,8 @@ class ReliabilityCurve:
         Where the bins begin and end. None if there are no bins.
 
     band : tuple, default=None
-        Places, lower and upper end of the band at the places, its kind and its level.
+        Places, lower and upper end of the band at the places, its kind and its
+        `confidence_level`.
 
     edges : ndarray of shape (n_bars + 1,), default=None
         Ends of the bars that show how the predictions are distributed.

@@ -137,7 +137,7 @@ def test_bands_hold_what_they_should(method, kind, undrawn):
             )
         )
         assert band.kind == kind
-        assert band.level == 0.9
+        assert band.confidence_level == 0.9
     share = np.mean(inside)
     noise = 4 * np.std(inside) / np.sqrt(8)
     if kind == "consistency":
