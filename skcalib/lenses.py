@@ -9,7 +9,7 @@ The argument `multi_class` takes a lens: an object of this module, or one of you
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -651,6 +651,15 @@ def _get_lens(multi_class: Any) -> Any:
             f"{multi_class.__name__}()."
         )
     return multi_class if isinstance(multi_class, _BuiltInLens) else _UserLens(multi_class)
+
+
+def _check_all_rows(problems: Sequence[Any], data: Any, multi_class: Any) -> None:
+    """Refuse problems of some of the samples, where each sample is part of each problem."""
+    if any(problem is None or len(problem.weight) < len(data.weight) for problem in problems):
+        raise ValueError(
+            "multi_class must yield problems of all samples, with rows=None; found one of some of "
+            f"them from {multi_class!r}. Leave rows out."
+        )
 
 
 def _iter_row_blocks(data: ClassData) -> Iterator[tuple[slice, np.ndarray]]:

@@ -497,12 +497,85 @@ def test_those_that_take_names_only_say_so():
             finite_sample_radius(
                 "smooth_calibration_error", 100, metric_params={"multi_class": lens}
             )
-    for n_classes in (2, 4):
-        y, proba = problem(60, n_classes)
-        state = CalibrationState().update(y, proba)
-        for lens in (*LENSES.values(), Multilabel()):
-            with pytest.raises(ValueError, match="multi_class must be the name of a lens"):
-                state.evaluate("smooth_calibration_error", multi_class=lens)
+
+
+# States
+
+
+def merged_state(lens, y, proba, weight):
+    """The state of two halves, one of which was pickled; labels are named by positions."""
+    labels = range(proba.shape[1])
+    halves = [
+        CalibrationState(labels, multi_class=lens).update(y[rows], proba[rows], weight[rows])
+        for rows in (slice(0, None, 2), slice(1, None, 2))
+    ]
+    return halves[0].merge(pickle.loads(pickle.dumps(halves[1])))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_states_count_the_problems_of_a_lens(n_classes):
+    weight = np.random.default_rng(0).random(60)
+    lenses = [Ordinal(), Ordinal(np.arange(n_classes)), TopK(2), WithinTop(1), Multilabel()]
+    for lens in lenses:
+        make = multilabel_problem if isinstance(lens, Multilabel) else problem
+        y, proba = make(60, n_classes)
+        state = merged_state(lens, y, proba, weight)
+        for average in ("auto", "macro", "weighted", None):
+            options = {"multi_class": lens, "average": average}
+            value, bound = state.evaluate("smooth_calibration_error", **options)
+            expected = smooth_calibration_error(y, proba, sample_weight=weight, **options)
+            np.testing.assert_allclose(value, expected, rtol=0, atol=1e-12)
+            assert np.max(bound) < 1e-15
+        if not isinstance(lens, Multilabel):  # names are taken as before
+            assert state.evaluate("smooth_calibration_error").value == pytest.approx(
+                smooth_calibration_error(y, proba, sample_weight=weight), abs=1e-12
+            )
+    y, proba = multilabel_problem(60, 2)
+    state = CalibrationState(multi_class=Multilabel()).update(y, proba + 1e-6, by=y[:, 0])
+    assert not state.is_binary
+    assert state.mean_rounding == pytest.approx(1e-6)
+    part = state.subgroups[1].evaluate("smooth_calibration_error", multi_class=Multilabel())
+    rows = y[:, 0] == 1
+    expected = smooth_calibration_error(y[rows], proba[rows] + 1e-6, multi_class=Multilabel())
+    assert abs(part.value - expected) <= part.bound == pytest.approx(2e-6)
+
+
+class FirstClasses:
+    """As many problems as there are labels in the batch."""
+
+    def reduce(self, data):
+        for k in np.unique(data.label):
+            yield BinaryProblem(data.label == k, data.matrix[:, k], name=k)
+
+
+def test_states_refuse_other_lenses():
+    y, proba = problem()
+    state = CalibrationState(multi_class=Ordinal()).update(y, proba)
+    for lens in (TopK(2), Ordinal([3, 2, 1, 0]), Multilabel(), WithinTop(2)):
+        with pytest.raises(ValueError, match="or the lens whose problems the state counts"):
+            state.evaluate("smooth_calibration_error", multi_class=lens)
+    with pytest.raises(ValueError, match="must have the same multi_class"):
+        state.merge(CalibrationState(multi_class=TopK(2)))
+    with pytest.raises(ValueError, match="to_arrow needs a state without multi_class"):
+        state.to_arrow()
+    with pytest.raises(ValueError, match="resolution must be 0 for a state with multi_class"):
+        CalibrationState.from_counts(
+            y, proba, np.ones(40), resolution=0.01, multi_class=Ordinal(), labels=range(4)
+        )
+    with pytest.raises(ValueError, match="must yield problems of all samples"):
+        CalibrationState(multi_class=Halves()).update(y, proba)
+    state = CalibrationState(range(4), multi_class=FirstClasses()).update(y, proba)
+    with pytest.raises(ValueError, match="must yield the same problems for all updates"):
+        state.update(y[y < 2], proba[y < 2])
+    state = CalibrationState(multi_class=Multilabel()).update(*multilabel_problem())
+    for read in (state.confidence, state.to_arrays, state.sample, state.classwise):
+        with pytest.raises(ValueError, match="classes that exclude each other; found one of Multi"):
+            read()
+    with pytest.raises(ValueError, match="classes that exclude each other"):
+        state.evaluate("smooth_calibration_error")
+    test = CalibrationTest("smooth_calibration_error")
+    with pytest.raises(ValueError, match="A test of a state needs two classes"):
+        test.fit(state)
 
 
 # scikit-learn

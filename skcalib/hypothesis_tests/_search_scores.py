@@ -12,10 +12,9 @@ from .._data import ClassData, ForecastData
 from .._numerics.logits import log_odds
 from .._numerics.pit import pit_cdf, pit_laws
 from .._statistics.base import Statistic
-from ..lenses import _get_lens
+from ..lenses import _check_all_rows, _get_lens
 from ..recalibration import SplineRecalibrator
 from ..recalibration._either import to_fit_data
-from ..recalibration._lens import check_all_rows
 
 # A remainder of less than this share of a variance is rounding.
 _REMAINDER_RTOL = 1e-9
@@ -120,7 +119,7 @@ class ClassSearch(Search):
         if self.lens._is_identity(data):
             return None, [data]
         names, _, problems = zip(*data.iter_problems(self.lens), strict=True)
-        check_all_rows(problems, data, self.lens)
+        _check_all_rows(problems, data, self.lens)
         return list(names), list(problems)
 
     def _iter_events(self, label: np.ndarray) -> Iterator[np.ndarray]:

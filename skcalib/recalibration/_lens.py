@@ -1,6 +1,5 @@
 """Recalibration of the binary problems of a lens."""
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.utils import Tags
 from .._data import ClassData, MultilabelData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods, StrOptions
-from ..lenses import Lens, _get_lens
+from ..lenses import Lens, _check_all_rows, _get_lens
 from ._base import Recalibrator, is_smooth
 from ._either import to_fit_data
 from ._logistic import SigmoidRecalibrator
@@ -110,7 +109,7 @@ class LensRecalibrator(Recalibrator):
         if not self._is_identity:
             check_combines(lens, self.multi_class)
             problems = [problem for *_, problem in data.iter_problems(lens)]
-            check_all_rows(problems, data, self.multi_class)
+            _check_all_rows(problems, data, self.multi_class)
         self.recalibrators_ = [to_fit_data(each).fit_clone(recalibrator) for each in problems]
         self._is_smooth = all(map(is_smooth, self.recalibrators_))
 
@@ -191,13 +190,4 @@ def check_combines(lens: Any, multi_class: Any) -> None:
             "multi_class must be a lens whose problems determine the probabilities of all classes: "
             "'classwise', Ordinal(), Multilabel(), or your own with a method combine; found "
             f"{multi_class!r}. Choose one of these."
-        )
-
-
-def check_all_rows(problems: Sequence[Any], data: ClassData, multi_class: Any) -> None:
-    """Refuse problems of some of the samples, where each sample is part of each problem."""
-    if any(problem is None or len(problem.weight) < len(data.weight) for problem in problems):
-        raise ValueError(
-            "multi_class must yield problems of all samples, with rows=None; found one of some of "
-            f"them from {multi_class!r}. Leave rows out."
         )

@@ -18,6 +18,11 @@ _TABLE_COLUMNS = ("subgroup", "problem", *_NUMBER_COLUMNS)
 
 def to_table(state: Any) -> Any:
     """The table of a state and its subgroups, with a row for each key."""
+    if state._multi_class is not None:
+        raise ValueError(
+            "to_arrow needs a state without multi_class, as a table cannot hold a lens; found "
+            f"{state._multi_class!r}. Pickle the state."
+        )
     try:
         import pyarrow
     except ImportError as error:

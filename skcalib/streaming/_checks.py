@@ -1,6 +1,8 @@
 """Checks of counts, of weights, and of states before they are read."""
 
+import pickle
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -88,10 +90,44 @@ def check_not_empty(state: Any) -> None:
 def check_multiclass(state: Any) -> None:
     """Refuse two classes: only more of them have a problem of two classes for each."""
     check_not_empty(state)
+    if state._is_multilabel:
+        raise ValueError(
+            "The state must be of classes that exclude each other; found one of Multilabel(), "
+            "which counts each label alone. Use evaluate with multi_class=Multilabel()."
+        )
     if state.is_binary:
         raise ValueError(
             "The state must have more than two classes, each of which is then a problem of two; "
             f"found {state.classes.tolist()}. Use the state itself."
+        )
+
+
+def check_is_unrounded(state: Any, resolution: float) -> None:
+    """Refuse rounded probabilities for a lens, which may add them up or sort them."""
+    if state._multi_class is not None and resolution > 0:
+        raise ValueError(
+            "resolution must be 0 for a state with multi_class, whose problems may add up rounding "
+            f"errors; found {resolution!r}. Count probabilities that are not rounded."
+        )
+
+
+def is_same_lens(first: Any, second: Any) -> bool:
+    """True if lenses are equal, or have the same pickle, as copies on other machines have."""
+    with suppress(ValueError):  # of arrays within
+        if first == second:
+            return True
+    with suppress(AttributeError, TypeError, pickle.PicklingError):  # of local classes
+        return pickle.dumps(first) == pickle.dumps(second)
+    return False
+
+
+def check_same_problems(state: Any, problems: dict[Any, float]) -> None:
+    """Refuse a lens that yields other problems for other batches."""
+    if problems and list(problems) != list(state._problems):
+        raise ValueError(
+            "multi_class must yield the same problems for all updates; found "
+            f"{list(state._problems)!r:.100} and {list(problems)!r:.100}. Yield problems without "
+            "events, too, with names that differ."
         )
 
 
@@ -130,6 +166,11 @@ def check_mergeable(state: Any, other: Any) -> None:
                 f"States that are merged must have the same {name}; found {value!r} and "
                 f"{other._options[name]!r}. Make both with the same arguments."
             )
+    if not is_same_lens(state._multi_class, other._multi_class):
+        raise ValueError(
+            f"States that are merged must have the same multi_class; found {state._multi_class!r} "
+            f"and {other._multi_class!r}. Make both with the same arguments."
+        )
     first, second = (s._labels if s.classes is None else s.classes for s in (state, other))
     if first is not None and second is not None and not np.array_equal(first, second):
         raise ValueError(

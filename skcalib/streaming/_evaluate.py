@@ -11,9 +11,10 @@ from sklearn.metrics import brier_score_loss
 from .._data import ClassData
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
-from ..lenses import _get_lens
+from ..lenses import _NAMED_LENSES, _get_lens
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, find_entry, is_data
+from ._checks import is_same_lens
 
 _KERNEL_ERROR_NAMES = (
     "kernel_calibration_error",
@@ -60,7 +61,9 @@ class _BinaryProblems(ClassData):
 
     def iter_problems(self, lens: Any) -> Iterator[tuple[Any, float, Any]]:
         state = self.state
-        if lens is _get_lens("confidence"):
+        if lens not in _NAMED_LENSES.values():
+            yield from state._iter_lens_problems()
+        elif lens is _get_lens("confidence"):
             yield "", 1.0, state.confidence()._rows()
         elif lens is _get_lens("top-label"):
             for name, problem in state.top_label().items():
@@ -80,11 +83,12 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
         value = metric(y_true, y_proba, sample_weight=weight, **params)  # type: ignore[operator]
         return BoundedValue(value, _foreign_error_bound(metric, params, state.mean_rounding))
     params = entry.fixed | params
-    check_metric_params(params)
+    check_metric_params(params, state._multi_class)
     options = entry.validate_options(params)
-    data = state._to_binary()._rows()
-    if not state.is_binary:
-        if options["multi_class"] == "canonical":
+    has_lens = state._problems and not isinstance(options["multi_class"], str)
+    data = next(state._iter_lens_problems())[-1] if has_lens else state._to_binary()._rows()
+    if has_lens or not state.is_binary:
+        if not has_lens and options["multi_class"] == "canonical":
             return _evaluate_fourier_sums(state, entry.name, params)
         unknown = np.empty((0, len(state.classes)))
         data = _BinaryProblems(
@@ -107,8 +111,11 @@ def _find_entry(metric: str | Callable) -> Metric | None:
     return entry
 
 
-def check_metric_params(params: dict[str, Any]) -> None:
-    """Refuse arguments that the state provides, and options that need the order of samples."""
+def check_metric_params(params: dict[str, Any], lens: Any = None) -> None:
+    """Refuse arguments that the state provides, and options that need the order of samples.
+
+    It counts the problems of a lens if it was made with one.
+    """
     reserved = sorted(name for name, value in params.items() if is_data(name, value))
     if reserved:
         raise ValueError(
@@ -121,12 +128,11 @@ def check_metric_params(params: dict[str, Any]) -> None:
             f"have no order; found {params['estimator']!r}."
         )
     multi_class = params.get("multi_class", "confidence")
-    if not isinstance(multi_class, str):
+    if not isinstance(multi_class, str) and not is_same_lens(multi_class, lens):
         raise ValueError(
-            "multi_class must be the name of a lens for a CalibrationState, which counts the "
-            "problems of 'confidence', 'top-label' and 'classwise' alone; found "
-            f"{multi_class!r}. Keep a state for each binary problem, of its events and their "
-            "probabilities."
+            "multi_class must be the name of a lens, or the lens whose problems the state counts; "
+            f"found {multi_class!r}, and {lens!r} in the state. Make the state with "
+            f"CalibrationState(multi_class={multi_class!r}), and evaluate it."
         )
     if params.get("strategy") == "median-variance":
         raise ValueError(

@@ -2,7 +2,7 @@
 
 import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from numbers import Real
 from threading import Lock
@@ -18,6 +18,7 @@ from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts
 from .._inputs.scikit_learn import (
     Count,
+    HasMethods,
     IntegerInterval,
     Interval,
     RandomState,
@@ -27,13 +28,16 @@ from .._inputs.scikit_learn import (
 )
 from .._inputs.warnings import check_memory
 from .._statistics.kernels import KERNELS
+from ..lenses import Lens, _check_all_rows, _get_lens
 from ._arrow import from_table, to_table
 from ._checks import (
     are_empty,
     check_by_as_before,
+    check_is_unrounded,
     check_mergeable,
     check_multiclass,
     check_not_empty,
+    check_same_problems,
     check_sample_counts,
     check_single_weights,
     check_sums,
@@ -73,6 +77,11 @@ class CalibrationState:
 
     random_state : int, default=0
         Seed of the frequencies. States can be merged only if it is the same.
+
+    multi_class : Lens, default=None
+        A lens of :mod:`skcalib.lenses` whose problems are counted, too, so that `evaluate` takes
+        it. With :class:`~skcalib.lenses.Multilabel`, labels are an indicator matrix, and nothing
+        else is counted.
 
     Attributes
     ----------
@@ -149,6 +158,7 @@ class CalibrationState:
             "kernel": [StrOptions(set(KERNELS))],
             "bandwidth": [Interval(Real, 0, None, closed="neither")],
             "random_state": [IntegerInterval(0)],
+            "multi_class": [HasMethods("reduce"), None],
         }
     )
     def __init__(
@@ -160,8 +170,11 @@ class CalibrationState:
         kernel: Literal["total-variation", "exponential", "laplacian", "rbf"] = "total-variation",
         bandwidth: float = 1.0,
         random_state: int = 0,
+        multi_class: Lens | None = None,
     ) -> None:
         self._labels = labels
+        self._multi_class = multi_class
+        self._problems: dict[Any, float] = {}  # the sums of weights of the problems of the lens
         self._options: dict[str, Any] = {
             "decimals": int(decimals),
             "n_components": n_components,
@@ -315,6 +328,7 @@ class CalibrationState:
         n = num_samples(y_true)
         counts = check_sample_counts(count, n)
         sums = check_sums(weight, squared_weight, counts)
+        check_is_unrounded(state, resolution)
         data = state._check_data(y_true, y_proba, counts)
         used = counts > 0
         rows = RowWeights(counts[used], None if sums is None else sums[:, used], resolution / 2)
@@ -343,6 +357,7 @@ class CalibrationState:
             return self
         if self.n_samples == 0:
             self._initialize(other.classes)
+        self._add_problems(other._problems)
         for name, tally in self._tallies.items():
             tally.merge(other._tallies[name])
         if self._sums is not None and other._sums is not None:
@@ -419,12 +434,19 @@ class CalibrationState:
     @property
     def is_binary(self) -> bool:
         """True if there are two classes."""
-        return self.classes is not None and len(self.classes) == 2
+        has_two_classes = self.classes is not None and len(self.classes) == 2
+        return has_two_classes and not self._is_multilabel
+
+    @property
+    def _is_multilabel(self) -> bool:
+        return getattr(self._multi_class, "needs_indicator", False)
 
     @property
     def mean_rounding(self) -> float:
         """Mean distance between the predictions, or confidences, and their points on the grid."""
-        return float(self._tally.moves.sum() / self.total_weight) if self.total_weight else 0.0
+        n_problems = len(self._problems) if self._is_multilabel else 1
+        total = self.total_weight * n_problems
+        return float(self._tally.moves.sum() / total) if self.total_weight else 0.0
 
     @property
     def max_rounding(self) -> float:
@@ -520,16 +542,18 @@ class CalibrationState:
 
     def _check_data(self, y_true: Any, y_proba: Any, sample_weight: Any) -> ClassData:
         classes = self._labels if self.classes is None else self.classes
-        return check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=classes)
+        return check_predictions(
+            y_true, y_proba, sample_weight, labels=classes, multi_class=self._multi_class
+        )
 
     def _make_empty(self) -> Self:
         """Return an empty state with the same arguments."""
-        return type(self)(self._labels, **self._options)
+        return type(self)(self._labels, multi_class=self._multi_class, **self._options)
 
     def _copy(self) -> Self:
         """Return a copy that can take more samples while this state stays as it is."""
         state = copy(self)
-        state.subgroups = self.subgroups.copy()
+        state.subgroups, state._problems = self.subgroups.copy(), self._problems.copy()
         state._tallies = {name: copy_arrays(tally) for name, tally in self._tallies.items()}
         state._sums = self._sums and copy_arrays(self._sums)
         return state
@@ -560,16 +584,34 @@ class CalibrationState:
             self._initialize(data.classes)
         n, n_numbers = len(data.label), data.proba.size
         block_size = max(1, 2**20 * n // n_numbers)  # rows with a million probabilities
-        for start in range(0, n, block_size):
+        for start in range(0, 0 if self._is_multilabel else n, block_size):
             block = slice(start, start + block_size)
             block_args = data.proba[block], data.label[block], rows.take(block)
             if self.is_binary:
                 self._tallies["binary"].add(0, *block_args)
             else:
                 add_classes(self._tallies, self._sums, *block_args)
+        mass = float(np.broadcast_to(rows.mass, n).sum())
+        lens = None if self._multi_class is None else _get_lens(self._multi_class)
+        if lens is not None and not lens._is_identity(data):
+            names, shares, problems = zip(*data.iter_problems(lens), strict=True)
+            _check_all_rows(problems, data, self._multi_class)
+            weights = mass * np.array(shares)
+            self._add_problems(dict(zip(names, weights.tolist(), strict=True)))
+            for k, problem in enumerate(problems):
+                self._tallies["lens"].add(k, problem.proba, problem.label, rows)
         self.n_samples += n if rows.count is None else int(rows.count.sum())
-        self.total_weight += float(np.broadcast_to(rows.mass, n).sum())
+        self.total_weight += mass
         self._widen(*rows.weights)
+
+    def _add_problems(self, problems: dict[Any, float]) -> None:
+        """Add the weights of the problems of a lens, which are always the same ones."""
+        if problems and "lens" not in self._tallies:
+            self._problems = dict.fromkeys(problems, 0.0)
+            self._tallies["lens"] = Tally(len(problems), self._options["decimals"])
+        check_same_problems(self, problems)
+        for name, weight in problems.items():
+            self._problems[name] += weight
 
     def _widen(self, least: float, largest: float) -> None:
         """Widen the range of the weights of single samples."""
@@ -579,6 +621,8 @@ class CalibrationState:
         """Make empty tallies for the classes."""
         decimals, n_components, *kernel = self._options.values()
         self.classes = classes
+        if self._is_multilabel:
+            return
         if self.is_binary:
             self._tallies = {"binary": Tally(1, decimals)}
             return
@@ -597,6 +641,12 @@ class CalibrationState:
     def _rows(self) -> ClassData:
         """Return data of two classes, one row for each point of the grid and label."""
         return self._tallies["binary"].to_data(self.classes)
+
+    def _iter_lens_problems(self) -> Iterator[tuple[Any, float, ClassData]]:
+        """Yield the name, the weight and the data of each problem of the lens."""
+        for k, (name, weight) in enumerate(self._problems.items()):
+            problem = self._tallies["lens"].take_problem(k)
+            yield name, weight / self.total_weight, problem.to_data(_BINARY_CLASSES)
 
     def _make_binary_state(self, tally: Tally) -> "CalibrationState":
         """Return the state of two classes with the tally of a single problem."""
