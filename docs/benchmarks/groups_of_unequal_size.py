@@ -200,8 +200,9 @@ ORDINARY = {
         "400 Pareto sizes (0)": {"sizes": -400, "correlation": 0.0},
         "5 × 60 (.9), 95 pairs (.9)": {"sizes": [60] * 5 + [2] * 95},
     }.items()
-    for events in (1, 10, 30)
-    for n_classes in (2, 3)
+    for events in (0.3, 1, 3, 10, 30)
+    for n_classes in (2, 3, 8)
+    if n_classes < 8 or events <= 10
 }  # fmt: skip
 
 POWER = {
@@ -244,13 +245,15 @@ POWER = {
 }  # fmt: skip
 
 
-def calibration_p_values(seed, n_resamples, statistic="auto", alternative="two-sided", **options):
+def calibration_p_values(
+    seed, n_resamples, rules, statistic="auto", alternative="two-sided", **options
+):
     """P-values of `CalibrationTest` by each rule."""
     proba, label, groups, weight = problem(np.random.default_rng([11, seed]), **options)
     test = CalibrationTest(statistic, alternative=alternative, n_resamples=n_resamples)
     test.set_params(labels=np.arange(proba.shape[1]), random_state=seed)
     p_values = []
-    for rule in RULES:
+    for rule in rules:
         with use_rule(rule):
             p_values.append(test.fit(proba, label, weight, groups=groups).p_value_)
     return p_values
@@ -351,18 +354,21 @@ def main():
     parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
     parser.add_argument("--cells", default="", help="only those that contain this text")
+    parser.add_argument("--rules", nargs="*", default=RULES, choices=RULES, help="of three columns")
     options = parser.parse_args()
     parallel = Parallel(n_jobs=options.n_jobs)
     print("# Groups of unequal size\n")
     for table in options.tables:
         title, columns, cells, function, levels, divisor = TABLES[table]
         n = 2 if options.quick else options.repetitions // divisor
+        shared = {"n_resamples": options.n_resamples}
+        if columns is RULES:
+            columns, shared["rules"] = options.rules, options.rules
         print(f"{title} at {', '.join(map(str, levels))}: {n} repetitions.\n")
         print(f"| groups (correlation) | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
         names = [name for name in cells if options.cells in name][: 1 if options.quick else None]
         for name in names:
-            cell = cells[name] | {"n_resamples": options.n_resamples}
-            rejected = rates(parallel, function, n, levels, **cell)
+            rejected = rates(parallel, function, n, levels, **cells[name], **shared)
             print(f"| {' | '.join([name, *rejected])} |", flush=True)
         print()
 

@@ -612,29 +612,150 @@ def print_difference(title, value, rows):
     )
 
 
-OPPOSITE = (  # title, metric, cells of n, pairs and kinds, repetitions
-    ("Laplace kernel", ((300, 0.02), (1000, 0.02), (1000, 0.01), (300, 2), (1000, 1.4)), 200),
-    ("smooth", ((300, 0.02), (1000, 0.02), (300, 2)), 150),
-    ("cumulative", ((300, 0.02), (1000, 0.02), (300, 2), (1000, 1.4)), 200),
-    ("binned (15)", ((300, 0.02), (1000, 0.02), (300, 2), (1000, 1.4)), 200),
+OPPOSITE = (  # title, metric, options, cells of n and pairs, repetitions
+    ("Laplace kernel", *METRICS["Laplace kernel"], ((300, (0.02, -0.02)), (1000, (0.02, -0.02)),
+     (1000, (0.01, -0.01)), (300, (2, 1)), (1000, (1.4, 1))), 200),
+    ("smooth", *METRICS["smooth"], ((300, (0.02, -0.02)), (1000, (0.02, -0.02)), (300, (2, 1))),
+     150),
+    ("cumulative", *METRICS["cumulative"], ((300, (0.02, -0.02)), (1000, (0.02, -0.02)),
+     (300, (1.8, 1)), (1000, (1.4, 1))), 120),
+    ("kernel", "kernel_calibration_error", {"bandwidth": 0.3}, ((300, (0.02, -0.02)),
+     (300, (1.8, 1))), 80),
+    ("any decision", "any_decision_calibration_error", {}, ((300, (0.02, -0.02)), (300, (1.8, 1))),
+     80),
+    ("decision", "decision_calibration_error", {}, ((300, (0.02, -0.02)),), 60),
+    ("one bin", "expected_calibration_error", {"n_bins": 1}, ((300, (0.02, -0.02)),), 80),
+    ("two bins", "expected_calibration_error", {"n_bins": 2}, ((300, (0.02, -0.02)),), 80),
+    ("binned (15)", *METRICS["binned (15)"], ((300, (0.02, -0.02)), (1000, (0.02, -0.02)),
+     (300, (2, 1)), (1000, (1.4, 1))), 200),
+    ("ICI", "integrated_calibration_index", {}, ((300, (0.02, -0.02)),), 100),
+    ("smooth ECE", "smooth_expected_calibration_error", {}, ((300, (0.02, -0.02)),), 30),
+    ("interval", "interval_calibration_error", {}, ((300, (0.02, -0.02)),), 40),
+)  # fmt: skip
+
+OPPOSITE_FORECASTS = (  # n, biases and standard deviations of both models, repetitions
+    (300, ((0.05, 1), (-0.05, 1)), 120),
+    (1000, ((0.05, 1), (-0.05, 1)), 60),
+    (300, ((0, 0.8), (0, 1)), 120),
+    (300, ((0.12, 1), (0, 1)), 120),
 )
+
+
+def compared_forecasts(n, pair, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    y_true = x + rng.normal(size=n)
+    models = [GaussianForecast(x + bias, std * np.ones(n)) for bias, std in pair]
+    return compared("quantile_calibration_error", {}, y_true, *models, seed, labels=None)
 
 
 def opposite(parallel, quick):
     """False alarms and power where models are wrong on opposite sides, and before and after."""
-    print("| metric | models | n | p ≤ 0.05 without halves | p ≤ 0.05 |")
-    print("|---|---|---|---|---|")
-    for title, cells, n_repetitions in OPPOSITE:
-        metric, params = METRICS[title]
-        for n, size in cells[:1] if quick else cells:
-            kind, pair = ("shift", (size, -size)) if size < 1 else ("", (size, 1))
-            models = f"± {size}" if size < 1 else f"β = {size} and 1"
+    print("| metric | models | n | repetitions | p ≤ 0.05 without halves | p ≤ 0.05 |")
+    print("|---|---|---|---|---|---|")
+
+    def show(title, models, n, n_repetitions, function, *arguments):
+        rows = np.array(parallel(
+            delayed(function)(*arguments, seed) for seed in range(2 if quick else n_repetitions)
+        ))  # fmt: skip
+        before, after = np.mean(rows[:, [3, 6]] <= 0.05, axis=0)
+        print(f"| {title} | {models} | {n} | {n_repetitions} | {before:.3f} | {after:.3f} |",
+              flush=True)  # fmt: skip
+
+    for title, metric, params, cells, n_repetitions in OPPOSITE:
+        for n, pair in cells[:1] if quick else cells:
+            is_shift = sum(pair) == 0
+            models = f"± {pair[0]}" if is_shift else f"β = {pair[0]} and {pair[1]}"
+            show(title, models, n, n_repetitions, compared_in_family, metric, params, n, pair,
+                 "shift" if is_shift else "")  # fmt: skip
+    for n, pair, n_repetitions in OPPOSITE_FORECASTS[: 1 if quick else None]:
+        models = " and ".join(f"bias {bias}, sd × {std}" for bias, std in pair)
+        show("quantile", models, n, n_repetitions, compared_forecasts, n, pair)
+
+
+L2 = {"norm": "l2"}
+OPTIONS = (  # metric, sets of options, repetitions; in each cell model A is wrong and B is right
+    ("expected_calibration_error", ({"norm": "l2"}, {"norm": "max"}, L2 | {"debias": True},
+     {"strategy": "quantile"}, {"strategy": "quantile", "norm": "max"},
+     {"strategy": "median-variance"}, {"distance": "cityblock"}, {"distance": "sqeuclidean"},
+     {"add_bin_width": True}), 40),
+    ("cumulative_calibration_error", ({"kind": "max"}, {"kind": "range"}), 40),
+    ("laplace_kernel_calibration_error", ({"bandwidth": 0.1}, {"squared": True}), 40),
+    ("kernel_calibration_error", ({"bandwidth": 0.3},), 40),
+    ("squared_kernel_calibration_error", ({"bandwidth": 0.3}, {"bandwidth": 0.3, "estimator":
+     "biased"}), 40),
+    ("any_decision_calibration_error", ({"n_actions": 2}, {"n_actions": 3}), 40),
+    ("integrated_calibration_index", ({}, {"quantile": 0.5}, {"quantile": 0.9}), 30),
+    ("smooth_expected_calibration_error", ({}, {"bandwidth": 0.05}), 10),
+    ("interval_calibration_error", ({}, {"method": "surrogate"}), 10),
+    ("lower_distance_to_calibration", ({"tol": 1e-3},), 5),
+    ("quantile_calibration_error", ({"norm": "l1"}, L2, {"norm": "max"}, L2 | {"debias": True},
+     L2 | {"debias": True, "squared": True}, {"kind": "interval"}, L2 | {"kind": "interval",
+     "debias": True}, {"norm": "max", "levels": [0.1, 0.5, 0.9]}), 40),
+    ("local_calibration_error", ({"bandwidth": 1.0}, {"bandwidth": 1.0, "debias": True},
+     {"bandwidth": 1.0, "debias": True, "average": "root-mean-square"}), 20),
+)  # fmt: skip
+
+
+def forecast_value(params, std, n_points=100_000):
+    """The quantile error of standard normal forecasts of outcomes with another deviation."""
+    y_true = std * stats.norm.ppf((np.arange(n_points) + 0.5) / n_points)
+    forecast = GaussianForecast(np.zeros(n_points), np.ones(n_points))
+    return metrics.quantile_calibration_error(y_true, forecast, **params)
+
+
+def option_values(metric, params):
+    """The value of the model that is wrong, and that of the other one, as no estimate has them."""
+    params = {k: v for k, v in params.items() if k != "debias"}
+    if metric == "local_calibration_error":
+        return forecast_value(L2, 1.1), 0.0
+    if metric == "quantile_calibration_error":
+        return forecast_value(params, 1.1), 0.0
+    n_points = 400 if "kernel" in metric and "laplace" not in metric else 20_000
+    n_points = 2000 if metric in ("any_decision_calibration_error",
+                                  "lower_distance_to_calibration") else n_points  # fmt: skip
+    right = population_value(metric, params, 1, n_points) if params.get("add_bin_width") else 0.0
+    return population_value(metric, params, 1.4, n_points), right
+
+
+def covered_option(metric, params, seed):
+    """Low and high of one model, and low, high and p-value of the difference."""
+    data = {}
+    if metric in ("quantile_calibration_error", "local_calibration_error"):
+        rng = np.random.default_rng(seed)
+        x, noise = rng.normal(size=(2, 300))
+        y_true = x + 1.1 * noise
+        models = [GaussianForecast(x, std * np.ones(300)) for std in (1.0, 1.1)]
+        data = {"given": x} if metric == "local_calibration_error" else {}
+    else:
+        y_true, wrong = make_temperature_family(300, inverse_temperature=1.4, random_state=seed)
+        models = [wrong, make_temperature_family(300, random_state=seed)[1]]
+        data["labels"] = [0, 1]
+    data |= {"metric_params": params, "n_resamples": N_RESAMPLES, "random_state": seed}
+    single = confidence_interval(metric, y_true, models[0], **data)
+    both = compare_models(metric, y_true, *models, **data)
+    return single.low, single.high, both.low, both.high, both.p_value
+
+
+def options(parallel, quick):
+    """Every option of every error: β = 1.4 beside 1, or deviations too small by 1.1, n = 300."""
+    print("| metric | options | repetitions | true value | covered | median interval | "
+          "true difference | covered | median interval | p ≤ 0.05 |")  # fmt: skip
+    print(f"|{'---|' * 10}")
+    for metric, sets, n_repetitions in OPTIONS:
+        for params in sets[:1] if quick else sets:
+            n_repetitions = 1 if quick else n_repetitions
+            value, right = option_values(metric, params)
             rows = np.array(parallel(
-                delayed(compared_in_family)(metric, params, n, pair, kind, seed)
-                for seed in range(2 if quick else n_repetitions)
+                delayed(covered_option)(metric, params, seed) for seed in range(n_repetitions)
             ))  # fmt: skip
-            before, after = np.mean(rows[:, [3, 6]] <= 0.05, axis=0)
-            print(f"| {title} | {models} | {n} | {before:.3f} | {after:.3f} |", flush=True)
+            cells = [metric.replace("_", " "), ", ".join(f"{k}={v}" for k, v in params.items())]
+            cells.append(n_repetitions)
+            for true, (low, high) in ((value, rows.T[:2]), (value - right, rows.T[2:4])):
+                cells += [f"{true:.4f}", f"{np.mean((low <= true) & (true <= high)):.3f}"]
+                cells.append(f"{np.median(low):.4f} to {np.median(high):.4f}")
+            cells.append(f"{np.mean(rows[:, 4] <= 0.05):.3f}")
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 def debiased(parallel, quick):
@@ -683,6 +804,7 @@ SECTIONS = (
     differences,
     opposite,
     debiased,
+    options,
     levels,
     coverage,
     slow_coverage,

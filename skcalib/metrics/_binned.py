@@ -134,6 +134,7 @@ def _expected_calibration_error(
     cost="n log n",
     in_report=True,
     supports_counts=True,
+    shares_witness=lambda options: options["n_bins"] == 1,
     clips_square=lambda options: options["debias"],
 )
 def expected_calibration_error(

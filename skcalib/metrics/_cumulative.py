@@ -42,6 +42,7 @@ def _radius_bounds(options: dict[str, Any]) -> tuple[float, float, float]:
     {"kind": [StrOptions({"max", "range"})]},
     largest=1.0,
     cost="n log n",
+    shares_witness=lambda options: True,
     supports_counts=True,
     radius=RadiusRule(_radius_bounds, {"kind": None}),
 )

@@ -130,6 +130,7 @@ def _decision_calibration_error(
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,
+    shares_witness=lambda options: True,
 )
 def decision_calibration_error(
     y_true: ArrayLike,
@@ -255,6 +256,7 @@ def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> floa
     {"n_actions": [Count(1, 50)]},
     cost="n log n",
     statistic=WorstDecisionGap,
+    shares_witness=lambda options: True,
     largest=np.sqrt(2),
 )
 def any_decision_calibration_error(

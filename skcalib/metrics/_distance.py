@@ -130,7 +130,7 @@ _lower_distance_to_calibration = reduce_classes(_lower_distance)
     cost="n log n",
     supports_counts=True,
     lipschitz_constant=1.0,
-    has_lipschitz_witness=True,
+    shares_witness=lambda options: True,
     radius=RadiusRule(lambda options: (1.0, 2.0, options["tol"]), {"tol": None}),
 )
 def lower_distance_to_calibration(

@@ -295,6 +295,7 @@ _kernel_calibration_error = reduce_classes(_kernel_error)
     _ERROR_CONSTRAINTS,
     cost="n²",
     largest=lambda options: math.sqrt(_max_square(options)),
+    shares_witness=lambda options: True,
     supports_counts=True,
     radius=RadiusRule(
         lambda options: (math.sqrt(2), 2 * math.sqrt(2), 0.0),

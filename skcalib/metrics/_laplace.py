@@ -117,7 +117,7 @@ def _laplace_kernel_calibration_error(
     largest=1.0,
     cost="n log n",
     supports_counts=True,
-    has_lipschitz_witness=True,
+    shares_witness=lambda options: True,
     radius=RadiusRule(
         lambda options: (1.0, math.sqrt(2 + 2 * math.exp(-1 / options["bandwidth"])), 0.0),
         {"bandwidth": None, "method": ["exact"]},

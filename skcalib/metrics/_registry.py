@@ -66,8 +66,9 @@ class Metric:
     # the effective number of cells of the data, each with an error of its own, for a `multi_class`;
     # None if few are chosen
     count_cells: Callable[..., float] | None = None
-    # True if nearly equal models share the maximiser, so that their difference hardly varies
-    has_lipschitz_witness: bool = False
+    # True if a few directions decide, by its options: two models that are wrong on opposite sides
+    # share the direction that chance chose, and their difference hardly varies
+    shares_witness: Callable[[dict[str, Any]], bool] = lambda options: False
     in_report: bool = False
     # True if it depends on sums of weights and squared weights by prediction and label alone
     supports_counts: bool = False
@@ -328,7 +329,7 @@ def resolve_metric(
                 "takes",
                 "may_be_negative",
                 "largest",
-                "has_lipschitz_witness",
+                "shares_witness",
                 "count_cells",
             )
             shared = {name: vars(entry)[name] for name in names}

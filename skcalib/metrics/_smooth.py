@@ -40,7 +40,7 @@ def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray
     in_report=True,
     supports_counts=True,
     lipschitz_constant=2.0,
-    has_lipschitz_witness=True,
+    shares_witness=lambda options: True,
     radius=RadiusRule(lambda options: (1.5, 2.0, 0.0)),
 )
 def smooth_calibration_error(

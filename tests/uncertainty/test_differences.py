@@ -130,6 +130,26 @@ def test_models_wrong_on_opposite_sides():
     assert not strict.low <= 0 <= strict.high
 
 
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("cumulative_calibration_error", {}),
+        ("decision_calibration_error", {}),
+        ("kernel_calibration_error", {"bandwidth": 0.3}),
+        ("quantile_calibration_error", {"norm": "max"}),
+        (ECE, {"n_bins": 1}),
+    ],
+)
+def test_opposite_sides_of_one_direction(metric, params):
+    y, a, b = opposite_models(0)
+    if metric.startswith("quantile"):
+        y = np.random.default_rng(5).normal(size=300)
+        a, b = ((np.full(300, mean), np.ones(300)) for mean in (0.05, -0.05))
+    result = compare_models(metric, y, a, b, metric_params=params, **FAST)
+    assert result.p_value > 0.07  # without halves it was 0.05
+    assert result.low <= 0 <= result.high
+
+
 DEBIASED = {"norm": "l2", "debias": True}
 
 
