@@ -3,7 +3,8 @@
 The exact statistic and those of random features test the same predictions, the same labels and the
 same drawn labels, so that differences in power are far more certain than the powers. Each vector of
 predictions has frequencies of its own. The kinds of miscalibration, their strengths and the
-predictions are those of `test_power.py`.
+predictions are those of `test_power.py`. A second table has the power of the default test, whose
+kernel error is exact for few samples and by 32 random features for more.
 
     python docs/benchmarks/fourier_power.py [--quick] [--jobs N]
 """
@@ -20,12 +21,14 @@ from test_power import (
     LEVEL,
     draw,
     predictions,
+    share_above,
     shares_beyond,
     strength_of,
 )
 
 from skcalib._data import check_predictions
 from skcalib._statistics.fourier_error import FourierKernelError
+from skcalib._statistics.omnibus import omnibus
 from skcalib._statistics.squared_error import SquaredKernelError
 
 N_DRAWS = 199
@@ -35,6 +38,12 @@ N_COMPONENTS = (32, 50, 200, 1000)
 TRUTHS = ("overconfident", "shift", "classes swapped")
 SETTING = ["n", "K", "predictions", "truth"]
 NAMES = ["exact", *map(str, N_COMPONENTS)]
+
+# Of the default test: vectors of predictions by n, with the exact error below about 1400 samples of
+# ten classes and 999 draws, and below 4472 in versions before. Few draws keep the exact error here.
+N_PREDICTIONS_OF_DEFAULT = {1500: 24, 4000: 8}
+N_LABELS_OF_DEFAULT = 20
+TRUTHS_OF_DEFAULT = ("overconfident", "shift", "wave", "classes swapped", "local")
 
 
 def rejections(distribution, n_classes, n, strengths, n_labels, seed):
@@ -66,6 +75,43 @@ def rejections(distribution, n_classes, n, strengths, n_labels, seed):
         }
         for number, kind in enumerate(strengths)
     ]
+
+
+def rejections_of_default(n, strengths, n_labels, seed):
+    """Shares that the default test rejects, (kinds, 2): exact, and with random features."""
+    rng = np.random.default_rng([seed, n])
+    p = predictions("uniform", 10, n, rng)
+    data = check_predictions(np.zeros(n, int), p, labels=range(10))
+    null = draw(p, N_DRAWS, rng)
+    labels = [draw(KINDS[kind][0](p, s), n_labels, rng) for kind, s in strengths.items()]
+    shares = []
+    for n_resamples in (1, 10**6):  # the cost of all draws decides which error is taken
+        test = omnibus(data, n_resamples=n_resamples, seed=lambda: int(rng.integers(2**31)))
+        null_values = test(null)
+        for alternative in labels:
+            p_values = []
+            for row in test(alternative):
+                values = np.concatenate([row[None], null_values])
+                p_values.append(share_above(test.combine_components(values[:1], values)[0]))
+            shares.append(np.mean(np.array(p_values) <= LEVEL))
+    return np.reshape(shares, (2, -1)).T
+
+
+def print_default(sizes, n_labels, n_jobs):
+    print("\nThe default test, ten classes, uniform predictions:\n")
+    print_row("n", "truth", "exact", "D = 32")
+    print("|" + 4 * "---|")
+    for n, n_vectors in sizes.items():
+        many = predictions("uniform", 10, 20_000, np.random.default_rng(0))
+        strengths = {kind: strength_of(kind, many, n) for kind in TRUTHS_OF_DEFAULT}
+        shares = Parallel(n_jobs)(
+            delayed(rejections_of_default)(n, strengths, n_labels, seed)
+            for seed in range(n_vectors)
+        )
+        shares = np.array(shares)  # (vectors, kinds, 2)
+        for number, kind in enumerate(strengths):
+            exact, features = pd.DataFrame(shares[:, number]).items()
+            print_row(n, kind, with_error(exact[1])[1:], with_error(features[1] - exact[1]))
 
 
 def measure(n, n_classes, distribution, n_vectors, n_labels, n_jobs):
@@ -120,6 +166,10 @@ def main():
     print_header("n")
     for n, parts in means.items():
         print_row(n, *compared(pd.concat(parts)))
+    if options.quick:
+        print_default({300: 2}, 4, options.jobs)
+    else:
+        print_default(N_PREDICTIONS_OF_DEFAULT, N_LABELS_OF_DEFAULT, options.jobs)
 
 
 if __name__ == "__main__":
