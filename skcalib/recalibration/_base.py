@@ -4,6 +4,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from inspect import signature
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -495,11 +496,26 @@ def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
 def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool = True) -> Any:
     """Return an unfitted copy with the classes as `labels`, as a fold may lack some of them."""
     recalibrator = clone_instance(recalibrator, "recalibrator")
+    for needed in required_arguments(recalibrator) if is_inner else ():
+        name = type(recalibrator).__name__
+        raise ValueError(
+            "recalibrator must need nothing but predictions and labels inside of another one; "
+            f"found {name}, which needs {needed}. Fit the {name} itself: it may hold others."
+        )
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
     if is_inner and isinstance(recalibrator, Recalibrator):
         recalibrator._is_nested = True
     return recalibrator
+
+
+def required_arguments(recalibrator: Any) -> set[str]:
+    """Names of what `fit` needs besides predictions and labels, such as "by"."""
+    return {
+        parameter.name
+        for parameter in signature(recalibrator.fit).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+    }
 
 
 def is_smooth(recalibrator: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from .._guesses import WRITE_INSTEAD
 from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
-from ._base import is_order_preserving
+from ._base import is_order_preserving, required_arguments
 from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
 InitMethod = TypeVar("InitMethod", bound=Callable)
@@ -170,17 +170,15 @@ def check_supports_arguments(recalibrator: Any, arguments: dict[str, Any], metho
     by, given = arguments.get("by"), arguments.get("given")
     parameters = signature(recalibrator.fit).parameters
     parameter, name = parameters.get("by"), type(recalibrator).__name__
-    for other in parameters.values():
-        is_needed = other.kind is other.KEYWORD_ONLY and other.default is other.empty
-        is_passed = other is parameter or (other.name == "given" and given is not None)
-        if is_needed and not is_passed:
-            remedy = "Make it the last step of a pipeline after PredictProba, with metadata routing"
-            if other.name == "given":
-                remedy = "Pass RecalibratedClassifier(..., given='X'), or the names of columns of X"
-            raise ValueError(
-                "recalibrator must require no fit arguments but X, y and by; found "
-                f"{name}, which requires {other.name}. {remedy}."
-            )
+    passed = {"by"} if given is None else {"by", "given"}
+    for needed in required_arguments(recalibrator) - passed:
+        remedy = "Make it the last step of a pipeline after PredictProba, with metadata routing"
+        if needed == "given":
+            remedy = "Pass RecalibratedClassifier(..., given='X'), or the names of columns of X"
+        raise ValueError(
+            "recalibrator must require no fit arguments but X, y and by; found "
+            f"{name}, which requires {needed}. {remedy}."
+        )
     if given is not None and "given" not in parameters:
         raise ValueError(
             f"given must be None for a recalibrator whose fit takes no given; found features for "

@@ -20,11 +20,14 @@ from test_estimator_laws import EXPECTED_OF_ALL, EXPECTED_OF_CLASSIFIERS, REFUSA
 
 from skcalib._data import check_predictions
 from skcalib.recalibration import (
+    AutoRecalibrator,
     FeatureRecalibrator,
     IdentityRecalibrator,
     PredictProba,
     RecalibratedClassifier,
+    ScalingBinningRecalibrator,
     SigmoidRecalibrator,
+    SubgroupRecalibrator,
     TemperatureRecalibrator,
     _features,
     _trees,
@@ -442,3 +445,16 @@ def test_probability_estimators_fail_declared_checks_only():
     assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
     refused = [" | ".join(causes(r["exception"])) for r in results if r["status"] == "xfail"]
     assert [text for text in refused if not any(one in text for one in REFUSALS)] == []
+
+
+@pytest.mark.parametrize(
+    "outer", [AutoRecalibrator, FeatureRecalibrator, ScalingBinningRecalibrator]
+)
+@pytest.mark.parametrize("inner", [SubgroupRecalibrator(), FeatureRecalibrator()], ids=str)
+def test_recalibrators_that_need_columns_are_refused_inside_of_others(outer, inner):
+    rng = np.random.default_rng(0)
+    proba, y = rng.random(40), rng.integers(2, size=40)
+    recalibrator = outer([("inner", inner)]) if outer is AutoRecalibrator else outer(inner)
+    columns = {"given": rng.random(40)} if outer is FeatureRecalibrator else {}
+    with pytest.raises(ValueError, match=f"found {type(inner).__name__}, which needs (by|given)"):
+        recalibrator.fit(proba, y, **columns)
