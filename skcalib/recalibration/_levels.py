@@ -364,13 +364,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
         rates = self.miss_rates_ + self.step_size * (expected - is_miss).sum(axis=0)
         self._scores = np.concatenate([self._scores, scores])[-n:]
         ranks = np.ceil((n + 1) * (1 - rates) * (1 - 1e-12)).astype(int)
-        padded = np.vstack(
-            [
-                np.full(n_intervals, -np.inf),
-                np.sort(self._scores, axis=0),
-                np.full(n_intervals, np.inf),
-            ]
-        )
+        ends = ((-np.inf, np.inf), (0, 0))
+        padded = np.pad(np.sort(self._scores, axis=0), ((1, 1), (0, 0)), constant_values=ends)
         distance = padded[np.clip(ranks, 0, n + 1), np.arange(n_intervals)]
         self.miss_rates_, self.offsets_ = rates, self._make_offsets(distance)
         return self

@@ -44,6 +44,12 @@ def test_published_rates_with_correlation():
     np.testing.assert_allclose(100 * np.transpose(rates), PUBLISHED_CORRELATED, atol=0.007)
 
 
+def test_a_large_portfolio_with_correlation():
+    # P. Windridge, "Fast Pluto-Tasche PD calculator for Excel", whose simulation has 0.95002
+    rates = most_prudent_default_rates([9810], [35], confidence_level=0.95, correlation=0.15)
+    assert rates == pytest.approx([0.0334], abs=5e-5)
+
+
 def test_rates_never_fall_from_a_better_grade_to_a_worse_one():
     rates = most_prudent_default_rates([100, 100, 100], [10, 0, 1], confidence_level=0.9)
     (best,) = most_prudent_default_rates([300], [11], confidence_level=0.9)
