@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib import metrics
 from skcalib.display import ComparisonDisplay, ReliabilityDisplay, WitnessDisplay
+from skcalib.forecasts import EnsembleForecast
 from skcalib.hypothesis_tests import (
     CalibrationTest,
     EquivalenceTest,
@@ -24,6 +25,7 @@ from skcalib.hypothesis_tests import (
 )
 from skcalib.lenses import BinaryProblem, ClassGroups, Multilabel, Ordinal, TopK, top_k
 from skcalib.metrics import (
+    continuous_ranked_probability_loss,
     cumulative_calibration_error,
     expected_calibration_error,
     score_decomposition,
@@ -188,6 +190,11 @@ def test_ranked_probability_score_is_the_sum_of_the_brier_scores():
     y, proba = problem()
     cumulative, event = proba.cumsum(axis=1), y[:, None] <= np.arange(4)
     expected = ((cumulative - event) ** 2).sum(axis=1).mean()  # the last column is 0
+    members = np.tile(
+        np.arange(4.0), (len(y), 1)
+    )  # the score is the CRPS of the classes as numbers
+    forecast = EnsembleForecast(members, proba)
+    assert continuous_ranked_probability_loss(y, forecast) == pytest.approx(expected, abs=1e-12)
     parts = score_decomposition(y, proba, multi_class=Ordinal())
     assert 3 * parts.score == pytest.approx(expected, abs=1e-12)
     total = parts.miscalibration - parts.discrimination + parts.uncertainty
@@ -335,6 +342,7 @@ def test_single_labels_and_labels_without_events():
     ("y", "proba", "options", "message"),
     [
         ([0, 1], [0.5, 0.5], {}, "shape .n_samples, n_labels. .*; found .2,."),
+        (np.empty((0, 2)), np.empty((0, 2)), {}, "at least one prediction; .* Check the filter"),
         ([[0, 2]], [[0.5, 0.5]], {}, "must hold 0 and 1"),
         ([[0, np.nan]], [[0.5, 0.5]], {}, "y_true must"),
         ([["a", "b"]], [[0.5, 0.5]], {}, "must hold 0 and 1"),

@@ -101,9 +101,13 @@ def check_label_proba(y_proba: Any, name: str) -> np.ndarray:
         y_proba = np.column_stack([as_array(p, name)[:, 1] for p in y_proba])
     proba = check_numbers(y_proba, name)
     if proba.ndim != 2 or proba.size == 0:
+        is_empty = proba.shape[:1] == (0,)
+        remedy = (
+            "Check the filter or the split" if is_empty else "Pass one label as y_proba[:, None]"
+        )
         raise ValueError(
-            f"{name} must have shape (n_samples, n_labels) with multi_class=Multilabel(); found "
-            f"{proba.shape}. Pass a single label as one column, y_proba[:, None]."
+            f"{name} must have shape (n_samples, n_labels) with multi_class=Multilabel(), and hold "
+            f"at least one prediction; found {proba.shape}. {remedy}."
         )
     if proba.min() < 0 or proba.max() > 1:
         raise ValueError(
