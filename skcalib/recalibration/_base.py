@@ -496,7 +496,7 @@ def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
 def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool = True) -> Any:
     """Return an unfitted copy with the classes as `labels`, as a fold may lack some of them."""
     recalibrator = clone_instance(recalibrator, "recalibrator")
-    for needed in required_arguments(recalibrator) if is_inner else ():
+    for needed in find_needed_arguments(recalibrator) if is_inner else ():
         name = type(recalibrator).__name__
         raise ValueError(
             "recalibrator must need nothing but predictions and labels inside of another one; "
@@ -509,7 +509,7 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
     return recalibrator
 
 
-def required_arguments(recalibrator: Any) -> set[str]:
+def find_needed_arguments(recalibrator: Any) -> set[str]:
     """Names of what `fit` needs besides predictions and labels, such as "by"."""
     return {
         parameter.name

@@ -12,7 +12,7 @@ import numpy as np
 from .._guesses import WRITE_INSTEAD
 from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
-from ._base import is_order_preserving, required_arguments
+from ._base import is_order_preserving, find_needed_arguments
 from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
 InitMethod = TypeVar("InitMethod", bound=Callable)
@@ -171,7 +171,7 @@ def check_supports_arguments(recalibrator: Any, arguments: dict[str, Any], metho
     parameters = signature(recalibrator.fit).parameters
     parameter, name = parameters.get("by"), type(recalibrator).__name__
     passed = {"by"} if given is None else {"by", "given"}
-    for needed in required_arguments(recalibrator) - passed:
+    for needed in find_needed_arguments(recalibrator) - passed:
         remedy = "Make it the last step of a pipeline after PredictProba, with metadata routing"
         if needed == "given":
             remedy = "Pass RecalibratedClassifier(..., given='X'), or the names of columns of X"
