@@ -12,7 +12,7 @@ import numpy as np
 from .._guesses import WRITE_INSTEAD
 from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
-from ._base import is_order_preserving, find_needed_arguments
+from ._base import find_needed_arguments, is_order_preserving
 from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
 InitMethod = TypeVar("InitMethod", bound=Callable)
