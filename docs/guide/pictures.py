@@ -84,7 +84,7 @@ def rank_histograms():
 def forecasts():
     """Draw the PIT histogram and the quantile reliability of forecasts that are too narrow."""
     y, forecast = make_forecasts(500, dispersion=0.6, random_state=0)
-    histogram, curve = make_panels(2)
+    histogram, curve = make_panels(2, 5)
     PITHistogramDisplay.from_predictions(y, forecast, ax=histogram)
     QuantileReliabilityDisplay.from_predictions(y, forecast, ax=curve)
 

@@ -39,7 +39,7 @@ class CalibrationTest(HypothesisTest):
 
     If the model is calibrated, each label is drawn from its own prediction. Labels drawn in this
     way give the exact null distribution of any statistic, and a valid p-value for every number of
-    samples and classes; for forecasts of a number, outcomes do.
+    samples and classes. Forecasts of a number are tested by outcomes drawn from them.
 
     Parameters
     ----------
