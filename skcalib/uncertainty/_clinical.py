@@ -15,7 +15,7 @@ from .._inputs.scikit_learn import Label, RandomState, validate_params
 from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
 from ..metrics._clinical import check_two_classes, distances_from_curve
 from ._group_scores import MIN_EFFECTIVE_EVENTS, GroupScores
-from ._intervals import ConfidenceInterval, SubgroupIntervals
+from ._intervals import ConfidenceInterval, SubgroupIntervals, tabulate_subgroups
 from ._measured import RESAMPLING_CONSTRAINTS, MeasuredModels
 from ._resampling import Units, resample
 from ._signed import SIGNED_MEASURES, differentiable_measures, signed_intervals
@@ -446,16 +446,7 @@ def clinical_calibration(
             values[k, :, 0] = _estimates(site)
     whole = _to_intervals(rows, confidence_level)
     tables = {
-        name: SubgroupIntervals(
-            subgroups.names,
-            subgroups.labels,
-            np.bincount(subgroups.code),
-            np.bincount(subgroups.code, data.weight),
-            *(values[:, c, 0], values[:, c, 1], values[:, c, 2]),
-            notes=tuple(notes),
-            whole=whole[name],
-            confidence_level=confidence_level,
-        )
+        name: tabulate_subgroups(subgroups, data.weight, values[:, c], notes, whole[name])
         for c, name in enumerate(_ROW_TITLES)
     }
     effects = {

@@ -482,18 +482,19 @@ def confidence_interval(
             note = str(error).partition(". ")[0]  # without the remedy
         intervals.append((estimate, low, high))
         notes.append(note)
-    estimates, lows, highs = np.array(intervals).T
+    ends, weight = np.array(intervals), measured.models[0].weight
+    return tabulate_subgroups(subgroups, weight, ends, notes, whole)
+
+
+def tabulate_subgroups(
+    subgroups: Any, weight: np.ndarray, rows: np.ndarray, notes: list[str], whole: Any
+) -> SubgroupIntervals:
+    """The table of the estimates and ends (m, 3) of subgroups of samples with these weights."""
+    code, level = subgroups.code, whole.confidence_level
+    estimate, low, high = rows.T
+    columns = np.bincount(code), np.bincount(code, weight), estimate, low, high
     return SubgroupIntervals(
-        subgroups.names,
-        subgroups.labels,
-        np.bincount(subgroups.code),
-        np.bincount(subgroups.code, measured.models[0].weight),
-        estimates,
-        lows,
-        highs,
-        tuple(notes),
-        whole,
-        confidence_level,
+        subgroups.names, subgroups.labels, *columns, tuple(notes), whole, level
     )
 
 
