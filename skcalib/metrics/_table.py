@@ -13,6 +13,7 @@ from .._inputs.scikit_learn import Label
 from .._numerics.logits import PROPER_LOSSES
 from ._binned import expected_calibration_error
 from ._registry import METRICS, check_name, resolve_metric
+from ._statistic import check_metric_fits
 
 
 def _brier_score(
@@ -119,19 +120,14 @@ def metric_table(
         (check_predictions(y_true, proba, **data_args), np.ndim(proba) > 1)
         for proba in models.values()
     ]
+    weighted = sample_weight is not None
     for title, column in columns.items():
         metric = title if column is None else column
         if isinstance(metric, str):
             check_name("metrics", metric, METRICS, "Pass one of them, or a function.")
         table[title] = []
         for data, as_matrix in checked:
-            entry, options = resolve_metric(
-                metric, as_matrix=as_matrix, weighted=sample_weight is not None
-            )
-            if "classes" not in entry.takes:
-                raise ValueError(
-                    f"metrics must be measures of probabilities; found {entry.name}, which is one "
-                    "of forecasts. Call it by itself."
-                )
+            entry, options = resolve_metric(metric, as_matrix=as_matrix, weighted=weighted)
+            check_metric_fits(entry, data, "metrics")
             table[title].append(entry.measure(data, **options))
     return table

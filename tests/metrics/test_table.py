@@ -70,5 +70,5 @@ def test_forecasts_are_refused():
     y = [0, 1, 1, 0]
     with pytest.raises(ValueError, match="y_proba must hold probabilities of classes"):
         metric_table(y, GaussianForecast([0.1, 0.2, 0.3, 0.4], 1.0))
-    with pytest.raises(ValueError, match="metrics must be measures of probabilities"):
+    with pytest.raises(ValueError, match="metrics must be a metric of classes"):
         metric_table(y, [0.2, 0.7, 0.8, 0.1], metrics={"CRPS": continuous_ranked_probability_loss})
