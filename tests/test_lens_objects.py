@@ -548,6 +548,22 @@ def test_states_count_the_problems_of_a_lens(n_classes):
     assert abs(part.value - expected) <= part.bound == pytest.approx(2e-6)
 
 
+class Unnamed:
+    """Two problems without a name, and with weights of their own."""
+
+    def reduce(self, data):
+        for k, weight in ((0, 1.0), (1, 3.0)):
+            yield BinaryProblem(data.label == k, data.matrix[:, k], weight)
+
+
+def test_states_take_problems_without_names():
+    y, proba = problem(60)
+    state = merged_state(Unnamed(), y, proba, np.ones(60))
+    value, _ = state.evaluate("smooth_calibration_error", multi_class=Unnamed())
+    expected = smooth_calibration_error(y, proba, multi_class=Unnamed())
+    assert value == pytest.approx(expected, abs=1e-12)
+
+
 class FirstClasses:
     """As many problems as there are labels in the batch."""
 

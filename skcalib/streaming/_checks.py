@@ -121,13 +121,13 @@ def is_same_lens(first: Any, second: Any) -> bool:
     return False
 
 
-def check_same_problems(state: Any, problems: dict[Any, float]) -> None:
+def check_same_problems(state: Any, problems: list[tuple[Any, float]]) -> None:
     """Refuse a lens that yields other problems for other batches."""
-    if problems and list(problems) != list(state._problems):
+    before, now = ([name for name, _ in each] for each in (state._problems, problems))
+    if before != now:
         raise ValueError(
             "multi_class must yield the same problems for all updates; found "
-            f"{list(state._problems)!r:.100} and {list(problems)!r:.100}. Yield problems without "
-            "events, too, with names that differ."
+            f"{before!r:.100} and {now!r:.100}. Yield problems without events, too."
         )
 
 

@@ -174,7 +174,7 @@ class CalibrationState:
     ) -> None:
         self._labels = labels
         self._multi_class = multi_class
-        self._problems: dict[Any, float] = {}  # the sums of weights of the problems of the lens
+        self._problems: list[tuple[Any, float]] = []  # of the lens: names and sums of weights
         self._options: dict[str, Any] = {
             "decimals": int(decimals),
             "n_components": n_components,
@@ -553,7 +553,7 @@ class CalibrationState:
     def _copy(self) -> Self:
         """Return a copy that can take more samples while this state stays as it is."""
         state = copy(self)
-        state.subgroups, state._problems = self.subgroups.copy(), self._problems.copy()
+        state.subgroups = self.subgroups.copy()
         state._tallies = {name: copy_arrays(tally) for name, tally in self._tallies.items()}
         state._sums = self._sums and copy_arrays(self._sums)
         return state
@@ -594,24 +594,25 @@ class CalibrationState:
         mass = float(np.broadcast_to(rows.mass, n).sum())
         lens = None if self._multi_class is None else _get_lens(self._multi_class)
         if lens is not None and not lens._is_identity(data):
-            names, shares, problems = zip(*data.iter_problems(lens), strict=True)
-            _check_all_rows(problems, data, self._multi_class)
-            weights = mass * np.array(shares)
-            self._add_problems(dict(zip(names, weights.tolist(), strict=True)))
-            for k, problem in enumerate(problems):
+            problems = list(data.iter_problems(lens))
+            _check_all_rows([problem for *_, problem in problems], data, self._multi_class)
+            self._add_problems([(name, mass * share) for name, share, _ in problems])
+            for k, (*_, problem) in enumerate(problems):
                 self._tallies["lens"].add(k, problem.proba, problem.label, rows)
         self.n_samples += n if rows.count is None else int(rows.count.sum())
         self.total_weight += mass
         self._widen(*rows.weights)
 
-    def _add_problems(self, problems: dict[Any, float]) -> None:
+    def _add_problems(self, problems: list[tuple[Any, float]]) -> None:
         """Add the weights of the problems of a lens, which are always the same ones."""
         if problems and "lens" not in self._tallies:
-            self._problems = dict.fromkeys(problems, 0.0)
+            self._problems = [(name, 0.0) for name, _ in problems]
             self._tallies["lens"] = Tally(len(problems), self._options["decimals"])
         check_same_problems(self, problems)
-        for name, weight in problems.items():
-            self._problems[name] += weight
+        self._problems = [
+            (name, before + weight)
+            for (name, before), (_, weight) in zip(self._problems, problems, strict=True)
+        ]
 
     def _widen(self, least: float, largest: float) -> None:
         """Widen the range of the weights of single samples."""
@@ -644,7 +645,7 @@ class CalibrationState:
 
     def _iter_lens_problems(self) -> Iterator[tuple[Any, float, ClassData]]:
         """Yield the name, the weight and the data of each problem of the lens."""
-        for k, (name, weight) in enumerate(self._problems.items()):
+        for k, (name, weight) in enumerate(self._problems):
             problem = self._tallies["lens"].take_problem(k)
             yield name, weight / self.total_weight, problem.to_data(_BINARY_CLASSES)
 
