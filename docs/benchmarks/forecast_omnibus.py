@@ -161,12 +161,33 @@ SHARP = {  # standardised errors of normal forecasts whose mean is the ratio tim
     "calibrated": lambda rng, x: rng.normal(size=len(x)),
 }
 
+# Faults that are looked at, with some of those, at all ratios.
+MORE_SHARP = {
+    "sd by exp(.5 x)": lambda rng, x: rng.normal(size=len(x)) * np.exp(0.5 * x - 0.25),
+    "outcomes above 1 sd + .8": lambda rng, x: add_to_upper_tail(rng.normal(size=len(x))),
+    "4 % of outcomes + 4 sd": lambda rng, x: (
+        rng.normal(size=len(x)) + 4 * (rng.random(len(x)) < 0.04)
+    ),
+    "bias 1 sd where x > 1": lambda rng, x: rng.normal(size=len(x)) + (x > 1),
+    "sd by a hidden half": lambda rng, x: (
+        rng.normal(size=len(x)) * np.where(rng.random(len(x)) < 0.5, 1.3, 0.55)
+    ),
+    "bias by a hidden half": lambda rng, x: (
+        rng.normal(size=len(x)) + np.where(rng.random(len(x)) < 0.5, 0.8, -0.8)
+    ),
+}
+AT_ALL_RATIOS = (*MORE_SHARP, "sd by |x|", "t3, variance right", "Γ(2)", "bimodal", "calibrated")
+
+
+def add_to_upper_tail(errors):
+    return errors + 0.8 * (errors > 1)
+
 
 def sharp_p_values(wrong, ratio, seed):
     """P-values of the default test and of bias and spread, without and with the third moment."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=150)
-    y = ratio * x + SHARP[wrong](rng, x)
+    y = ratio * x + (SHARP | MORE_SHARP)[wrong](rng, x)
     sum_scores, values = BiasAndSpread._sum_scores, []
     for n_moments in (2, 3):
         BiasAndSpread._sum_scores = lambda self, scores, m=n_moments: sum_scores(self, scores)[:m]
@@ -179,16 +200,24 @@ def sharp_p_values(wrong, ratio, seed):
 
 def third_moment(quick=False):
     """What the third moment finds, and what it costs."""
-    rows = []
-    for wrong in list(SHARP)[:: 5 if quick else 1]:
-        for ratio in (3, 30) if wrong == "Γ(2)" else (30,):
-            p = Parallel(n_jobs=1 if quick else 2)(
-                delayed(sharp_p_values)(wrong, ratio, seed)
-                for seed in range(100, 102 if quick else 200)
-            )
-            rows.append((wrong, ratio, *np.mean(np.array(p)[:, [0, 2, 1, 3]] <= 0.05, axis=0)))
+    columns = ["errors", "ratio", "without", "default", "component without", "with"]
+    cells = [(wrong, ratio) for wrong in list(SHARP)[:: 5 if quick else 1]
+             for ratio in ((3, 30) if wrong == "Γ(2)" else (30,))]  # fmt: skip
     print("## The third moment\n")
-    print_table(["errors", "ratio", "without", "default", "component without", "with"], rows)
+    print_table(columns, sharp_powers(cells, range(100, 102 if quick else 200), quick))
+    cells = [(wrong, ratio) for wrong in AT_ALL_RATIOS for ratio in (0.1, 3, 30)]
+    print("## At three ratios\n")
+    seeds = range(200, 202 if quick else 240)
+    print_table(columns, sharp_powers(cells[:: 9 if quick else 1], seeds, quick))
+
+
+def sharp_powers(cells, seeds, quick):
+    """Rows of an error, a ratio, and the power without and with the third moment."""
+    for wrong, ratio in cells:
+        p = Parallel(n_jobs=1 if quick else 2)(
+            delayed(sharp_p_values)(wrong, ratio, seed) for seed in seeds
+        )
+        yield wrong, ratio, *np.mean(np.array(p)[:, [0, 2, 1, 3]] <= 0.05, axis=0)
 
 
 def main(quick=False):

@@ -529,8 +529,7 @@ def compared(metric, params, y_true, a, b, seed, **data):
         models = check_predicted({"y_pred_a": a, "y_pred_b": b}, y_true, **data)
         measured = MeasuredModels.make(metric, params, **models)
         resamples = measured.resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
-        object.__setattr__(measured, "resample", lambda **_: resamples)
-        result = comparison_of(measured)
+        result = comparison_of(measured, method="auto", n_resamples=N_RESAMPLES, random_state=seed)
     limits = resamples.limits([1.0, -1.0])
     after = result.low, result.high, result.p_value
     return limits.estimate, *limits.interval(0.95), limits.p_value(0.0), *after

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
@@ -727,22 +727,26 @@ def comparison_of(
             {"y_pred_a": models[0].forecast, "y_pred_b": models[1].forecast},
             "Pass metric_params={'levels': [...]} with levels that both have.",
         )
+    metric = measured.metrics[0]
+    estimate_a, estimate_b = check_finite_values([measured.values()])[0].tolist()
+    options = metric.options | measured.options
+    if metric.clips_square(options):  # a clipped root does not vary
+        measured = replace(measured, options=measured.options | {"signed": True})
     resamples = measured.resample(**resampling)
-    estimate_a, estimate_b = resamples.values.tolist()
     difference = resamples.limits([1.0, -1.0])
-    metric, interval = measured.metrics[0], difference.interval
+    interval = difference.interval
     if not (metric.is_mean or metric.may_be_negative):
-        shares_witness = metric.shares_witness(metric.options | measured.options)
-        if shares_witness and difference.p_value(0.0) <= _MAX_P_VALUE:
+        if metric.shares_witness(options) and difference.p_value(0.0) <= _MAX_P_VALUE:
             difference = with_halves(difference, measured.halves(resampling.get("n_jobs")))
         interval = partial(resamples.error_difference_interval, difference)
     low, high = interval(confidence_level, alternative)
+    estimate = estimate_a - estimate_b
     return Comparison(
         estimate_a,
         estimate_b,
-        difference.estimate,
-        low,
-        high,
+        estimate,
+        min(low, estimate),
+        max(high, estimate),
         max(difference.p_value(0.0, alternative), sys.float_info.min),
         confidence_level,
     )

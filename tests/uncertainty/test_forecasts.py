@@ -117,6 +117,18 @@ def test_debiased_errors_of_forecasts_vary_where_they_are_clipped(name, params):
     assert interval.high > 0.02
 
 
+def test_difference_of_clipped_roots_varies():
+    rng = np.random.default_rng(0)
+    y, std = rng.normal(0.05, size=300), np.ones(300)
+    a, b = ((np.full(300, mean), std) for mean in (0.0, 0.01))
+    params = {"norm": "l2", "debias": True}
+    result = compare_models(
+        "quantile_calibration_error", y, a, b, metric_params=params, method="jackknife", **FAST
+    )
+    assert result.estimate_a == result.estimate_b == result.difference == 0
+    assert result.low < -0.002 < 0.002 < result.high  # both ends were 0
+
+
 @pytest.mark.parametrize("name", FORECAST_METRICS)
 def test_every_metric_has_an_interval_and_a_comparison(name):
     forecast, y, X = problem(20)
