@@ -14,7 +14,7 @@ from scipy import special, stats
 from skcalib import metrics
 from skcalib._data import check_predictions, with_groups
 from skcalib.uncertainty import clinical_calibration
-from skcalib.uncertainty._group_scores import GroupScores
+from skcalib.uncertainty._group_scores import GroupScores, widen_by_scores
 from skcalib.uncertainty._resampling import Units
 from skcalib.uncertainty._signed import jackknife_limits
 
@@ -130,7 +130,7 @@ def grouped_intervals(cell, seed):
     limits = jackknife_limits(checked, Units(checked), np.random.RandomState(seed), None)
     alone = np.array([limit.interval(0.95) for limit in limits])
     scores = GroupScores.make(checked)
-    widened = scores.widen(alone, 0.95, [0, 1, 2, 3])
+    widened = widen_by_scores(checked, Units(checked), alone, 0.95, [0, 1, 2, 3])
     distances = np.full((3, 2), np.nan)
     if seed < N_CURVES:  # they take most of the time
         result = clinical_calibration(y_true, y_proba, **data, n_resamples=39, random_state=seed)

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import ClassData
 from ..metrics._clinical import logistic_line
-from ..uncertainty._group_scores import GroupScores
+from ..uncertainty._group_scores import widen_by_scores
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._resampling import Units
 from ..uncertainty._signed import differentiable_measures, jackknife_limits
@@ -75,10 +75,10 @@ def clinical_intervals(data: ClassData, rng: np.random.RandomState, numbers: Num
         return {}
     notify_progress("finding the intervals of calibration intercept and slope")
     measures = partial(_log_ratio_measures, start=logistic_line(data))
-    limits = jackknife_limits(data, Units(data), rng, None, measures)
+    units = Units(data)
+    limits = jackknife_limits(data, units, rng, None, measures)
     intervals = np.array([limit.interval(0.95) for limit in limits])
-    if data.groups is not None:
-        intervals[:3] = GroupScores.make(data).widen(intervals[:3], 0.95, [1, 2, 3])
+    intervals[:3] = widen_by_scores(data, units, intervals[:3], 0.95, [1, 2, 3])
     ends = dict(zip(_CLINICAL_NAMES, map(tuple, intervals.tolist()), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
     ends["observed_expected_ratio"] = low, high

@@ -365,10 +365,12 @@ def clinical_calibration(
     -----
     **Intervals.** Those of calibration in the large, the log O:E ratio, intercept and slope are of
     Student's t with the delete-a-group jackknife (100 groups, or single samples if n is smaller),
-    so they hold for miscalibrated models, too. With `groups` they are the hull of these and of
-    score intervals, which allow for events that a large group happened not to have; below ten
-    effective events the table says so. ICI, E50 and E90 are positive even for a calibrated model;
-    their intervals are those of :func:`confidence_interval`.
+    so they hold for miscalibrated models, too. With `groups`, or with less than 25 events or
+    non-events, they are the hull of these and of score intervals, which allow for events that
+    happened not to come; below ten effective events in groups the table says so. ICI, E50 and E90
+    are positive even for a calibrated model; their intervals are those of
+    :func:`confidence_interval`. The interval of E50 covers too seldom if the curve crosses the
+    diagonal by chance. See the benchmark "Coverage of the intervals of a clinical validation".
 
     An interval is unbounded if the measure has no finite value without one of the groups.
 

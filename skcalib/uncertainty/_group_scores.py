@@ -12,6 +12,7 @@ from .._inputs.drawing import estimate_group_dependence
 from .._numerics.logits import log_odds
 from .._numerics.sorting import codes_by_appearance
 from ..metrics._clinical import logistic_line
+from ._resampling import MIN_EVENTS, Units
 
 # Fewer effective events do not show how many there may be.
 MIN_EFFECTIVE_EVENTS = 10
@@ -33,9 +34,10 @@ class GroupScores:
 
     @classmethod
     def make(cls, data: ClassData) -> "GroupScores":
-        """The scores of checked data with groups."""
-        data, groups = data.to_numpy(), np.asarray(data.groups)
-        code, logits = codes_by_appearance(groups), log_odds(data.proba)
+        """The scores of checked data; each sample is a group if they have none."""
+        data, logits = data.to_numpy(), log_odds(data.proba)
+        groups = np.arange(len(logits)) if data.groups is None else np.asarray(data.groups)
+        code = codes_by_appearance(groups)
         dependence = estimate_group_dependence(data.matrix, data.label, code, data.weight)
         order = np.lexsort((-logits, code))
         start = np.flatnonzero(np.diff(code[order], prepend=-1))
@@ -85,21 +87,14 @@ class GroupScores:
             [brentq(excess, -_MAX_SHIFT, _MAX_SHIFT, args=(sign,)) for sign in (1, -1)]
         )
         shifted = np.array([self.weight @ expit(self.logits + shift) for shift in shifts])
-        slope = self.line[1] + margin * self._slope_deviation() * np.array([-1.0, 1.0])
+        slope = np.array([-np.inf, np.inf])
+        if np.isfinite(self.line).all():
+            slope = self.line[1] + margin * self._slope_deviation() * np.array([-1.0, 1.0])
         return np.stack([shifted - expected, np.log(shifted / expected), shifts, slope])
 
-    def widen(self, ends: np.ndarray, confidence_level: float, measures: list[int]) -> np.ndarray:
-        """The hull of these ends (C, 2) and the intervals of these of the four measures."""
-        scores = self.intervals(confidence_level)[measures]
-        return np.column_stack(
-            [np.minimum(ends[:, 0], scores[:, 0]), np.maximum(ends[:, 1], scores[:, 1])]
-        )
-
     def _slope_deviation(self) -> float:
-        """The standard error of the slope; infinite if there is none."""
+        """The standard error of a finite slope."""
         intercept, slope = self.line
-        if not np.isfinite(intercept + slope):
-            return np.inf
         proba = expit(intercept + slope * self.logits)
         design = np.column_stack([np.ones(len(proba)), self.logits])
         curvature = self.weight * proba * (1 - proba)
@@ -108,3 +103,20 @@ class GroupScores:
             return float(np.sqrt(self.variance(proba, self.weight * influence)))
         # fitted probabilities rise where the predictions fall
         return float(np.sqrt(self.variance(1 - proba, self.weight * influence)))
+
+
+def widen_by_scores(
+    data: ClassData, units: Units, ends: np.ndarray, confidence_level: float, measures: list[int]
+) -> np.ndarray:
+    """The hull of ends (C, 2) and the score intervals of these of the four measures.
+
+    Only with groups, or if events, or non-events, are rare: otherwise the ends themselves.
+    """
+    is_event = data.to_numpy().label == 1
+    n_rare = min(units.effective_size_of(rows) for rows in (is_event, ~is_event))
+    if data.groups is None and n_rare >= MIN_EVENTS:
+        return ends
+    scores = GroupScores.make(data).intervals(confidence_level)[measures]
+    return np.column_stack(
+        [np.minimum(ends[:, 0], scores[:, 0]), np.maximum(ends[:, 1], scores[:, 1])]
+    )

@@ -48,7 +48,7 @@ _MIN_UNITS = 10
 # If fewer predictions are wrong, or right, the samples do not show how their number varies. Labels
 # are then moved (`rare_event_labels`), until so few would be seen with one of these probabilities
 # only.
-_MIN_EVENTS = 25
+MIN_EVENTS = 25
 _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 
 # So many drawn errors that are larger show that an error is due to chance.
@@ -451,8 +451,7 @@ def rare_event_labels(
     predicted = np.argmax(proba, axis=1)
     is_right = data.label == predicted
     if all(
-        mask.any() and units.effective_size_of(mask) >= _MIN_EVENTS
-        for mask in (is_right, ~is_right)
+        mask.any() and units.effective_size_of(mask) >= MIN_EVENTS for mask in (is_right, ~is_right)
     ):
         return []
     other_proba = np.where(np.arange(proba.shape[1]) == predicted[:, None], -1, proba)

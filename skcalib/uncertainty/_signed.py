@@ -17,7 +17,7 @@ from ..metrics._clinical import (
     compute_observed_expected_ratio,
     logistic_line,
 )
-from ._group_scores import GroupScores
+from ._group_scores import widen_by_scores
 from ._resampling import Limits, Units, jackknife_deviation
 
 
@@ -63,8 +63,8 @@ def signed_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimates and ends (C, 3) of some signed measures, and their standard errors (C,).
 
-    The standard error of the O:E ratio is that of its logarithm. With groups the ends are the hull
-    of those of the jackknife and of the score intervals.
+    The standard error of the O:E ratio is that of its logarithm. With groups, or rare events, the
+    ends are the hull of those of the jackknife and of the score intervals.
     """
     check_two_classes(data)
     units = Units(data)
@@ -77,11 +77,9 @@ def signed_intervals(
         partial(differentiable_measures, start=logistic_line(data), names=names),
     )
     ends = np.array([limit.interval(confidence_level, alternative) for limit in limits])
-    if data.groups is not None:
-        two_sided = alternative == "two-sided"
-        level = confidence_level if two_sided else 2 * confidence_level - 1
-        measures = [[*SIGNED_MEASURES].index(name) for name in names]
-        ends = GroupScores.make(data).widen(ends, level, measures)
+    level = confidence_level if alternative == "two-sided" else 2 * confidence_level - 1
+    measures = [[*SIGNED_MEASURES].index(name) for name in names]
+    ends = widen_by_scores(data, units, ends, level, measures)
     rows = np.column_stack([[limit.estimate for limit in limits], ends])
     is_ratio = np.array([name == "observed_expected_ratio" for name in names])
     rows[is_ratio] = np.exp(rows[is_ratio])

@@ -19,7 +19,7 @@ from skcalib.uncertainty import (
     compare_models,
     confidence_interval,
 )
-from skcalib.uncertainty._group_scores import GroupScores
+from skcalib.uncertainty._group_scores import GroupScores, widen_by_scores
 from skcalib.uncertainty._resampling import Units
 from skcalib.uncertainty._signed import jackknife_limits
 
@@ -283,7 +283,8 @@ def test_few_large_groups_with_a_common_cause():
             data, Units(data), np.random.RandomState(0), None, lambda data: [mean_residual(data)]
         )
         alone = np.tile(limits.interval(0.95), (4, 1))
-        for k, ends in enumerate((alone, GroupScores.make(data).widen(alone, 0.95, [0, 1, 2, 3]))):
+        widened = widen_by_scores(data, Units(data), alone, 0.95, [0, 1, 2, 3])
+        for k, ends in enumerate((alone, widened)):
             covered[k] += ends[0, 0] <= 0 <= ends[0, 1]
     assert covered[0] <= 7
     assert covered[1] == 10
@@ -308,3 +309,21 @@ def test_smooth_measures_are_covered():
         ends = np.array([one.interval(0.95) for one in limits])
         missed += (expected < ends[:, 0]) | (expected > ends[:, 1])
     assert (missed / 150 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)).all()
+
+
+def test_rare_events_without_groups():
+    for seed in (9, 29, 38):  # four events are expected, and one came
+        rng = np.random.default_rng(seed)
+        risk = rng.beta(1.5, 73.5, size=200)
+        y = (rng.random(200) < risk).astype(int)
+        interval = confidence_interval("calibration_in_the_large", y, risk, random_state=0)
+        assert interval.low < 0 < interval.high  # the jackknife alone ended below 0
+        label_variance = np.sum(risk * (1 - risk)) / 200**2
+        assert interval.high > interval.estimate + 1.96 * np.sqrt(label_variance)
+
+
+def test_separated_outcomes_have_no_slope_in_groups():
+    y = np.arange(40) % 2
+    result = clinical_calibration(y, 0.3 + 0.4 * y, groups=np.arange(40) // 2, **FAST)
+    assert (result.calibration_slope.low, result.calibration_slope.high) == (-np.inf, np.inf)
+    assert np.isfinite(result.observed_expected_ratio.high)

@@ -106,7 +106,7 @@ def test_jackknife_of_a_mean_is_its_standard_error():
 def test_rate_of_the_measure(name, rate, monkeypatch):
     # 0.3 s: each resample is a fixed point of its own
     label, proba = make_temperature_family(36, inverse_temperature=6, random_state=0)
-    monkeypatch.setattr(_resampling, "_MIN_EVENTS", 0)  # tested apart: labels that are moved
+    monkeypatch.setattr(_resampling, "MIN_EVENTS", 0)  # tested apart: labels that are moved
     metric = Recorder(partial(getattr(metrics, name), labels=[0, 1]))
     confidence_interval(metric, label, proba, confidence_level=0.8, **FAST)
     expected = interval_by_loops(metric.values, 36, 36, 18, 0.8, rate)
