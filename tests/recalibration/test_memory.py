@@ -1,5 +1,6 @@
 """Fits take a bounded multiple of the memory of their input."""
 
+import gc
 import tracemalloc
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.special import expit, logit, softmax
 
 from skcalib.recalibration import (
     BetaRecalibrator,
+    EnsembleTemperatureRecalibrator,
     PairwiseScalingRecalibrator,
     SigmoidRecalibrator,
     SplineRecalibrator,
@@ -43,3 +45,18 @@ def test_a_fit_takes_less_than_ten_times_the_memory_of_its_input(recalibrator, p
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10 * (proba.nbytes + label.nbytes)
+
+
+def test_the_search_for_a_mixture_leaves_no_blocks_behind():
+    """Else the candidates of all folds hold theirs until garbage is collected."""
+    proba, label = (column[:2000] for column in ten_classes())
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        EnsembleTemperatureRecalibrator().fit(proba, label)
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert left < 2 * proba.nbytes
