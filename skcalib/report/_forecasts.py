@@ -40,6 +40,9 @@ _MAX_SCORE = 1e70
 # Deviations of less than this many standard errors are not reported.
 _CLEAR_DEVIATION = 2.0
 
+# A standardised sum of errors times a property of forecasts is clear above this.
+_CLEAR_BIAS = 4.0
+
 # An excess kurtosis above this is that of heavy tails: the standard deviation says little then.
 _HEAVY_KURTOSIS, _CLEAR_KURTOSIS, _CLEAR_SKEWNESS = 2.0, 3.0, 1.5
 
@@ -271,7 +274,10 @@ def forecast_findings(
         sums = scores.standardized_sums(scores.error.observed[None])[
             :, 0
         ]  # (3, C), of all samples first
-        kind, column = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
+        size = np.abs(sums)
+        if size[0, 1:].max(initial=0.0) > _CLEAR_BIAS:  # which z² − 1 shows, too
+            size[:, 0] = size[1:] = 0.0
+        kind, column = np.unravel_index(np.argmax(size), sums.shape)
         is_positive = sums[kind, column] > 0
         if kind != _FIRST_MOMENT and _has_heavy_tails(data):
             pass  # few errors decide on these

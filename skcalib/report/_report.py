@@ -208,16 +208,8 @@ class CalibrationReport(_BaseReport):
         report : dict
             Of numbers, strings, lists and dictionaries only.
         """
-        attributes = (
-            "name",
-            "date",
-            "intervals",
-            "findings",
-            "advice",
-            "classes",
-            "subgroups",
-            "audit",
-        )
+        attributes = ["name", "date", "intervals", "findings", "advice", "classes"]
+        attributes += ["subgroups", "audit"]
         return _to_json_types(
             self.numbers | {attribute: vars(self)[attribute] for attribute in attributes}
         )
