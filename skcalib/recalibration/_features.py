@@ -107,7 +107,8 @@ class FeatureRecalibrator(Recalibrator):
     tests them on the next fifth; Fisher's rule combines the p-values.
 
     Trees see ranks of probabilities and numbers, and indicators of the 63 most frequent categories.
-    Exclude features that reveal the label.
+    Exclude features that reveal the label. Of more than two classes, the predictions alone as
+    features add nothing to an :class:`AutoRecalibrator`, which has trees on them.
 
     The cost is that of 2.8 plain maps and 8 folds of trees. For forecasts of a number, use
     :class:`SubgroupRecalibrator`.
