@@ -523,7 +523,9 @@ def work():
     for line in sys.stdin:
         kind, name, n = json.loads(line)
         call = CALLS[name]
-        data = call.data(n)
+        y, y_pred = call.data(n)
+        if isinstance(y_pred, EnsembleForecast):  # a new one, as it keeps its sorted members
+            y_pred = EnsembleForecast(y_pred.members)
         function = {"ours": call.ours, "memory": call.ours, "limit": LIMITS[call.limit]}.get(kind)
         if kind == "peer":
             function = call.peer[1]
@@ -532,7 +534,7 @@ def work():
         answer = {}
         start = time.process_time()
         try:
-            result = function(*data)
+            result = function(y, y_pred)
             answer["seconds"] = time.process_time() - start
             if kind == "ours":
                 result = result() if callable(result) else result

@@ -168,7 +168,8 @@ class CalibrationTest(HypothesisTest):
     of "unbiased" and of decisions is bootstrapped [3]_, for equal weights.
 
     **Cost.** For B draws, "skce" costs :math:`O(n (B + \log n))` for two classes, else :math:`O(n^2
-    K B)`, or :math:`O(n D B)` with ``metric_params={"method": "fourier"}`` and D frequencies.
+    K B)`, or :math:`O(n D B)` with ``metric_params={"method": "fourier"}`` and D frequencies; the
+    bootstrap of "asymptotic" costs :math:`O(n^2 (K + B))`, for two classes, too.
 
     See the theory page *why the tests are exact*.
 
