@@ -183,7 +183,7 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
     """Minus the log density of each forecast, and its derivative in the outcome."""
     if not forecast.is_continuous:
         raise ValueError(
-            "scoring must be 'crps' for forecasts without a density; found 'log' for "
+            "scoring must be 'crps' for forecasts without a density; found 'log_loss' for "
             f"{type(forecast).__name__}. Pass scoring='crps'."
         )
     step = _STEP * std

@@ -126,13 +126,17 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
         self.second = second
         self.labels = labels
 
+    @property
+    def _base_recalibrator(self) -> Any:
+        return self.first
+
     def _fit(self, data: Any) -> None:
         fit_data = to_fit_data(data)
-        self.first_ = fit_data.fit_clone(self.first)
-        self.second_ = fit_data._replace(X=self.first_.transform(fit_data.X)).fit_clone(self.second)
+        self.base_ = fit_data.fit_clone(self.first)
+        self.second_ = fit_data._replace(X=self.base_.transform(fit_data.X)).fit_clone(self.second)
 
     def _map(self, data: Any) -> Any:
-        return self.second_.transform(self.first_.transform(data))
+        return self.second_.transform(self.base_.transform(data))
 
 
 # Further settings that an AutoRecalibrator tries for more than two classes.

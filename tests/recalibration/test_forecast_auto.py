@@ -250,5 +250,26 @@ def test_bad_input():
         with pytest.raises(ValueError, match=message):
             AutoRecalibrator(**options).fit(forecast, Y)
     ensemble = EnsembleForecast(np.random.default_rng(6).normal(size=(N, 4)))
-    with pytest.raises(ValueError, match="logpdf is not known"):
+    with pytest.raises(ValueError, match="scoring must be 'crps' for forecasts"):
         AutoRecalibrator(scoring="log_loss").fit(ensemble, Y)
+
+
+def test_the_first_of_two_maps_is_fitted_once_where_it_is_a_candidate_itself(monkeypatch):
+    fits = []
+    fit_alone = LocationScaleRecalibrator._fit
+
+    def count(self, data):
+        fits.append(len(data.value))
+        fit_alone(self, data)
+
+    monkeypatch.setattr(LocationScaleRecalibrator, "_fit", count)
+    candidates = forecast_candidates(GaussianForecast(MEAN, STD), N, "crps")
+    names = ["location and scale", "location, scale and levels"]
+    pairs = [(name, candidates[name]) for name in names]
+    results = {}
+    for name in [*names, None]:
+        fits.clear()
+        auto = AutoRecalibrator([pair for pair in pairs if name in (None, pair[0])], cv=2)
+        results[name] = auto.fit((MEAN, STD), Y).results_["loss"]
+    assert fits.count(N // 2) == 2  # the folds
+    np.testing.assert_array_equal(results[None][1:], [results[name][1] for name in names])

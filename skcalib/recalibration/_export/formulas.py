@@ -208,7 +208,7 @@ def _(recalibrator: OneVsRestMap, names: list[str], layers: Subqueries) -> list[
 
 @_write_in_layers.register
 def _(recalibrator: RecalibratorChain, names: list[str], layers: Subqueries) -> list[str]:
-    first = sql_expressions(recalibrator.first_, names, layers)
+    first = sql_expressions(recalibrator.base_, names, layers)
     return sql_expressions(recalibrator.second_, layers.add_layer(first), layers)
 
 
