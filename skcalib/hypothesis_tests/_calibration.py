@@ -161,7 +161,7 @@ class CalibrationTest(HypothesisTest):
     "asymptotic". The CRPS of quantiles is refused.
 
     **Groups.** Residuals of a group get a common random sign, or its labels are drawn with the
-    dependence that the groups show; the larger p-value counts. For "omnibus", "skce" and the two
+    dependence that the groups show; the largest p-value counts. For "omnibus", "skce" and the two
     losses. For a series, pass blocks.
 
     **Asymptotic and distribution-free** [1]_. The law of "linear" and "block" is Student's t, that

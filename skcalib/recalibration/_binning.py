@@ -181,9 +181,9 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     Where predictions round to 1, "optimal" takes any of the partitions that are as good up to
     rounding. A prediction between or outside intervals belongs to the nearest one, to the upper one
-    if two are as near. In an interval of "uniform" without calibration data it is kept. Values need not
-    increase. Ties are pooled. Without a pseudo-count values can be 0 and 1; a row whose calibrated
-    probabilities are all 0 keeps its predicted ones.
+    if two are as near. In an interval of "uniform" without calibration data it is kept. Values need
+    not increase. Ties are pooled. Without a pseudo-count values can be 0 and 1; a row whose
+    calibrated probabilities are all 0 keeps its predicted ones.
 
     References
     ----------
