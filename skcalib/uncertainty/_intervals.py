@@ -727,12 +727,13 @@ def comparison_of(
             {"y_pred_a": models[0].forecast, "y_pred_b": models[1].forecast},
             "Pass metric_params={'levels': [...]} with levels that both have.",
         )
-    metric = measured.metrics[0]
-    estimate_a, estimate_b = check_finite_values([measured.values()])[0].tolist()
+    metric, clipped = measured.metrics[0], None
     options = metric.options | measured.options
     if metric.clips_square(options):  # a clipped root does not vary
+        clipped = measured.values()
         measured = replace(measured, options=measured.options | {"signed": True})
     resamples = measured.resample(**resampling)
+    estimate_a, estimate_b = clipped or resamples.values.tolist()
     difference = resamples.limits([1.0, -1.0])
     interval = difference.interval
     if not (metric.is_mean or metric.may_be_negative):

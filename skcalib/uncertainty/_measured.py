@@ -96,6 +96,12 @@ class MeasuredModels:
             resolve_metric(metric, metric_params, as_matrix=m, weighted=weighted) for m in as_matrix
         ]
         first, options = entries[0]
+        entry = find_entry(first.function) if isinstance(first, CallableMetric) else None
+        if entry is not None and entry.clips_square(entry.options | options):
+            raise ValueError(
+                f"metric must not fix data if {entry.name} is debiased; found labels, pos_label or "
+                "sample_weight. Pass labels and weights beside the metric."
+            )
         check_metric_fits(first, models[0], "metric")
         metrics = tuple(entry for entry, _ in entries)
         return cls(metrics, options, tuple(models), shares_outcomes)
@@ -167,15 +173,9 @@ class MeasuredModels:
     def limits(self, **resampling: Any) -> Limits | RootLimits:
         """The limits of one model's metric; `resampling` holds the arguments of `resample`."""
         metric, options = self.metrics[0], self.options
-        entry = find_entry(metric.function) or metric
-        if not entry.clips_square(entry.options | options):
+        if not metric.clips_square(metric.options | options):
             limits = self.resample(**resampling).limits([1.0])
             return replace(limits, chance=1.0) if self._has_single_samples() else limits
-        if isinstance(metric, CallableMetric):
-            raise ValueError(
-                f"metric must not fix data if {metric.name} is debiased; found some, such as "
-                "labels. Pass them as arguments beside the metric."
-            )
         signed = replace(self, options=options | {"signed": True})
         estimate = float(check_finite_values([self.values()])[0, 0])
         return RootLimits(estimate, signed.resample(**resampling).squared_limits())

@@ -188,6 +188,8 @@ def test_interval_of_a_clipped_root_with_a_positive_class():
     fixed = partial(expected_calibration_error, labels=[0, 1], **DEBIASED)
     with pytest.raises(ValueError, match=r"must not fix data .* debiased"):
         confidence_interval(fixed, y, p, **FAST)
+    with pytest.raises(ValueError, match=r"must not fix data .* debiased"):
+        compare_models(fixed, y, p, p, **FAST)
 
 
 def test_equivalence_of_a_clipped_root():
