@@ -230,6 +230,10 @@ def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
                 f"ax must be a single one, as there is one panel; found {len(axes)}. Pass one of "
                 "them."
             )
+        if not hasattr(axes[0], "plot"):
+            raise TypeError(
+                f"ax must be axes of matplotlib; found {format_value(axes[0])}. Pass plt.gca()."
+            )
         return axes[0]
     import matplotlib.pyplot as plt
 

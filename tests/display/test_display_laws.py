@@ -174,3 +174,8 @@ def test_labels_are_those_of_the_estimator():
     with pytest.raises(TypeError, match=message):
         CalibrationReport.from_estimator(model, X, y, labels=[2, 1, 0])
     display.SimplexDisplay.from_estimator(model, X, y, labels=None, n_resamples=9)
+
+
+def test_what_is_no_axes_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"ax must be axes of matplotlib; found 3\. Pass"):
+        display.DecisionDisplay.from_predictions([0, 1, 1, 0], [0.2, 0.8, 0.6, 0.3], ax=3)

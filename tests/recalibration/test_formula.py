@@ -243,7 +243,9 @@ def test_aliases_name_the_results(engine):
     np.testing.assert_allclose(found, recalibrator.predict_proba(proba)[:, 1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("aliases", ["right", ["right"], ["a", "a"], ["a", 1], ["a", ""], 3, None])
+@pytest.mark.parametrize(
+    "aliases", ["right", ["right"], ["a", "a"], ["a", 1], ["a", ""], [["a"], "b"], 3, None]
+)
 def test_bad_aliases(aliases):
     recalibrator = SigmoidRecalibrator().fit(*problem(2))
     with pytest.raises(ValueError, match="aliases must be True, False, or a list of 2 different"):

@@ -249,7 +249,7 @@ def check_aliases(aliases: Any, classes: np.ndarray) -> list[str]:
         return [f"calibrated_{label}" for label in classes] if aliases else []
     names = [] if isinstance(aliases, str) or not np.iterable(aliases) else list(aliases)
     are_names = all(isinstance(name, str) and name for name in names)
-    if len(set(names)) != len(classes) or len(names) != len(classes) or not are_names:
+    if not are_names or len(names) != len(classes) or len(set(names)) != len(classes):
         raise ValueError(
             f"aliases must be True, False, or a list of {len(classes)} different names, in the "
             f"order of the classes {format_values(classes)}; found {aliases!r}. Pass such names."
