@@ -217,7 +217,7 @@ class PITHistogramDisplay(_PitDisplay):
         ax.set(
             xlim=(0, 1),
             # with room for the legend, if it is inside
-            ylim=(0, highest * (1 + 0.06 * (n_lines if n_lines <= MAX_LEGEND_LINES else 1))),
+            ylim=(0, highest * (1 + 0.09 * (n_lines if n_lines <= MAX_LEGEND_LINES else 1))),
             xlabel=wrap_label("PIT: forecast probability of less than the outcome", ax),
             ylabel="density",
         )

@@ -251,3 +251,12 @@ def test_the_legend_of_many_models_is_below_the_bars():
     legend, bars = ax.get_legend().get_window_extent(), ax.get_window_extent()
     assert legend.y1 < bars.y0
     assert bars.height > 0.3 * ax.figure.bbox.height
+
+
+@pytest.mark.parametrize("name", [None, "a model"])
+def test_the_legend_of_one_model_is_above_what_is_drawn(name, layout):
+    y, forecast = make_forecasts(6, random_state=0)
+    shown = PITHistogramDisplay.from_predictions(y, forecast, n_resamples=20, name=name)
+    shown.figure_.draw_without_rendering()
+    top = shown.ax_.transData.transform((0, shown.ax_.dataLim.y1))[1]
+    assert shown.ax_.get_legend().get_window_extent().y0 > top
