@@ -96,7 +96,7 @@ def class_imbalance():
     event = rng.random(5000) < risk
     odds = (1 - event.mean()) / event.mean()
     models = {"class_weight='balanced'": expit(logit(risk) + np.log(odds)), "prior corrected": risk}
-    ReliabilityDisplay.from_predictions(event, models, band=None, scale="linear", random_state=0)
+    ReliabilityDisplay.from_predictions(event, models, band=None, axis_scale="linear", random_state=0)
 
 
 def language_models():
@@ -153,7 +153,7 @@ def temperature():
     network = expit(3 * odds)
     scaled = TemperatureRecalibrator().fit(network, y).predict_proba(network)[:, 1]
     models = {"network": network, "divided by a temperature": scaled}
-    ReliabilityDisplay.from_predictions(y, models, band=None, scale="linear", random_state=0)
+    ReliabilityDisplay.from_predictions(y, models, band=None, axis_scale="linear", random_state=0)
 
 
 def compared_models():
