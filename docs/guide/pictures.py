@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.metrics import log_loss
 
 from skcalib.datasets import make_forecasts, make_temperature_family
 from skcalib.display import (
@@ -157,8 +158,10 @@ def temperature():
 
 
 def compared_models():
-    """Draw errors of two models with their intervals."""
-    y, calibrated = make_temperature_family(600, random_state=0)
-    _, overconfident = make_temperature_family(600, inverse_temperature=2, random_state=0)
-    models = {"model A": calibrated, "model B": overconfident}
-    ComparisonDisplay.from_predictions(y, models, n_resamples=99, random_state=0)
+    """Draw two models of which the better calibrated one has the larger log loss."""
+    rng = np.random.default_rng(0)
+    known, unknown = rng.normal(size=(2, 2000))
+    y = rng.random(2000) < expit(known + 2 * unknown)
+    models = {"linear": expit(0.6 * known), "forest": expit(1.6 * (known + 2 * unknown))}
+    metrics = ["smooth_calibration_error", log_loss]
+    ComparisonDisplay.from_predictions(y, models, metrics=metrics, n_resamples=99, random_state=0)
