@@ -97,7 +97,9 @@ def class_imbalance():
     event = rng.random(5000) < risk
     odds = (1 - event.mean()) / event.mean()
     models = {"class_weight='balanced'": expit(logit(risk) + np.log(odds)), "prior corrected": risk}
-    ReliabilityDisplay.from_predictions(event, models, band=None, axis_scale="linear", random_state=0)
+    ReliabilityDisplay.from_predictions(
+        event, models, band=None, axis_scale="linear", random_state=0
+    )
 
 
 def language_models():
