@@ -3,7 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
 
 from skcalib.datasets import make_forecasts, make_temperature_family
 from skcalib.display import (
@@ -109,6 +112,20 @@ def language_models():
     stated = rng.choice(values, size=1000, p=shares)
     is_right = rng.random(1000) < 0.35 + 0.5 * stated
     ReliabilityDisplay.from_predictions(is_right, stated, name="stated confidence", random_state=0)
+
+
+def worst_classes():
+    """Draw the confidence of ten classes, and the two classes with the largest errors."""
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    proba = GaussianNB().fit(X_train, y_train).predict_proba(X_test)
+    panels = {"confidence": (y_test, proba)}
+    panels |= {f"class {k}": (y_test == k, proba[:, k]) for k in (8, 2)}
+    for ax, (title, predictions) in zip(make_panels(3, 3.8), panels.items(), strict=True):
+        ReliabilityDisplay.from_predictions(
+            *predictions, axis_scale="linear", ax=ax, random_state=0
+        )
+        ax.set_title(title)
 
 
 def subgroups():
