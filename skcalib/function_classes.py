@@ -511,7 +511,7 @@ class RKHSBall(_Checked):
     "total-variation", whose distance is :math:`|s - t|` there too.
 
     The functions are :math:`f = K^{1/2} \beta` at the predictions, with :math:`\|\beta\| \le` the
-    radius: nothing is inverted. The cost is :math:`O(m^3)` for m distinct predictions.
+    radius: nothing is inverted. Cost: :math:`O(m^3)` for m distinct predictions.
 
     Examples
     --------

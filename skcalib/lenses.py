@@ -234,8 +234,8 @@ def top_k(
         Number of probabilities to keep, at most the number of classes.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     Returns
     -------
@@ -329,8 +329,8 @@ def class_groups(
         then called 0, 1, and so on. Every class belongs to exactly one of at least two groups.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     Returns
     -------

@@ -175,8 +175,8 @@ class CalibrationTest(HypothesisTest):
 
     References
     ----------
-    .. [1] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
-       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [1] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
+       framework. NeurIPS 2019. :arxiv:`1910.11385`
     .. [2] J. Bröcker and L. A. Smith (2007). Increasing the Reliability of Reliability Diagrams.
        Weather and Forecasting 22(3). :doi:`10.1175/WAF993.1`
     .. [3] M. A. Arcones and E. Giné (1992). On the Bootstrap of U and V Statistics. Annals of

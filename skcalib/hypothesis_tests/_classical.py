@@ -171,12 +171,11 @@ class CalibrationInTheLargeTest(ClassicalTest):
         (risk is underestimated); "less", that they are less frequent; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
-        "asymptotic": by the limit distribution for many samples.
+        "conditional": the p-value is found by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution.
 
     n_resamples : int, default=999
-        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
-        1)``, or twice that if it is two-sided.
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -193,7 +192,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
         The statistic z.
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the drawn labels. Only with the method "conditional".
+        The statistic of the draws, if "conditional".
 
     classes_ : ndarray of shape (n_classes,)
         The classes.
@@ -222,11 +221,11 @@ class CalibrationInTheLargeTest(ClassicalTest):
 
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
     (1 + B)` for "greater", the same with ≤ for "less", and twice the smaller one, at most 1, for
-    "two-sided". The test is exact for any weights, as explained for :class:`CalibrationTest`. The
-    cost is :math:`O(n B)`.
+    "two-sided". The test is exact for any weights, as explained for :class:`CalibrationTest`. Cost:
+    :math:`O(n B)`.
 
-    **Asymptotic.** The p-value is the tail of the standard normal distribution. The cost is
-    :math:`O(n \log n)`.
+    **Asymptotic.** The p-value is the tail of the standard normal distribution. Cost: :math:`O(n
+    \log n)`.
 
     If all are 0 or 1, z is 0 and the p-value 1, unless the sums differ, which is impossible under
     the null hypothesis: z is then infinite.
@@ -235,9 +234,9 @@ class CalibrationInTheLargeTest(ClassicalTest):
     ----------
     .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
        45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
-    .. [2] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
-       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
-       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+    .. [2] B. Van Calster et al. (2016). A calibration hierarchy for risk models was defined: from
+       utopia to empirical data. Journal of Clinical Epidemiology 74, 167–176.
+       :doi:`10.1016/j.jclinepi.2015.12.005`
 
     Examples
     --------
@@ -270,12 +269,11 @@ class SpiegelhalterTest(ClassicalTest):
         is underconfident; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
-        "asymptotic": by the limit distribution for many samples.
+        "conditional": the p-value is found by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution.
 
     n_resamples : int, default=999
-        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
-        1)``, or twice that if it is two-sided.
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -292,7 +290,7 @@ class SpiegelhalterTest(ClassicalTest):
         The statistic z.
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the drawn labels. Only with the method "conditional".
+        The statistic of the draws, if "conditional".
 
     classes_ : ndarray of shape (n_classes,)
         The classes.
@@ -322,11 +320,11 @@ class SpiegelhalterTest(ClassicalTest):
 
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
     (1 + B)` for "greater", the same with ≤ for "less", and twice the smaller one, at most 1, for
-    "two-sided". The test is exact for any weights, as explained for :class:`CalibrationTest`. The
-    cost is :math:`O(n B)`.
+    "two-sided". The test is exact for any weights, as explained for :class:`CalibrationTest`. Cost:
+    :math:`O(n B)`.
 
-    **Asymptotic.** The p-value is the tail of the standard normal distribution. The cost is
-    :math:`O(n \log n)`.
+    **Asymptotic.** The p-value is the tail of the standard normal distribution. Cost: :math:`O(n
+    \log n)`.
 
     If no prediction adds to it, all being 0, 1/2 or 1, z is 0 and the p-value 1, unless a
     prediction of 0 or 1 was wrong, which is impossible under the null hypothesis: z is then
@@ -371,12 +369,11 @@ class CalibrationSlopeTest(ClassicalTest):
         "greater", a slope above 1; "two-sided", either.
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
-        "asymptotic": by the limit distribution for many samples.
+        "conditional": the p-value is found by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution.
 
     n_resamples : int, default=999
-        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
-        1)``, or twice that if it is two-sided.
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -399,7 +396,7 @@ class CalibrationSlopeTest(ClassicalTest):
         The slope b of largest likelihood; it can be infinite, or NaN (see the notes).
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the drawn labels. Only with the method "conditional".
+        The statistic of the draws, if "conditional".
 
     classes_ : ndarray of shape (n_classes,)
         The classes.
@@ -430,8 +427,8 @@ class CalibrationSlopeTest(ClassicalTest):
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \le z\}) /
     (1 + B)` for "less", the same with ≥ for "greater", and twice the smaller one, at most 1, for
     "two-sided". The null hypothesis is that slope and intercept are calibrated; its test is exact
-    for any weights, as explained for :class:`CalibrationTest`. The cost is :math:`O(n B)` for each
-    Newton step.
+    for any weights, as explained for :class:`CalibrationTest`. Cost: :math:`O(n B)` for each Newton
+    step.
 
     **Asymptotic.** The p-value is the tail of the standard normal distribution, which z approaches
     for many samples. The null hypothesis is a slope of 1 with any intercept.
@@ -445,9 +442,9 @@ class CalibrationSlopeTest(ClassicalTest):
     ----------
     .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
        45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
-    .. [2] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
-       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
-       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+    .. [2] B. Van Calster et al. (2016). A calibration hierarchy for risk models was defined: from
+       utopia to empirical data. Journal of Clinical Epidemiology 74, 167–176.
+       :doi:`10.1016/j.jclinepi.2015.12.005`
     .. [3] C. R. Rao (1948). Large sample tests of statistical hypotheses concerning several
        parameters with applications to problems of estimation. Mathematical Proceedings of the
        Cambridge Philosophical Society 44(1), 50–57. :doi:`10.1017/S0305004100023987`
@@ -484,12 +481,11 @@ class CoxTest(ClassicalTest):
     Parameters
     ----------
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
-        "asymptotic": by the limit distribution for many samples.
+        "conditional": the p-value is found by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution.
 
     n_resamples : int, default=999
-        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
-        1)``.
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -506,7 +502,7 @@ class CoxTest(ClassicalTest):
         The likelihood-ratio statistic; with unequal weights, divided by their mean effect.
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the drawn labels. Only with the method "conditional".
+        The statistic of the draws, if "conditional".
 
     intercept_ : float
         The intercept of largest likelihood; it can be infinite, or NaN (see the notes).
@@ -544,11 +540,11 @@ class CoxTest(ClassicalTest):
     statistic, and otherwise corrects for the variance of the weights.
 
     **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with the statistics T*
-    of B draws. It is exact for any weights, as explained for :class:`CalibrationTest`. The cost is
+    of B draws. It is exact for any weights, as explained for :class:`CalibrationTest`. Cost:
     :math:`O(n B)`.
 
     **Asymptotic.** The p-value is that of the chi-squared distribution with two degrees of freedom,
-    or, for unequal weights, of the weighted sum of two squared normal variables [3]_. The cost is
+    or, for unequal weights, of the weighted sum of two squared normal variables [3]_. Cost:
     :math:`O(n)` for each of a few Newton steps.
 
     Where the logit is computed, probabilities are clipped to [ε, 1 − ε] with ε = 2.2e-16. If all
@@ -560,8 +556,8 @@ class CoxTest(ClassicalTest):
     ----------
     .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
        45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
-    .. [2] M. E. Miller, S. L. Hui and W. M. Tierney (1991). Validation techniques for logistic
-       regression models. Statistics in Medicine 10(8), 1213–1226. :doi:`10.1002/sim.4780100805`
+    .. [2] M. E. Miller et al. (1991). Validation techniques for logistic regression models.
+       Statistics in Medicine 10(8), 1213–1226. :doi:`10.1002/sim.4780100805`
     .. [3] J. N. K. Rao and A. J. Scott (1984). On Chi-Squared Tests for Multiway Contingency Tables
        with Cell Proportions Estimated from Survey Data. Annals of Statistics 12(1), 46–60.
        :doi:`10.1214/aos/1176346391`
@@ -658,12 +654,11 @@ class HosmerLemeshowTest(ClassicalTest):
         Number of groups of equal mass (total weight).
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
-        "asymptotic": by the limit distribution for many samples.
+        "conditional": the p-value is found by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution.
 
     n_resamples : int, default=999
-        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
-        1)``.
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``.
 
     ddof : int, default=0
         What is subtracted from the number of groups to get the degrees of freedom, for the method
@@ -685,7 +680,7 @@ class HosmerLemeshowTest(ClassicalTest):
         The statistic.
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the drawn labels. Only with the method "conditional".
+        The statistic of the draws, if "conditional".
 
     degrees_of_freedom_ : int
         The number of groups whose outcomes can vary, minus `ddof`.
@@ -717,12 +712,12 @@ class HosmerLemeshowTest(ClassicalTest):
     which for equal weights is the classical one [1]_.
 
     **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with the statistics T*
-    of B draws. It is exact for any weights, as explained for :class:`CalibrationTest`. The cost is
+    of B draws. It is exact for any weights, as explained for :class:`CalibrationTest`. Cost:
     :math:`O(n (B + \log n))`.
 
     **Asymptotic.** The p-value is that of the chi-squared distribution, which the statistic
     approaches if every group has many samples of both outcomes; until then a calibrated model may
-    be rejected too often. On `ddof`: [2]_. The cost is :math:`O(n \log n)`.
+    be rejected too often. On `ddof`: [2]_. Cost: :math:`O(n \log n)`.
 
     Ties are never separated, and groups can be empty. A group of predictions that are all 0 or all
     1 does not count, unless one was wrong: the statistic is then infinite.
@@ -732,8 +727,8 @@ class HosmerLemeshowTest(ClassicalTest):
     .. [1] D. W. Hosmer and S. Lemeshow (1980). Goodness of fit tests for the multiple logistic
        regression model. Communications in Statistics – Theory and Methods 9(10), 1043–1069.
        :doi:`10.1080/03610928008827941`
-    .. [2] D. W. Hosmer, S. Lemeshow and R. X. Sturdivant (2013). Applied Logistic Regression, third
-       edition. Wiley. :doi:`10.1002/9781118548387`
+    .. [2] D. W. Hosmer et al. (2013). Applied Logistic Regression, third edition. Wiley.
+       :doi:`10.1002/9781118548387`
 
     Examples
     --------

@@ -48,7 +48,7 @@ class EquivalenceTest(HypothesisTest):
         Seed of the resampling. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the resamples; see :obj:`joblib.parallel_backend`.
+        Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
 
     Attributes
     ----------

@@ -134,7 +134,7 @@ class RatingGradeTest(HypothesisTest):
 
     The p-value for "two-sided" is twice the smaller one, at most 1; Holm's method [6]_ adjusts
     those of the grades. Without `correlation` and `groups`, outcomes are assumed to be independent
-    given the predictions; if they are not, calibrated ratings are rejected too often. The cost is
+    given the predictions; if they are not, calibrated ratings are rejected too often. Cost:
     :math:`O(n \log n)`.
 
     References

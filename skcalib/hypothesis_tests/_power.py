@@ -141,8 +141,7 @@ def power_of_test(
         Seed of the simulations. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the simulations; see
-        :obj:`joblib.parallel_backend`.
+        Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -230,8 +229,7 @@ def required_sample_size(
         Seed of the simulations. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the simulations; see
-        :obj:`joblib.parallel_backend`.
+        Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------

@@ -111,9 +111,8 @@ def sample_size_for_precision(
 
     References
     ----------
-    .. [1] R. D. Riley, T. P. A. Debray, G. S. Collins, L. Archer, J. Ensor, M. van Smeden and
-       K. I. E. Snell (2021). Minimum sample size for external validation of a clinical prediction
-       model with a binary outcome. Statistics in Medicine 40(19), 4230–4251.
+    .. [1] R. D. Riley et al. (2021). Minimum sample size for external validation of a clinical
+       prediction model with a binary outcome. Statistics in Medicine 40(19), 4230–4251.
        :doi:`10.1002/sim.9025`
 
     Examples

@@ -112,8 +112,8 @@ class SequentialCalibrationTest(HypothesisTest):
     ----------
     .. [1] G. Shafer and V. Vovk (2019). Game-Theoretic Foundations for Probability and Finance.
        Wiley. :doi:`10.1002/9781118548035`
-    .. [2] S. Arnold, A. Henzi and J. F. Ziegel (2023). Sequentially valid tests for forecast
-       calibration. Annals of Applied Statistics 17(3). :doi:`10.1214/22-AOAS1697`
+    .. [2] S. Arnold et al. (2023). Sequentially valid tests for forecast calibration. Annals of
+       Applied Statistics 17(3). :doi:`10.1214/22-AOAS1697`
     .. [3] V. Vovk and R. Wang (2021). E-values: Calibration, combination and applications. Annals
        of Statistics 49(3). :doi:`10.1214/20-AOS2020`
 

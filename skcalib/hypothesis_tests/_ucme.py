@@ -53,12 +53,11 @@ class UCMETest(ClassicalTest):
         :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     method : {"conditional", "asymptotic"}, default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions; exact.
-        "asymptotic": by the limit distribution for many samples.
+        "conditional": the p-value is found by labels drawn from the predictions; exact.
+        "asymptotic": by the limit distribution.
 
     n_resamples : int, default=999
-        Number of draws of the method "conditional". No p-value is then below ``1 / (n_resamples +
-        1)``.
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -76,7 +75,7 @@ class UCMETest(ClassicalTest):
         The statistic, which is asymptotically :math:`\chi^2` distributed.
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the drawn labels. Only with the method "conditional".
+        The statistic of the draws, if "conditional".
 
     degrees_of_freedom_ : int
         Degrees of freedom: the number of locations whose deviations vary independently.
@@ -113,16 +112,16 @@ class UCMETest(ClassicalTest):
 
     **Conditional.** With the statistics T* of B draws, the p-value is :math:`(1 + \#\{T^*_b \ge
     T\}) / (1 + B)`. The test is exact for any weights, as explained for :class:`CalibrationTest`.
-    The cost is :math:`O(n m (K + m + B))`.
+    Cost: :math:`O(n m (K + m + B))`.
 
     **Asymptotic.** For many samples T is :math:`\chi^2` distributed with as many degrees of freedom
     as locations. At the level 0.05, calibrated predictions of two classes that crowd at the corners
-    were rejected at a rate of 0.08. The cost is :math:`O(n m (K + m))`.
+    were rejected at a rate of 0.08. Cost: :math:`O(n m (K + m))`.
 
     References
     ----------
-    .. [1] D. Widmann, F. Lindsten and D. Zachariah (2021). Calibration tests beyond
-       classification. ICLR 2021. :arxiv:`2210.13355`
+    .. [1] D. Widmann et al. (2021). Calibration tests beyond classification. ICLR 2021.
+       :arxiv:`2210.13355`
 
     Examples
     --------

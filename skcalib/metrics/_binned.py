@@ -177,8 +177,8 @@ def expected_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     n_bins : int, default=15
         Number of bins; with "canonical", of intervals for the probability of each class. Not for
@@ -216,10 +216,9 @@ def expected_calibration_error(
         of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -251,7 +250,7 @@ def expected_calibration_error(
 
     Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bins never separate ties.
     With "canonical" they are products of the intervals of all classes; with more than a few classes
-    most samples are alone in their bins, and a calibrated model's error is far from 0. The cost is
+    most samples are alone in their bins, and a calibrated model's error is far from 0. Cost:
     :math:`O(n \log B)`, or :math:`O(n \log n)`.
 
     With `debias` [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
@@ -262,19 +261,19 @@ def expected_calibration_error(
 
     References
     ----------
-    .. [1] M. Pakdaman Naeini, G. Cooper and M. Hauskrecht (2015). Obtaining Well Calibrated
-       Probabilities Using Bayesian Binning. AAAI 2015. :doi:`10.1609/aaai.v29i1.9602`
-    .. [2] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural
-       Networks. ICML 2017. :arxiv:`1706.04599`
+    .. [1] M. Pakdaman Naeini et al. (2015). Obtaining Well Calibrated Probabilities Using Bayesian
+       Binning. AAAI 2015. :doi:`10.1609/aaai.v29i1.9602`
+    .. [2] C. Guo et al. (2017). On Calibration of Modern Neural Networks. ICML 2017.
+       :arxiv:`1706.04599`
     .. [3] C. Gupta and A. Ramdas (2022). Top-label calibration and multiclass-to-binary
        reductions. ICLR 2022. :arxiv:`2107.08353`
     .. [4] J. Bröcker (2012). Estimating reliability and resolution of probability forecasts
        through decomposition of the empirical score. Climate Dynamics 39, 655–667.
        :doi:`10.1007/s00382-011-1191-1`
-    .. [5] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
-    .. [6] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
-       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [5] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
+    .. [6] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
+       framework. NeurIPS 2019. :arxiv:`1910.11385`
 
     Examples
     --------
@@ -424,8 +423,8 @@ def level_set_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         For more than two classes: the probability of the predicted class and whether it was right;
@@ -434,10 +433,9 @@ def level_set_calibration_error(
         lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -460,12 +458,12 @@ def level_set_calibration_error(
     to calibration of the sample from above. With "canonical" and more than two classes, it is half
     the sum of the absolute residuals of all classes, the total variation distance.
 
-    The cost is :math:`O(n \log n)` for sorting, with "canonical" :math:`O(n K \log n)`.
+    Cost: :math:`O(n \log n)` for sorting, with "canonical" :math:`O(n K \log n)`.
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
 
     Examples
     --------

@@ -144,8 +144,8 @@ def calibration_in_the_large(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     Returns
     -------
@@ -166,9 +166,9 @@ def calibration_in_the_large(
 
     References
     ----------
-    .. [1] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
-       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
-       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+    .. [1] B. Van Calster et al. (2016). A calibration hierarchy for risk models was defined: from
+       utopia to empirical data. Journal of Clinical Epidemiology 74, 167–176.
+       :doi:`10.1016/j.jclinepi.2015.12.005`
 
     Examples
     --------
@@ -210,8 +210,8 @@ def observed_expected_ratio(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     Returns
     -------
@@ -277,8 +277,8 @@ def calibration_intercept(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     Returns
     -------
@@ -298,13 +298,13 @@ def calibration_intercept(
     \operatorname{logit} p_i) = \sum_i w_i y_i`, for two classes only; of more, pass one:
     ``calibration_intercept(y_true == c, y_proba[:, k])``. Probabilities are clipped to [ε, 1 − ε],
     with ε = 2.2e-16. The intercept beside a free slope is :attr:`CoxTest.intercept_
-    <skcalib.hypothesis_tests.CoxTest>`. The cost is :math:`O(n \log n)`.
+    <skcalib.hypothesis_tests.CoxTest>`. Cost: :math:`O(n \log n)`.
 
     References
     ----------
-    .. [1] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
-       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
-       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+    .. [1] B. Van Calster et al. (2016). A calibration hierarchy for risk models was defined: from
+       utopia to empirical data. Journal of Clinical Epidemiology 74, 167–176.
+       :doi:`10.1016/j.jclinepi.2015.12.005`
 
     Examples
     --------
@@ -347,8 +347,8 @@ def calibration_slope(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     Returns
     -------
@@ -439,10 +439,9 @@ def integrated_calibration_index(
     The curve is the observed frequency as a function of the prediction, estimated by loess as in R.
     The index is the mean absolute difference between predictions and curve [1]_, as reported in
     medicine; `quantile` asks for the median (E50), the 90 % quantile (E90) or the maximum (Emax)
-    instead. It is 0 if the curve is the diagonal; on a finite sample of a calibrated model it is
-    positive, of order :math:`n^{-1/2}`, so it is biased upwards. Errors in narrow ranges or of
-    alternating sign almost vanish. With two classes it is about the positive class, not the
-    confidence.
+    instead. It is 0 if the curve is the diagonal; on samples of a calibrated model it is positive,
+    of order :math:`n^{-1/2}` (biased upwards). Errors in narrow ranges or of alternating sign
+    almost vanish. With two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -460,23 +459,22 @@ def integrated_calibration_index(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     quantile : float in [0, 1], default=None
         The quantile of the absolute differences that is returned: 0.5 for E50, 0.9 for E90, 1 for
         Emax. None is their mean, the ICI.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -499,7 +497,7 @@ def integrated_calibration_index(
     it is cut off at 0 and 1; that the degree is reduced where a local regression has less than
     three distinct predictions; and that it exists for less than six samples or many ties, where R
     stops. A sample of weight 2 is not quite the same as two samples. ``val.prob`` of R's rms takes
-    another curve, a lowess of degree 1. The cost is :math:`O(n \log n)`.
+    another curve, a lowess of degree 1. Cost: :math:`O(n \log n)`.
 
     References
     ----------

@@ -59,10 +59,10 @@ def cumulative_calibration_error(
 ) -> float | np.ndarray:
     r"""Cumulative calibration error (ECCE): how far residuals add up along the sorted predictions.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. There is
-    nothing to tune [1]_, but it jumps where two different predictions become equal. With two
-    classes it is about the positive class, not the confidence.
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
+    calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). There is nothing to
+    tune [1]_, but it jumps where two different predictions become equal. With two classes it is
+    about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -80,23 +80,22 @@ def cumulative_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     kind : {"max", "range"}, default="max"
         The largest absolute value of the cumulated residuals (Kolmogorov–Smirnov, ECCE-MAD in
         [1]_), or the difference between the highest and the lowest (Kuiper, ECCE-R).
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -118,15 +117,14 @@ def cumulative_calibration_error(
     the errors are :math:`\max_k |F_k|` ("max") and :math:`\max_k F_k - \min_k F_k` ("range"), the
     largest absolute sum of residuals over the predictions in an interval. All samples of one
     prediction are added at once, so the order of the samples does not matter; p ∈ {0, 1} needs no
-    clipping. The cost is :math:`O(n \log n)`.
+    clipping. Cost: :math:`O(n \log n)`.
 
     For p-values see :class:`~skcalib.hypothesis_tests.CalibrationTest`.
 
     References
     ----------
-    .. [1] I. Arrieta-Ibarra, P. Gujral, J. Tannen, M. Tygert and C. Xu (2022). Metrics of
-       calibration for probabilistic predictions. Journal of Machine Learning Research 23(351).
-       :arxiv:`2205.09680`
+    .. [1] I. Arrieta-Ibarra et al. (2022). Metrics of calibration for probabilistic predictions.
+       Journal of Machine Learning Research 23(351). :arxiv:`2205.09680`
 
     Examples
     --------

@@ -165,8 +165,8 @@ def decision_calibration_error(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"
@@ -211,15 +211,15 @@ def decision_calibration_error(
     :math:`\delta_i`.
 
     Ties go to the first of the best actions. The p-value of the test is exact for predictions that
-    are calibrated given themselves; ``method="asymptotic"`` tests only that all gaps are 0. The
-    cost is :math:`O(n A)`, after the expected losses.
+    are calibrated given themselves; ``method="asymptotic"`` tests only that all gaps are 0. Cost:
+    :math:`O(n A)`, after the expected losses.
 
     References
     ----------
-    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
-       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
-    .. [2] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
-       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+    .. [1] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
+       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [2] S. Zhao et al. (2021). Calibrating Predictions to Decisions: A Novel Approach to
+       Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
 
     Examples
     --------
@@ -292,8 +292,8 @@ def any_decision_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     n_actions : int, default=2
         The largest number of actions, at most 50. 1 leaves the mean of the residuals.
@@ -331,10 +331,10 @@ def any_decision_calibration_error(
 
     References
     ----------
-    .. [1] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
-       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
-    .. [2] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
-       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [1] S. Zhao et al. (2021). Calibrating Predictions to Decisions: A Novel Approach to
+       Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+    .. [2] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
+       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
 
     Examples
     --------
@@ -380,8 +380,8 @@ def decision_calibration(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"

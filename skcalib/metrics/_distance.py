@@ -147,11 +147,10 @@ def lower_distance_to_calibration(
 ) -> float | np.ndarray:
     r"""Lower distance to calibration: the least change of the predictions that calibrates them.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is the
-    best lower bound on the distance to the nearest perfectly calibrated predictor that predictions
-    and labels alone allow [1]_. With two classes it is about the positive class, not the
-    confidence.
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
+    calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). It is the best
+    lower bound on the distance to the nearest perfectly calibrated predictor that predictions and
+    labels alone allow [1]_. With two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -169,27 +168,25 @@ def lower_distance_to_calibration(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
         exact number is at most this much larger, and never smaller.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; see
-        :obj:`joblib.parallel_backend`.
+        Number of threads for the classes; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -222,8 +219,8 @@ def lower_distance_to_calibration(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
 
     Examples
     --------
@@ -269,21 +266,20 @@ def distance_certificate(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
         exact number is at most this much larger, and never smaller.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; see
-        :obj:`joblib.parallel_backend`.
+        Number of threads for the classes; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -352,8 +348,8 @@ def calibration_distance_bounds(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
@@ -364,19 +360,17 @@ def calibration_distance_bounds(
         Accuracy of the lower bound, which holds in any case.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; see
-        :obj:`joblib.parallel_backend`.
+        Number of threads for the classes; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -413,8 +407,8 @@ def calibration_distance_bounds(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
 
     Examples
     --------

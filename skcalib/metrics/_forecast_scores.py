@@ -106,8 +106,7 @@ def continuous_ranked_probability_loss(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -224,8 +223,7 @@ def interval_loss(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -301,8 +299,7 @@ def negative_log_likelihood(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.

@@ -143,9 +143,9 @@ def interval_calibration_error(
 ) -> float | np.ndarray:
     r"""Interval calibration error (intCE): the least binned error plus bin width over all binnings.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, so it is biased upwards. With "exact" it is never less than
-    the distance to the nearest perfectly calibrated predictor: it bounds the cost of moving every
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
+    calibrated model it is positive (biased upwards). With "exact" it is never less than the
+    distance to the nearest perfectly calibrated predictor: it bounds the cost of moving every
     prediction to the mean outcome of its interval [1]_. With two classes it is about the positive
     class, not the confidence.
 
@@ -165,8 +165,8 @@ def interval_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     method : {"exact", "surrogate", "random-grid"}, default="exact"
         "exact": the minimum over all partitions into intervals. "surrogate" (SintCE): the minimum
@@ -194,15 +194,14 @@ def interval_calibration_error(
         Draws the shifts, if `n_draws` is given.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -232,8 +231,8 @@ def interval_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
 
     Examples
     --------

@@ -157,8 +157,8 @@ def squared_kernel_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"
@@ -201,10 +201,9 @@ def squared_kernel_calibration_error(
         :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -255,8 +254,8 @@ def squared_kernel_calibration_error(
 
     References
     ----------
-    .. [1] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
-       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [1] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
+       framework. NeurIPS 2019. :arxiv:`1910.11385`
     .. [2] A. Rahimi and B. Recht (2007). Random features for large-scale kernel machines. NeurIPS
        2007.
 
@@ -323,8 +322,8 @@ def kernel_calibration_error(
 
     The square root of the biased estimate of :func:`squared_kernel_calibration_error`: the largest
     residual that functions in the unit ball of the kernel's Hilbert space can see. It is 0 if, at
-    every prediction, labels and predictions agree on average; on a finite sample of a calibrated
-    model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards.
+    every prediction, labels and predictions agree on average; on samples of a calibrated model it
+    is positive, of order :math:`n^{-1/2}` (biased upwards).
 
     Parameters
     ----------
@@ -342,8 +341,8 @@ def kernel_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"
@@ -363,10 +362,9 @@ def kernel_calibration_error(
         :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -390,8 +388,8 @@ def kernel_calibration_error(
 
     References
     ----------
-    .. [1] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
-       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [1] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
+       framework. NeurIPS 2019. :arxiv:`1910.11385`
 
     Examples
     --------
@@ -463,8 +461,8 @@ def joint_kernel_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"
@@ -480,10 +478,9 @@ def joint_kernel_calibration_error(
         :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------

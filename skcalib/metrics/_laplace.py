@@ -140,11 +140,11 @@ def laplace_kernel_calibration_error(
 ) -> float | np.ndarray:
     r"""Laplace kernel calibration error (kCE): the largest residual that its unit ball can see.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. With
-    `bandwidth` 1 it is a consistent measure of the distance from calibration [1]_: continuous in
-    the predictions, and within polynomial bounds of that distance. With two classes it is about the
-    positive class, not the confidence.
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
+    calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). With `bandwidth` 1
+    it is a consistent measure of the distance from calibration [1]_: continuous in the predictions,
+    and within polynomial bounds of that distance. With two classes it is about the positive class,
+    not the confidence.
 
     Parameters
     ----------
@@ -162,8 +162,8 @@ def laplace_kernel_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     bandwidth : float, default=1.0
         The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.
@@ -185,15 +185,14 @@ def laplace_kernel_calibration_error(
         Seed of the random estimators.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -223,11 +222,10 @@ def laplace_kernel_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
-    .. [2] A. Kumar, S. Sarawagi and U. Jain (2018). Trainable Calibration Measures for Neural
-       Networks from Kernel Mean Embeddings. ICML 2018.
-       https://proceedings.mlr.press/v80/kumar18a.html
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
+    .. [2] A. Kumar et al. (2018). Trainable Calibration Measures for Neural Networks from Kernel
+       Mean Embeddings. ICML 2018. https://proceedings.mlr.press/v80/kumar18a.html
 
     Examples
     --------

@@ -160,8 +160,7 @@ def local_calibration(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     given : array-like of shape (n_samples,) or (n_samples, n_features)
         Features in which samples are similar.
@@ -294,8 +293,7 @@ def local_calibration_error(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     given : array-like of shape (n_samples,) or (n_samples, n_features)
         Features in which samples are similar.
@@ -352,10 +350,9 @@ def local_calibration_error(
 
     References
     ----------
-    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
-       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
-    .. [2] R. Luo, A. Bhatnagar, Y. Bai, S. Zhao, H. Wang, C. Xiong, S. Savarese, S. Ermon, E.
-       Schmerling and M. Pavone (2022). Local Calibration: Metrics and Recalibration. UAI 2022.
+    .. [1] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
+       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [2] R. Luo et al. (2022). Local Calibration: Metrics and Recalibration. UAI 2022.
        :arxiv:`2102.10809`
 
     Examples

@@ -113,8 +113,8 @@ def distribution_matching_error(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
@@ -220,8 +220,8 @@ def distribution_matching_error(
 
     References
     ----------
-    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
-       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [1] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
+       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
 
     Examples
     --------

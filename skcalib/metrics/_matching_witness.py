@@ -101,8 +101,7 @@ def distribution_matching_witness(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -164,8 +163,8 @@ def distribution_matching_witness(
 
     References
     ----------
-    .. [1] A. Gretton, K. Borgwardt, M. Rasch, B. Schölkopf and A. Smola (2012). A Kernel Two-Sample
-       Test. JMLR 13. https://jmlr.org/papers/v13/gretton12a.html
+    .. [1] A. Gretton et al. (2012). A Kernel Two-Sample Test. JMLR 13.
+       https://jmlr.org/papers/v13/gretton12a.html
 
     Examples
     --------

@@ -119,8 +119,7 @@ def pit_histogram(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -156,13 +155,13 @@ def pit_histogram(
     Notes
     -----
     An outcome of positive probability has an interval of PITs, which counts in each bin by the
-    share that lies there [1]_. The cost is :math:`O(n \log n)`, and as much for each resample where
+    share that lies there [1]_. Cost: :math:`O(n \log n)`, and as much for each resample where
     forecasts have atoms.
 
     References
     ----------
-    .. [1] C. Czado, T. Gneiting and L. Held (2009). Predictive model assessment for count data.
-       Biometrics 65(4). :doi:`10.1111/j.1541-0420.2009.01191.x`
+    .. [1] C. Czado et al. (2009). Predictive model assessment for count data. Biometrics 65(4).
+       :doi:`10.1111/j.1541-0420.2009.01191.x`
 
     Examples
     --------

@@ -252,8 +252,8 @@ def score_decomposition(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     score : {"brier", "log_loss", "crps"}, default="brier"
         The score: the mean squared error of the probabilities, or minus the mean logarithm of the
@@ -261,15 +261,14 @@ def score_decomposition(
         ranked probability score.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the predictions, for
@@ -302,7 +301,7 @@ def score_decomposition(
         + \underbrace{S(\bar y)}_{\text{uncertainty}}.
 
     No part is negative. Tied predictions are pooled before the regression, and the order of the
-    samples does not matter. The cost is :math:`O(n \log n)`. For the log loss, all three kinds of
+    samples does not matter. Cost: :math:`O(n \log n)`. For the log loss, all three kinds of
     prediction are clipped to [ε, 1 − ε], with ε = 2.2e-16, as in scikit-learn; a certain but wrong
     prediction costs 36.
 
@@ -316,11 +315,10 @@ def score_decomposition(
 
     References
     ----------
-    .. [1] T. Dimitriadis, T. Gneiting and A. I. Jordan (2021). Stable reliability diagrams for
-       probabilistic classifiers. PNAS 118(8), e2016191118. :doi:`10.1073/pnas.2016191118`
-    .. [2] S. Arnold, E.-M. Walz, J. Ziegel and T. Gneiting (2024). Decompositions of the mean
-       continuous ranked probability score. Electronic Journal of Statistics 18, 4992–5044.
-       :doi:`10.1214/24-EJS2316`
+    .. [1] T. Dimitriadis et al. (2021). Stable reliability diagrams for probabilistic classifiers.
+       PNAS 118(8), e2016191118. :doi:`10.1073/pnas.2016191118`
+    .. [2] S. Arnold et al. (2024). Decompositions of the mean continuous ranked probability score.
+       Electronic Journal of Statistics 18, 4992–5044. :doi:`10.1214/24-EJS2316`
 
     Examples
     --------

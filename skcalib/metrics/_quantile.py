@@ -139,8 +139,7 @@ def quantile_calibration_error(
         Outcomes.
 
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -198,10 +197,10 @@ def quantile_calibration_error(
 
     References
     ----------
-    .. [1] V. Kuleshov, N. Fenner and S. Ermon (2018). Accurate Uncertainties for Deep Learning
-       Using Calibrated Regression. ICML 2018. :arxiv:`1807.00263`
-    .. [2] C. Czado, T. Gneiting and L. Held (2009). Predictive Model Assessment for Count Data.
-       Biometrics 65, 1254–1261. :doi:`10.1111/j.1541-0420.2009.01191.x`
+    .. [1] V. Kuleshov et al. (2018). Accurate Uncertainties for Deep Learning Using Calibrated
+       Regression. ICML 2018. :arxiv:`1807.00263`
+    .. [2] C. Czado et al. (2009). Predictive Model Assessment for Count Data. Biometrics 65,
+       1254–1261. :doi:`10.1111/j.1541-0420.2009.01191.x`
 
     Examples
     --------
@@ -320,8 +319,7 @@ def sharpness(
     Parameters
     ----------
     y_forecast : forecast
-        A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+        A forecast, as :func:`~skcalib.forecasts.as_forecast` takes it, such as (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -346,9 +344,8 @@ def sharpness(
 
     References
     ----------
-    .. [1] T. Gneiting, F. Balabdaoui and A. E. Raftery (2007). Probabilistic forecasts, calibration
-       and sharpness. Journal of the Royal Statistical Society B 69, 243–268.
-       :doi:`10.1111/j.1467-9868.2007.00587.x`
+    .. [1] T. Gneiting et al. (2007). Probabilistic forecasts, calibration and sharpness. Journal of
+       the Royal Statistical Society B 69, 243–268. :doi:`10.1111/j.1467-9868.2007.00587.x`
 
     Examples
     --------

@@ -467,8 +467,8 @@ def reliability_curve(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     method : {"isotonic", "smooth", "binned"}, default="isotonic"
         The curve: least squares over increasing curves; kernel means, whose bandwidth is the

@@ -56,11 +56,11 @@ def smooth_calibration_error(
 ) -> float | np.ndarray:
     r"""Smooth calibration error (smCE): the largest residual that a Lipschitz function can see.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is at
-    most twice the distance to the nearest perfectly calibrated predictor and changes continuously
-    with the predictions [1]_; there are no bins and nothing to tune. With two classes it is about
-    the positive class, not the confidence.
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
+    calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). It is at most twice
+    the distance to the nearest perfectly calibrated predictor and changes continuously with the
+    predictions [1]_; there are no bins and nothing to tune. With two classes it is about the
+    positive class, not the confidence.
 
     Parameters
     ----------
@@ -78,23 +78,21 @@ def smooth_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; see
-        :obj:`joblib.parallel_backend`.
+        Number of threads for the classes; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -122,10 +120,10 @@ def smooth_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
-    .. [2] L. Hu, A. Jambulapati, K. Tian and C. Yang (2024). Testing Calibration in Nearly-Linear
-       Time. NeurIPS 2024. :arxiv:`2402.13187`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
+    .. [2] L. Hu et al. (2024). Testing Calibration in Nearly-Linear Time. NeurIPS 2024.
+       :arxiv:`2402.13187`
 
     Examples
     --------
@@ -170,12 +168,12 @@ def smooth_calibration_witness(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     Returns
@@ -195,13 +193,13 @@ def smooth_calibration_witness(
     -----
     With weights :math:`w_i` that sum to 1, :math:`\sum_i w_i f(p_i) (y_i - p_i)` equals the smooth
     calibration error. If the function is not unique, this is the largest one if outcomes are on the
-    whole more frequent than predicted, otherwise the smallest, so all its values have one sign. The
-    cost is :math:`O(n \log n)`.
+    whole more frequent than predicted, otherwise the smallest, so all its values have one sign.
+    Cost: :math:`O(n \log n)`.
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
 
     Examples
     --------

@@ -50,10 +50,10 @@ def smooth_expected_calibration_error(
 ) -> float | np.ndarray:
     r"""Smooth expected calibration error (smECE): mean absolute residual after smoothing.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/3}`, so it is biased upwards. There are
-    no bins, and the bandwidth is the one that equals the error [1]_. With two classes it is about
-    the positive class, not the confidence.
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
+    calibrated model it is positive, of order :math:`n^{-1/3}` (biased upwards). There are no bins,
+    and the bandwidth is the one that equals the error [1]_. With two classes it is about the
+    positive class, not the confidence.
 
     Parameters
     ----------
@@ -71,27 +71,25 @@ def smooth_expected_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     bandwidth : float, default=None
         Standard deviation of the Gaussian kernel, on the scale of the probabilities; at least 1e-5.
         By default the one that equals the error.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; see
-        :obj:`joblib.parallel_backend`.
+        Number of threads for the classes; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -119,8 +117,8 @@ def smooth_expected_calibration_error(
         \mathrm{smCE} / (1 + c) \le \mathrm{smECE}
         \le \max\bigl(\mathrm{smCE}, \sqrt{c \, \mathrm{smCE}}\bigr).
 
-    The value is right to 1e-7. The cost is :math:`O(n + s \log s)`, :math:`s = 1 / \sigma`; errors
-    below 8e-4 take an additional :math:`O(n \log n)`. p ∈ {0, 1} needs no clipping.
+    The value is right to 1e-7. Cost: :math:`O(n + s \log s)`, :math:`s = 1 / \sigma`; errors below
+    8e-4 take an additional :math:`O(n \log n)`. p ∈ {0, 1} needs no clipping.
 
     References
     ----------

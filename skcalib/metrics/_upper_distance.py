@@ -173,11 +173,11 @@ def upper_distance_to_calibration(
     r"""Upper distance to calibration: the least change by a map of the predictions.
 
     Equal predictions stay equal, unlike in :func:`lower_distance_to_calibration`. It is 0 if, at
-    every prediction, outcomes and prediction agree on average; on a finite sample of a calibrated
-    model it is positive, so it is biased upwards. It is the best upper bound on the distance to the
-    nearest perfectly calibrated predictor that predictions and labels alone allow [1]_. With the
-    inputs as `given`, it is that distance itself. For more than 12 distinct predictions (or inputs)
-    it is found only up to a bracket, whose upper end is returned. With two classes it is about the
+    every prediction, outcomes and prediction agree on average; on samples of a calibrated model it
+    is positive (biased upwards). It is the best upper bound on the distance to the nearest
+    perfectly calibrated predictor that predictions and labels alone allow [1]_. With the inputs as
+    `given`, it is that distance itself. For more than 12 distinct predictions (or inputs) it is
+    found only up to a bracket, whose upper end is returned. With two classes it is about the
     positive class, not the confidence.
 
     Parameters
@@ -196,8 +196,8 @@ def upper_distance_to_calibration(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
@@ -208,19 +208,17 @@ def upper_distance_to_calibration(
         mean square.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; see
-        :obj:`joblib.parallel_backend`.
+        Number of threads for the classes; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -262,8 +260,8 @@ def upper_distance_to_calibration(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
 
     Examples
     --------
@@ -312,8 +310,8 @@ def upper_distance_certificate(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
@@ -324,13 +322,12 @@ def upper_distance_certificate(
         mean square.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. Or a lens of
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; or each class against the rest. Or a lens of
         :mod:`skcalib.lenses`.
 
     n_jobs : int, default=None
-        Number of threads for the classes under "top-label" and "classwise"; see
-        :obj:`joblib.parallel_backend`.
+        Number of threads for the classes; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------

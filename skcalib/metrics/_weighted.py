@@ -161,8 +161,8 @@ def weighted_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     function_class : object with a method `constraints`, default=Lipschitz() & Bounded()
         The class of weight functions: one of :mod:`skcalib.function_classes`, an intersection of
@@ -174,10 +174,9 @@ def weighted_calibration_error(
         such as those of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        The mean over classes: "macro", or "weighted" by their share of the predictions under
-        "top-label" and of the labels under "classwise". "auto" is "weighted" for "top-label", else
-        "macro". None returns the values of all classes. A class that is never predicted is NaN, and
-        left out.
+        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
+        of all classes. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -214,10 +213,10 @@ def weighted_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
-    .. [2] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
-       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
+    .. [2] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
+       framework. NeurIPS 2019. :arxiv:`1910.11385`
 
     Examples
     --------

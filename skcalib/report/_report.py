@@ -392,8 +392,8 @@ def calibration_report(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_pred`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None

@@ -327,8 +327,8 @@ def clinical_calibration(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; a lone one of two usual labels is completed.
+        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
+        completed.
 
     groups : array-like of shape (n_samples,), default=None
         Groups of samples that are not independent, such as the rows of a patient; at least 10. For
@@ -344,7 +344,7 @@ def clinical_calibration(
         Seed of the resampling. The result does not depend on `n_jobs`.
 
     n_jobs : int, default=None
-        Number of jobs among which joblib spreads the resamples; see :obj:`joblib.parallel_backend`.
+        Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
 
     Returns
     -------
@@ -393,15 +393,14 @@ def clinical_calibration(
     .. [1] G. S. Collins et al. (2024). TRIPOD+AI statement: updated guidance for reporting clinical
        prediction models that use regression or machine learning methods. BMJ 385, e078378.
        :doi:`10.1136/bmj-2023-078378`
-    .. [2] B. Van Calster, D. J. McLernon, M. van Smeden, L. Wynants and E. W. Steyerberg (2019).
-       Calibration: the Achilles heel of predictive analytics. BMC Medicine 17, 230.
-       :doi:`10.1186/s12916-019-1466-7`
+    .. [2] B. Van Calster et al. (2019). Calibration: the Achilles heel of predictive analytics. BMC
+       Medicine 17, 230. :doi:`10.1186/s12916-019-1466-7`
     .. [3] T. P. A. Debray, J. A. A. G. Damen, K. I. E. Snell et al. (2017). A guide to systematic
        review and meta-analysis of prediction model performance. BMJ 356, i6460.
        :doi:`10.1136/bmj.i6460`
-    .. [4] C. Röver, G. Knapp and T. Friede (2015). Hartung-Knapp-Sidik-Jonkman approach and its
-       modification for random-effects meta-analysis with few studies. BMC Medical Research
-       Methodology 15, 99. :doi:`10.1186/s12874-015-0091-1`
+    .. [4] C. Röver et al. (2015). Hartung-Knapp-Sidik-Jonkman approach and its modification for
+       random-effects meta-analysis with few studies. BMC Medical Research Methodology 15, 99.
+       :doi:`10.1186/s12874-015-0091-1`
 
     Examples
     --------

@@ -115,8 +115,8 @@ def finite_sample_radius(
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
+       :arxiv:`2211.16886`
     .. [2] C. McDiarmid (1989). On the Method of Bounded Differences. Surveys in Combinatorics,
        148–188. :doi:`10.1017/CBO9781107359949.008`
     .. [3] P. Massart (1990). The Tight Constant in the Dvoretzky-Kiefer-Wolfowitz Inequality.
