@@ -186,34 +186,31 @@ def expected_calibration_error(
 
     strategy : {"uniform", "quantile", "median-variance"}, default="uniform"
         Bins of equal width; of equal mass (total weight; not with "canonical" for more than two
-        classes); or made by splitting bins at the median, again and again, along the class whose
-        probabilities vary most.
+        classes); or split at the median, again and again, along the class whose probabilities vary
+        most.
 
     min_bin_size : int, default=10
-        Least number of samples in a "median-variance" bin, whatever their weights.
+        Least number of samples in a "median-variance" bin.
 
     norm : {"l1", "l2", "max"}, default="l1"
-        How the gaps of the bins become one number: mean, root mean square, or largest gap (maximum
-        calibration error).
+        Mean, root mean square, or largest gap of the bins (maximum calibration error).
 
     distance : {"total-variation", "cityblock", "sqeuclidean"}, default="total-variation"
         The gap of one bin: half the sum over the classes of the absolute differences between label
         frequencies and mean prediction; that sum; or the sum of the squares.
 
     debias : bool, default=False
-        Whether to subtract from the mean square gap the estimated noise of the labels. For
-        `norm="l2"` and "total-variation" only. `sample_weight` then holds importance weights, not
-        repetitions.
+        Subtract from the mean square gap the estimated noise of the labels. For `norm="l2"` and
+        "total-variation" only; `sample_weight` then holds importance weights.
 
     add_bin_width : bool, default=False
-        Whether to add the average width of the bins: the sum bounds the distance to calibration
-        from above. For `norm="l1"` and "total-variation".
+        Add the average width of the bins, for an upper bound on the distance to calibration. For
+        `norm="l1"` and "total-variation".
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. With "canonical",
-        all classes at once, in bins of the simplex, without `debias` and `add_bin_width`. Or a lens
-        of :mod:`skcalib.lenses`.
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; each class against the rest; or all classes at once, in bins of
+        the simplex, without `debias` and `add_bin_width`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
@@ -223,8 +220,7 @@ def expected_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1 (2 with `add_bin_width` or another `distance`); 0 is best. An array if
-        `average` is None.
+        Between 0 and 1 (2 with `add_bin_width` or another `distance`); 0 is best.
 
     Raises
     ------
@@ -249,15 +245,14 @@ def expected_calibration_error(
     or :math:`\max_j g_j`.
 
     Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bins never separate ties.
-    With "canonical" they are products of the intervals of all classes; with more than a few classes
-    most samples are alone in their bins, and a calibrated model's error is far from 0. Cost:
-    :math:`O(n \log B)`, or :math:`O(n \log n)`.
+    With "canonical" they are products of the intervals of all classes, and most are soon of one
+    sample. Cost: :math:`O(n \log B)`, or :math:`O(n \log n)`.
 
     With `debias` [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
     :math:`g_j^2`, for :math:`n_j` samples of equal weight with the mean outcome :math:`\bar y_j`. A
-    bin of one sample contributes 0. The mean square is clipped at 0 before the root is taken, so
-    the error is still biased upwards. With `add_bin_width` (equation 5 of [5]_), the width is 1/B
-    for a uniform bin, and otherwise the distance between its least and its greatest prediction.
+    bin of one sample contributes 0. The mean square is clipped at 0, so the error is still biased
+    upwards. With `add_bin_width` (equation 5 of [5]_), the width is 1/B for a uniform bin,
+    otherwise from its least to its greatest prediction.
 
     References
     ----------
@@ -400,11 +395,10 @@ def level_set_calibration_error(
 ) -> float | np.ndarray:
     r"""Expected calibration error (ECE) without bins: the mean gap at each distinct prediction.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average: papers define the ECE
-    like this, as :math:`\mathrm{E}\,|\mathrm{E}[y \mid p] - p|`. It is for predictions that take
-    few distinct values: the leaves of a tree, the steps of an isotonic fit, forecasts in whole
-    percent. If no two samples share a prediction it says nothing of calibration. It is biased
-    upwards, the more so the fewer samples share a prediction. With two classes it is about the
+    It is 0 if, at every prediction, outcomes and prediction agree on average: the ECE as papers
+    define it, :math:`\mathrm{E}\,|\mathrm{E}[y \mid p] - p|`. It is for predictions of few distinct
+    values, such as the leaves of a tree. It is biased upwards, the more so the fewer samples share
+    a prediction; if none do, it says nothing of calibration. With two classes it is about the
     positive class, not the confidence.
 
     Parameters
@@ -427,10 +421,9 @@ def level_set_calibration_error(
         completed.
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
-        For more than two classes: the probability of the predicted class and whether it was right;
-        the same for each predicted class alone; or each class against the rest. With "canonical",
-        all classes at once: samples share a level set if their probability vectors are equal. Or a
-        lens of :mod:`skcalib.lenses`.
+        More than two classes: the predicted class's probability and whether it was right; the same
+        for each predicted class; each class against the rest; or all classes at once, at equal
+        probability vectors. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
@@ -440,13 +433,12 @@ def level_set_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None.
+        Between 0 and 1; 0 is best.
 
     See Also
     --------
     expected_calibration_error : The same for bins of predictions.
     interval_calibration_error : The least binned error plus bin width; at most this error.
-    weighted_calibration_error : With ``Bounded()``, the same by convex programming.
 
     Notes
     -----
@@ -455,8 +447,8 @@ def level_set_calibration_error(
     .. math:: \mathrm{ECE} = \sum_v \Big| \sum_{i: p_i = v} w_i (y_i - p_i) \Big|,
 
     the sum being over the distinct predictions v (Definition 1.1 of [1]_). It bounds the distance
-    to calibration of the sample from above. With "canonical" and more than two classes, it is half
-    the sum of the absolute residuals of all classes, the total variation distance.
+    to calibration from above. With "canonical", it is half the sum over all classes (total
+    variation).
 
     Cost: :math:`O(n \log n)` for sorting, with "canonical" :math:`O(n K \log n)`.
 

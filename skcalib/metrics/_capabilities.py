@@ -15,10 +15,10 @@ def capabilities() -> dict[str, list[Any]]:
         intervals take; the name of its "scorer"; whether it takes probabilities of "classes" and
         "forecasts" of a number; whether it is a "mean" over samples; whether a
         :class:`skcalib.streaming.CalibrationState` gives it ("streaming"); whether a test of it
-        takes "groups" of samples that depend on each other, as its intervals always do; whether it
-        has a :func:`skcalib.uncertainty.finite_sample_radius` ("finite_sample"); whether it has the
-        argument "multi_class"; whether it needs to be told what it is conditioned on ("given");
-        and how its "cost" grows with the number of samples n.
+        takes "groups", as its intervals always do; whether it has a
+        :func:`skcalib.uncertainty.finite_sample_radius` ("finite_sample"); whether it takes
+        "multi_class"; whether it needs a condition ("given"); and how its "cost" grows with the
+        number of samples n.
 
     See Also
     --------

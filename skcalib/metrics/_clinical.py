@@ -156,13 +156,13 @@ def calibration_in_the_large(
     --------
     observed_expected_ratio : The same two numbers, divided.
     calibration_intercept : The same on the scale of log-odds.
-    skcalib.uncertainty.clinical_calibration : All of them, with intervals.
+    skcalib.uncertainty.clinical_calibration : All, with intervals.
 
     Notes
     -----
-    With weights :math:`w_i` that sum to 1, it is :math:`\sum_i w_i (y_i - p_i)`, for two classes
-    only; of more, pass one: ``calibration_in_the_large(y_true == c, y_proba[:, k])``. Some authors
-    give this name to :func:`calibration_intercept`. Cost O(n).
+    With weights :math:`w_i` that sum to 1, it is :math:`\sum_i w_i (y_i - p_i)`, for two classes;
+    of more, pass one: ``calibration_in_the_large(y_true == c, y_proba[:, k])``. Some authors call
+    :func:`calibration_intercept` so. Cost O(n).
 
     References
     ----------
@@ -226,9 +226,8 @@ def observed_expected_ratio(
 
     Notes
     -----
-    With weights :math:`w_i`, it is :math:`\sum_i w_i y_i / \sum_i w_i p_i`, for two classes only;
-    of more, pass one: ``observed_expected_ratio(y_true == c, y_proba[:, k])``. The E:O ratio is its
-    inverse. Cost O(n).
+    With weights :math:`w_i`, it is :math:`\sum_i w_i y_i / \sum_i w_i p_i`, for two classes (of
+    more, see :func:`calibration_in_the_large`). The E:O ratio is its inverse. Cost O(n).
 
     References
     ----------
@@ -295,10 +294,9 @@ def calibration_intercept(
     Notes
     -----
     With weights :math:`w_i`, it is the a for which :math:`\sum_i w_i \operatorname{expit}(a +
-    \operatorname{logit} p_i) = \sum_i w_i y_i`, for two classes only; of more, pass one:
-    ``calibration_intercept(y_true == c, y_proba[:, k])``. Probabilities are clipped to [ε, 1 − ε],
-    with ε = 2.2e-16. The intercept beside a free slope is :attr:`CoxTest.intercept_
-    <skcalib.hypothesis_tests.CoxTest>`. Cost: :math:`O(n \log n)`.
+    \operatorname{logit} p_i) = \sum_i w_i y_i`, for two classes (of more, see
+    :func:`calibration_in_the_large`). Probabilities are clipped to [ε, 1 − ε], with ε = 2.2e-16.
+    Cost: :math:`O(n \log n)`.
 
     References
     ----------
@@ -366,10 +364,9 @@ def calibration_slope(
     Notes
     -----
     It is the b that maximises the likelihood of :math:`P(y = 1) = \operatorname{expit}(a + b
-    \operatorname{logit} p)` over a and b, for two classes only; of more, pass one:
-    ``calibration_slope(y_true == c, y_proba[:, k])``. One wrong prediction of 0 or 1, which is
-    clipped by 2.2e-16, moves the slope far towards 0. Cost O(n) for each of a few steps of Newton's
-    method.
+    \operatorname{logit} p)` over a and b, for two classes (of more, see
+    :func:`calibration_in_the_large`). One wrong prediction of 0 or 1, which is clipped by 2.2e-16,
+    moves the slope far towards 0. Cost O(n) for each of a few Newton steps.
 
     References
     ----------
@@ -437,11 +434,10 @@ def integrated_calibration_index(
     r"""Integrated calibration index (ICI): mean distance from a smooth curve; also E50, E90, Emax.
 
     The curve is the observed frequency as a function of the prediction, estimated by loess as in R.
-    The index is the mean absolute difference between predictions and curve [1]_, as reported in
-    medicine; `quantile` asks for the median (E50), the 90 % quantile (E90) or the maximum (Emax)
-    instead. It is 0 if the curve is the diagonal; on samples of a calibrated model it is positive,
-    of order :math:`n^{-1/2}` (biased upwards). Errors in narrow ranges or of alternating sign
-    almost vanish. With two classes it is about the positive class, not the confidence.
+    The index is the mean absolute difference between predictions and curve [1]_. It is 0 if the
+    curve is the diagonal; on samples of a calibrated model it is positive, of order
+    :math:`n^{-1/2}` (biased upwards). Errors in narrow ranges or of alternating sign almost vanish.
+    With two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -479,12 +475,11 @@ def integrated_calibration_index(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None.
+        Between 0 and 1; 0 is best.
 
     See Also
     --------
-    skcalib.uncertainty.clinical_calibration : This and the other measures of a clinical validation,
-        with intervals.
+    skcalib.uncertainty.clinical_calibration : All clinical measures, with intervals.
     smooth_calibration_error : A measure that no error of calibration escapes.
     calibration_slope : Whether predictions are too extreme.
 
@@ -493,11 +488,11 @@ def integrated_calibration_index(
     With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and the curve c, the ICI is
     :math:`\sum_i w_i |c(p_i) - p_i|`. Quantiles are those of NumPy and R (type 7).
 
-    The curve is ``loess(y ~ p)`` with the defaults of R [2]_, degree 2 and span 0.75, except that
-    it is cut off at 0 and 1; that the degree is reduced where a local regression has less than
-    three distinct predictions; and that it exists for less than six samples or many ties, where R
-    stops. A sample of weight 2 is not quite the same as two samples. ``val.prob`` of R's rms takes
-    another curve, a lowess of degree 1. Cost: :math:`O(n \log n)`.
+    The curve is ``loess(y ~ p)`` with the defaults of R [2]_, degree 2 and span 0.75, but cut off
+    at 0 and 1, of a smaller degree where a local regression has less than three distinct
+    predictions, and defined also where R stops (less than six samples, many ties). A sample of
+    weight 2 is not quite the same as two samples. ``val.prob`` of R's rms takes another curve, a
+    lowess of degree 1. Cost: :math:`O(n \log n)`.
 
     References
     ----------

@@ -266,8 +266,8 @@ def conditional_kernel_calibration_error(
 
     The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
     conditional distribution of labels, or of outcomes, is from the predicted one [1]_. It depends
-    less than other errors on how often each prediction occurs. On a finite sample of a calibrated
-    model it is positive, so it is biased upwards. The number has no natural scale.
+    less than other errors on how often each prediction occurs. On samples of a calibrated model it
+    is positive (biased upwards). It has no natural scale.
 
     Parameters
     ----------
@@ -289,8 +289,7 @@ def conditional_kernel_calibration_error(
         completed.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        Features on which to condition in place of the predictions, by ``method="exact"`` (see the
-        notes).
+        Features on which to condition in place of the predictions; needs ``method="exact"``.
 
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"
@@ -299,9 +298,8 @@ def conditional_kernel_calibration_error(
         first three are for forecasts of a number and for `given`.
 
     bandwidth : "median" or float, default="median"
-        The γ of the Gaussian kernel, or the ν of another. "median" is the median distance between
-        predictions, as in :func:`squared_kernel_calibration_error`. It differs from model to model:
-        fix the bandwidth to compare their errors.
+        The γ of the Gaussian kernel, or the ν of another; "median" as in
+        :func:`squared_kernel_calibration_error`. Fix it to compare models.
 
     outcome_kernel : {"rbf", "laplacian"} or callable, default="rbf"
         Kernel on the outcomes of forecasts: exp(−d²/(2ν²)), exp(−d/ν), or a callable as in
@@ -312,21 +310,21 @@ def conditional_kernel_calibration_error(
         :func:`distribution_matching_error`.
 
     regularization : float in [1e-6, 1e6] or "cv", default=None
-        The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
-        number: fix it to compare samples of different sizes. "cv" chooses among 29 numbers from
-        1e-5 to 100 by leave-one-out cross-validation, for each model anew.
+        The λ of the ridge regression; None means :math:`n^{-1/4}`. Fix it to compare samples of
+        different sizes. "cv" chooses among 29 numbers from 1e-5 to 100 by leave-one-out
+        cross-validation, for each model anew.
 
     debias : bool, default=False
-        Subtract the expectation of the error for labels drawn from the predictions. The mean is
-        then 0 for a calibrated model. Forecasts need an `outcome_bandwidth` that is a number.
+        Subtract the expectation of the error for labels drawn from the predictions: 0 is then the
+        mean under calibration. Forecasts need an `outcome_bandwidth` that is a number.
 
     standardize : bool, default=False
-        Divide the debiased error by its standard deviation; not for forecasts of a number. Values
-        above 2 are rare under calibration.
+        Divide the debiased error by its standard deviation: values above 2 are rare under
+        calibration. Not for forecasts.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
-        Exact; with random Fourier features of the Gaussian kernel; or with features that
-        approximate the kernel at chosen predictions, with a bound on the error.
+        Exact; with random Fourier features of the Gaussian kernel; or with features from chosen
+        predictions and a bound on the error.
 
     n_components : int, default=100
         Number of frequencies for "fourier", or largest number of chosen predictions for "nystroem".
@@ -335,8 +333,8 @@ def conditional_kernel_calibration_error(
         Seed of "fourier".
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
-        For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
+        More than two classes: all at once, or the problems of :func:`smooth_calibration_error`. Or
+        a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
@@ -346,19 +344,17 @@ def conditional_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0, which is best, and :math:`1 / (2 \lambda)`. If `debias` is true, 0 is expected
-        under calibration. An array if `average` is None.
+        Between 0, which is best, and :math:`1 / (2 \lambda)`, unless debiased.
 
     Warns
     -----
     ConvergenceWarning
-        If "nystroem" leaves an error that may exceed a thousandth of the value; it states the
-        bound.
+        If "nystroem" leaves an error that may exceed a thousandth of the value.
 
     See Also
     --------
-    joint_kernel_calibration_error : The same comparison of joint distributions.
-    skcalib.uncertainty.compare_models : Whether a difference between two models could be chance.
+    joint_kernel_calibration_error : The same of joint distributions.
+    skcalib.uncertainty.compare_models : Whether a difference could be chance.
 
     Notes
     -----
@@ -378,8 +374,8 @@ def conditional_kernel_calibration_error(
     the features of the `outcome_kernel`. An ensemble without weights is calibrated if its outcome
     is exchangeable with its members.
 
-    With `given`, the number is the squared distance (CMMD, equation 5 of [1]_) of the conditional
-    laws of labels and of predictions given the features.
+    With `given`, it is the squared distance (CMMD, equation 5 of [1]_) of the laws of labels and of
+    predictions given the features.
 
     References
     ----------

@@ -60,9 +60,9 @@ def cumulative_calibration_error(
     r"""Cumulative calibration error (ECCE): how far residuals add up along the sorted predictions.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
-    calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). There is nothing to
-    tune [1]_, but it jumps where two different predictions become equal. With two classes it is
-    about the positive class, not the confidence.
+    calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). It has nothing to
+    tune [1]_, but jumps where two predictions become equal. With two classes it is about the
+    positive class, not the confidence.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def cumulative_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None.
+        Between 0 and 1; 0 is best.
 
     See Also
     --------
@@ -115,11 +115,8 @@ def cumulative_calibration_error(
     .. math:: F_k = \sum_{i: p_i \le v_k} w_i (y_i - p_i),
 
     the errors are :math:`\max_k |F_k|` ("max") and :math:`\max_k F_k - \min_k F_k` ("range"), the
-    largest absolute sum of residuals over the predictions in an interval. All samples of one
-    prediction are added at once, so the order of the samples does not matter; p ∈ {0, 1} needs no
-    clipping. Cost: :math:`O(n \log n)`.
-
-    For p-values see :class:`~skcalib.hypothesis_tests.CalibrationTest`.
+    largest absolute sum of residuals over an interval of predictions. Ties are pooled; p ∈ {0, 1}
+    needs no clipping. Cost: :math:`O(n \log n)`.
 
     References
     ----------

@@ -101,8 +101,7 @@ def decision_curve(
 ) -> DecisionCurve:
     r"""Decision curve: the net benefit of acting where the probability exceeds a threshold.
 
-    The numbers that :class:`skcalib.display.DecisionDisplay` draws, for two classes; also the net
-    benefit that the predictions announce.
+    For two classes; also the net benefit that the predictions announce.
 
     Parameters
     ----------
@@ -153,8 +152,8 @@ def decision_curve(
     .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
 
     and announced is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the net
-    benefit 0. The margin is a quantile of the normal distribution times the standard error of the
-    difference between both, for independent samples.
+    benefit 0. The margin is a normal quantile times the standard error of their difference, for
+    independent samples.
 
     References
     ----------

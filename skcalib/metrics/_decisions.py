@@ -145,9 +145,8 @@ def decision_calibration_error(
 ) -> float:
     r"""Decision calibration error (DCE): how far losses are from those that predictions announce.
 
-    It is 0 if the mean loss of every action is what the predictions expect. On a finite sample of
-    calibrated predictions it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. Given
-    the action, it also bounds what could be gained by acting otherwise.
+    It is 0 if the mean loss of every action is what the predictions expect. On samples of
+    calibrated predictions it is positive, of order :math:`n^{-1/2}` (biased upwards).
 
     Parameters
     ----------
@@ -175,13 +174,12 @@ def decision_calibration_error(
         stands for the decision whether the outcome exceeds c, with loss 1 if that is wrong.
 
     given : "action" or array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        "action" compares losses for each action apart, among the samples for which it has the least
-        expected loss. An array does so for groups of equal values.
+        "action" compares losses apart for the samples of each best action; an array for each group
+        of equal values.
 
     kind : {"all", "chosen"}, default="all"
-        Whether the losses of all actions are compared for every sample, or only that of the action
-        with the least expected loss. "chosen" is the gap between the loss announced and the loss
-        realised.
+        Whether the losses of all actions are compared for every sample, or only that of the best
+        action: the gap between the loss announced and the loss realised.
 
     Returns
     -------
@@ -190,29 +188,26 @@ def decision_calibration_error(
 
     See Also
     --------
-    any_decision_calibration_error : For the worst decision, if losses are not known.
+    any_decision_calibration_error : If losses are not known.
     decision_calibration : The announced and realised loss of each action.
-    skcalib.decisions.expected_loss : The loss that is announced.
-    skcalib.recalibration.DecisionRecalibrator : Makes the error small for a given loss.
+    skcalib.recalibration.DecisionRecalibrator : Makes the error small.
     skcalib.hypothesis_tests.CalibrationTest : Whether the error is more than chance.
 
     Notes
     -----
     With weights :math:`w_i` that sum to 1, :math:`Y_i` drawn from the i-th prediction, and groups
-    :math:`g_i` (one for all; the best action :math:`\delta_i`; or those given), the gaps are
+    :math:`g_i` (all; the best action :math:`\delta_i`; or those given), the gaps are
 
     .. math::
         D_g(a) = \sum_i w_i 1[g_i = g] (\ell(a, y_i) - E \ell(a, Y_i)), \qquad
         \mathrm{error} = \Big(\sum_g \sum_a D_g(a)^2\Big)^{1/2}.
 
-    Without `given` it is equation 19 of [1]_, which says nothing about single decisions, nor about
-    regret. Given the action [2]_, no replacement of actions by others gains more than :math:`2
-    \sqrt{A}` times the error, for A actions. With "chosen" the sum over a has one term, that of
-    :math:`\delta_i`.
+    Without `given` it is equation 19 of [1]_. Given the action [2]_, no replacement of actions by
+    others gains more than :math:`2 \sqrt{A}` times the error, for A actions. With "chosen" the sum
+    over a has one term, that of :math:`\delta_i`.
 
-    Ties go to the first of the best actions. The p-value of the test is exact for predictions that
-    are calibrated given themselves; ``method="asymptotic"`` tests only that all gaps are 0. Cost:
-    :math:`O(n A)`, after the expected losses.
+    Ties go to the first of the best actions. ``CalibrationTest(method="asymptotic")`` tests only
+    that all gaps are 0. Cost: :math:`O(n A)`, after the expected losses.
 
     References
     ----------
@@ -223,8 +218,7 @@ def decision_calibration_error(
 
     Examples
     --------
-    Four loans, granted (0) or refused (1). One in ten should have failed, and half of those granted
-    did:
+    Four loans, granted (0) or refused (1):
 
     >>> from skcalib.metrics import decision_calibration_error
     >>> y, proba, loss = [0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], [[0, 5], [1, 0]]
@@ -270,11 +264,10 @@ def any_decision_calibration_error(
 ) -> float:
     r"""Error of announced losses for the worst of all decisions with a few actions.
 
-    It is for predictions whose use is not known: whoever chooses among at most `n_actions` actions,
-    by whatever losses, finds their mean loss as announced, up to this error times the size of the
-    losses. On a finite sample of calibrated predictions it is positive, of order :math:`n^{-1/2}`,
-    so it is biased upwards, and the more so the more actions and classes there are. For two classes
-    it is exact; for more, it is a lower bound from a local search.
+    Whoever chooses among at most `n_actions` actions, by whatever losses, finds their mean loss as
+    announced, up to this error times the size of the losses. On samples of calibrated predictions
+    it is positive, of order :math:`n^{-1/2}` (biased upwards), the more so the more actions and
+    classes. For two classes it is exact; for more, a lower bound from a local search.
 
     Parameters
     ----------
@@ -305,7 +298,7 @@ def any_decision_calibration_error(
 
     See Also
     --------
-    decision_calibration_error : For losses that are known, and in their units.
+    decision_calibration_error : For known losses, in their units.
     skcalib.recalibration.AnyDecisionRecalibrator : Makes the error small.
     skcalib.hypothesis_tests.CalibrationTest : Whether the error is more than chance.
 
@@ -323,11 +316,7 @@ def any_decision_calibration_error(
 
     With two classes, a dynamic programme finds the best intervals in :math:`O(n (\log n + A))`.
     With more, a local search that begins at cuts of the probability of a class moves one
-    :math:`\theta_a` at a time, at :math:`O(n K^2 A^2)` for each sweep. Nothing is random, and the
-    order of the classes does not matter.
-
-    The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are searched in the same way, so
-    the test is exact. Its hypothesis is that predictions are calibrated altogether.
+    :math:`\theta_a` at a time, at :math:`O(n K^2 A^2)` for each sweep.
 
     References
     ----------
@@ -338,8 +327,7 @@ def any_decision_calibration_error(
 
     Examples
     --------
-    On average half of the samples are positive, as predicted. But below any threshold between the
-    predictions there are too few, and above too many:
+    Half are positive, as predicted, but below 1/2 there are too few, and above too many:
 
     >>> from skcalib.metrics import any_decision_calibration_error
     >>> y, proba = [0, 0, 1, 1], [0.4, 0.4, 0.6, 0.6]
@@ -400,7 +388,7 @@ def decision_calibration(
     Notes
     -----
     The formulas are those of :func:`decision_calibration_error`. The standard errors assume
-    independent samples. For one group of samples, pass its rows.
+    independent samples.
 
     Examples
     --------

@@ -149,8 +149,8 @@ def lower_distance_to_calibration(
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
     calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). It is the best
-    lower bound on the distance to the nearest perfectly calibrated predictor that predictions and
-    labels alone allow [1]_. With two classes it is about the positive class, not the confidence.
+    lower bound on the distance to calibration that predictions and labels alone allow [1]_. With
+    two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def lower_distance_to_calibration(
     Returns
     -------
     distance : float or ndarray of shape (n_classes,)
-        Between 0 and 1, in units of probability; 0 is best. An array if `average` is None.
+        Between 0 and 1, in units of probability; 0 is best.
 
     Warns
     -----
@@ -201,8 +201,8 @@ def lower_distance_to_calibration(
     See Also
     --------
     calibration_distance_bounds : This with an upper bound on the distance.
-    distance_certificate : The certificate of the number.
-    smooth_calibration_error : Between half of this distance and twice this distance.
+    distance_certificate : What proves the number.
+    smooth_calibration_error : Between half and twice this distance.
 
     Notes
     -----
@@ -214,8 +214,7 @@ def lower_distance_to_calibration(
     .. math:: \min_\mu W_1(\Gamma_0, (1 - v) \mu) + W_1(\Gamma_1, v \mu).
 
     An interior point method solves the dual on at most about 8/tol nodes, and evaluates both ends
-    of the bracket on the data. A million predictions take about half a second at the default `tol`.
-    After sorting, the cost grows with n as :math:`O(n)`. Ties are pooled.
+    of the bracket on the data. Cost: sorting, then :math:`O(n)`. Ties are pooled.
 
     References
     ----------
@@ -285,7 +284,7 @@ def distance_certificate(
     -------
     certificate : DistanceCertificate
         The bracket, and what proves it. With "top-label" and "classwise" for more than two classes,
-        a list of them instead, with None for a class that is never predicted.
+        a list of them, with None for a class never predicted.
 
     Warns
     -----
@@ -329,8 +328,8 @@ def calibration_distance_bounds(
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
-    On a finite sample of a calibrated model both are positive. With two classes they are about the
-    positive class, not the confidence.
+    On samples of a calibrated model both are positive. With two classes they are about the positive
+    class, not the confidence.
 
     Parameters
     ----------
@@ -353,8 +352,8 @@ def calibration_distance_bounds(
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
-        model, groups or cells: equal rows are the same input. Then the distance is known: both
-        bounds are equal for up to 12 inputs. By default nothing is known of the inputs.
+        model or groups: equal rows are the same input, and both bounds are equal for up to 12
+        inputs. By default nothing.
 
     tol : float in [1e-6, 1], default=1e-4
         Accuracy of the lower bound, which holds in any case.
@@ -391,7 +390,7 @@ def calibration_distance_bounds(
     --------
     upper_distance_to_calibration : The best upper bound, where predictions recur.
     distance_certificate : What proves the lower bound.
-    smooth_calibration_error : One number instead, within a factor 2 of the lower bound.
+    smooth_calibration_error : Within a factor 2 of the lower bound.
 
     Notes
     -----
@@ -400,10 +399,10 @@ def calibration_distance_bounds(
     lower ≤ distance ≤ upper ≤ :func:`interval_calibration_error`, and upper :math:`\le 4
     \sqrt{lower + tol}` (Theorem 6.2), for up to 4096 distinct predictions.
 
-    For a partition of [0, 1] into intervals, the map that gives every prediction the mean outcome
-    of its interval is calibrated, so its mean change :math:`\sum_i w_i |p_i - \bar y_{I(p_i)}|` is
-    an upper bound. The bound returned is the least that a search over partitions finds. The cost is
-    half a second for 100 000 predictions. Ties are pooled.
+    The map that gives every prediction the mean outcome of its interval of a partition is
+    calibrated, so its mean change :math:`\sum_i w_i |p_i - \bar y_{I(p_i)}|` is an upper bound; the
+    least that a search over partitions finds is returned. The cost is half a second for 100 000
+    predictions. Ties are pooled.
 
     References
     ----------

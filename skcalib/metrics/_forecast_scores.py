@@ -112,16 +112,16 @@ def continuous_ranked_probability_loss(
         Non-negative sample weights; only their ratios matter.
 
     estimator : {"ecdf", "fair"}, default="ecdf"
-        For ensembles: the loss of the members' own distribution, or an unbiased estimate of the
-        loss of the distribution that they were drawn from.
+        For ensembles: the loss of the members' own distribution, or an unbiased estimate for the
+        one they were drawn from.
 
     thresholds : tuple of two floats, default=None
         Lower and upper threshold, in the units of the outcome; either may be infinite. Only what is
         forecast about thresholds between them counts.
 
     levels : array-like of shape (n_levels,), default=None
-        Increasing levels in (0, 1). Only the quantiles at these levels count. By default all that
-        is known. The loss of few levels is smaller: compare at equal levels.
+        Increasing levels in (0, 1). Only the quantiles at these levels count; compare at equal
+        levels. By default all that is known.
 
     average : {"mean"} or None, default="mean"
         How the values are averaged, by the weights of the samples. None returns all of them.
@@ -214,8 +214,7 @@ def interval_loss(
     r"""Interval score (Winkler score): width of a prediction interval, plus penalties for misses.
 
     It is small if the central prediction intervals are narrow and yet hold the outcomes. It is
-    proper: on average no other interval has a smaller loss than the central one of the true
-    distribution.
+    proper: on average the true distribution has the smallest loss.
 
     Parameters
     ----------
@@ -249,8 +248,6 @@ def interval_loss(
     For the interval [l, u] of probability :math:`1 - \alpha` the loss is [1]_
 
     .. math:: (u - l) + \frac{2}{\alpha} \big[(l - y)_+ + (y - u)_+\big].
-
-    MAPIE's ``regression_mwi_score`` is the same.
 
     References
     ----------
@@ -289,9 +286,8 @@ def negative_log_likelihood(
 ) -> float | np.ndarray:
     r"""Logarithmic score: minus the logarithm of the density of the outcome, in nats.
 
-    It is proper: on average the true distribution has the smallest loss. It is the negative log
-    likelihood of the forecasts, and large for outcomes of very small density. Ensembles and
-    quantiles have no density and are refused.
+    It is proper: on average the true distribution has the smallest loss. Ensembles and quantiles
+    have no density and are refused.
 
     Parameters
     ----------
@@ -310,8 +306,8 @@ def negative_log_likelihood(
     Returns
     -------
     loss : float or ndarray of shape (n_samples,)
-        Any number, since densities may exceed 1, and depending on the units of the outcome; smaller
-        is better. Infinite if an outcome has density 0. An infinite density is refused.
+        Any number, depending on the units of the outcome; smaller is better. Infinite if an outcome
+        has density 0. An infinite density is refused.
 
     See Also
     --------
@@ -320,8 +316,7 @@ def negative_log_likelihood(
     Notes
     -----
     The loss of a sample is :math:`-\log f_i(y_i)` with the density :math:`f_i`, or the probability
-    of the outcome for discrete forecasts. It is computed from the logarithm of the density, so it
-    is right also where the density underflows.
+    of the outcome for discrete forecasts. It is right also where the density underflows.
 
     References
     ----------

@@ -145,9 +145,8 @@ def interval_calibration_error(
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
     calibrated model it is positive (biased upwards). With "exact" it is never less than the
-    distance to the nearest perfectly calibrated predictor: it bounds the cost of moving every
-    prediction to the mean outcome of its interval [1]_. With two classes it is about the positive
-    class, not the confidence.
+    distance to calibration [1]_. With two classes it is about the positive class, not the
+    confidence.
 
     Parameters
     ----------
@@ -170,17 +169,16 @@ def interval_calibration_error(
 
     method : {"exact", "surrogate", "random-grid"}, default="exact"
         "exact": the minimum over all partitions into intervals. "surrogate" (SintCE): the minimum
-        over the widths 1, 1/2, 1/4, … of width plus mean binned error over random shifts, which
-        without `n_draws` is never smaller than "exact". "random-grid" (RintCE): that mean binned
-        error for one `width`, which is *not* added.
+        over the widths 1, 1/2, 1/4, … of width plus mean binned error over random shifts, without
+        `n_draws` never below "exact". "random-grid" (RintCE): that mean binned error for one
+        `width`, which is *not* added.
 
     precision : float in [0, 1], default=None
-        For "exact", predictions are first put into cells of at most this extent and this share of
-        the weight (without the last prediction), which are not cut: the value is still an upper
-        bound on the distance. None allows every cut (0) for up to 100 000 distinct predictions, and
-        uses 2e-5 for more. For "surrogate", the :math:`\varepsilon` of Theorem 6.12 of [1]_: the
-        narrowest width lies in :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 use all widths
-        down to 6e-8.
+        For "exact", predictions are first put into uncut cells of at most this extent and this
+        share of the weight (without the last prediction); the value still bounds the distance. None
+        is 0 (every cut) for up to 100 000 distinct predictions, 2e-5 for more. For "surrogate", the
+        :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest width lies in
+        :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 use all widths down to 6e-8.
 
     width : float in [1e-6, 1], default=None
         For "random-grid", the width :math:`\varepsilon` of the intervals;
@@ -188,7 +186,7 @@ def interval_calibration_error(
 
     n_draws : int, default=None
         For "surrogate" and "random-grid", the number of shifts that are drawn for each width. By
-        default the mean over all shifts is computed exactly, at the cost of about one draw.
+        default the exact mean over all shifts, at the cost of about one draw.
 
     random_state : int, RandomState instance or None, default=None
         Draws the shifts, if `n_draws` is given.
@@ -206,14 +204,13 @@ def interval_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1 (2 with a `precision` above 0); 0 is best. An array if `average` is None.
+        Between 0 and 1 (2 with a `precision` above 0); 0 is best.
 
     See Also
     --------
     calibration_distance_bounds : A tighter bracket on the distance.
-    upper_distance_to_calibration : The best bound of this kind, with cells of any form.
-    expected_calibration_error : The error for one binning; `add_bin_width` adds the width.
-    level_set_calibration_error : The limit of narrow intervals.
+    upper_distance_to_calibration : The best bound, with cells of any form.
+    expected_calibration_error : The error for one binning.
 
     Notes
     -----

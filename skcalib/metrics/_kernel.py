@@ -136,10 +136,9 @@ def squared_kernel_calibration_error(
     r"""Squared kernel calibration error (SKCE) of all class probabilities jointly.
 
     Its expectation is 0 exactly if the model is calibrated in the strongest sense (canonically),
-    given a universal kernel such as the default. The unbiased estimate scatters around 0 for a
-    calibrated model and can be negative; the biased one is never negative and is too large by
-    :math:`O(1/n)`. The number has no natural scale: use
-    :class:`skcalib.hypothesis_tests.CalibrationTest` to judge it.
+    for a universal kernel such as the default. The unbiased estimate can be negative; the biased
+    one is too large by :math:`O(1/n)`. The number has no natural scale: judge it by a
+    :class:`skcalib.hypothesis_tests.CalibrationTest`.
 
     Parameters
     ----------
@@ -170,17 +169,15 @@ def squared_kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" is the median distance between predictions, but at least a
-        tenth of the root mean square distance. It differs from model to model: fix the bandwidth to
-        compare their errors.
+        tenth of the root mean square distance. Fix it to compare models.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
-        Which pairs of samples are averaged: all pairs of different samples; also each sample with
-        itself; the first with the second, the third with the fourth, and so on; or all pairs within
-        blocks. "linear" and "block" depend on the order of the samples.
+        Which pairs are averaged: all of different samples; also each sample with itself; the first
+        with the second, the third with the fourth, and so on; or all within blocks. The last two
+        depend on the order of the samples.
 
     block_size : int, default=None
-        Number of consecutive samples in a block of the estimator "block"; None means
-        :math:`\lfloor\sqrt n\rfloor`.
+        Number of samples in a "block"; None means :math:`\lfloor\sqrt n\rfloor`.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
         A positive semi-definite matrix M over the classes; None is the identity. For
@@ -197,8 +194,8 @@ def squared_kernel_calibration_error(
         Seed of "fourier".
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
-        For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
+        More than two classes: all at once, or the problems of :func:`smooth_calibration_error`. Or
+        a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
@@ -208,9 +205,8 @@ def squared_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Smaller is better. At most 2 for the named kernels without a class kernel; with the class
-        kernel M, at most the largest :math:`M_{kk} + M_{ll} - 2 M_{kl}`. An array if `average` is
-        None.
+        Smaller is better; at most 2 for the named kernels, times half the largest :math:`M_{kk} +
+        M_{ll} - 2 M_{kl}`.
 
     Raises
     ------
@@ -224,7 +220,7 @@ def squared_kernel_calibration_error(
 
     See Also
     --------
-    kernel_calibration_error : The square root of the biased estimate.
+    kernel_calibration_error : The root of the biased estimate.
     skcalib.hypothesis_tests.CalibrationTest : The p-value of this number.
     smooth_calibration_error : A distance on the scale of probabilities.
 
@@ -238,9 +234,8 @@ def squared_kernel_calibration_error(
         \mathrm{unbiased} = \frac{\sum_{i \ne j} w_i w_j h_{ij}}{\sum_{i \ne j} w_i w_j}
 
     (Table 1 of [1]_). For the unbiased estimator a weight of 2 is not the same as a sample that
-    occurs twice. A callable with matrices for values has :math:`h_{ij} = r_i^\top k(p_i, p_j) r_j`.
-    It must satisfy :math:`k(s, t) = k(t, s)^\top` and be positive semi-definite; it takes no
-    `class_kernel`.
+    occurs twice. A callable with matrices for values has :math:`h_{ij} = r_i^\top k(p_i, p_j) r_j`;
+    it must be positive semi-definite with :math:`k(s, t) = k(t, s)^\top`, without `class_kernel`.
 
     For two classes the number is twice that with residuals :math:`y_i - p_i`; "confidence" is twice
     the squared MMCE with ``kernel="total-variation"``, ``bandwidth=0.4`` and
@@ -249,8 +244,7 @@ def squared_kernel_calibration_error(
     Two classes with a kernel exp(−d/ν) cost :math:`O(n \log n)`; otherwise "unbiased" and "biased"
     cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and "block"
     :math:`O(n B K)` for blocks of size B. "fourier" [2]_ costs :math:`O(n D K)` for D frequencies,
-    with an error of at most :math:`\sqrt{1/D}` times the biased estimate with k = 1 (standard
-    deviation).
+    with a standard error of at most :math:`\sqrt{1/D}` times the biased estimate with k = 1.
 
     References
     ----------
@@ -320,10 +314,10 @@ def kernel_calibration_error(
 ) -> float | np.ndarray:
     r"""Kernel calibration error (KCE) of all class probabilities jointly.
 
-    The square root of the biased estimate of :func:`squared_kernel_calibration_error`: the largest
-    residual that functions in the unit ball of the kernel's Hilbert space can see. It is 0 if, at
-    every prediction, labels and predictions agree on average; on samples of a calibrated model it
-    is positive, of order :math:`n^{-1/2}` (biased upwards).
+    The root of the biased :func:`squared_kernel_calibration_error`: the largest residual that the
+    unit ball of the kernel's Hilbert space can see. It is 0 if, at every prediction, labels and
+    predictions agree on average; on samples of a calibrated model it is positive, of order
+    :math:`n^{-1/2}` (biased upwards).
 
     Parameters
     ----------
@@ -349,17 +343,16 @@ def kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`squared_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" is the median distance between predictions, as in
-        :func:`squared_kernel_calibration_error`. It differs from model to model: fix the bandwidth
-        to compare their errors.
+        The ν of a named kernel; "median" as in :func:`squared_kernel_calibration_error`. Fix it to
+        compare models.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
         A positive semi-definite matrix M over the classes, in the order of `labels`; None is the
         identity. For ``multi_class="canonical"`` only.
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
-        For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
+        More than two classes: all at once, or the problems of :func:`smooth_calibration_error`. Or
+        a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
@@ -370,12 +363,12 @@ def kernel_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         At least 0, which is best; at most :math:`\sqrt 2` for the named kernels without a class
-        kernel. An array if `average` is None.
+        kernel.
 
     See Also
     --------
     squared_kernel_calibration_error : Also unbiased, of the square.
-    laplace_kernel_calibration_error : For two classes, with residuals y − p.
+    laplace_kernel_calibration_error : With residuals y − p.
 
     Notes
     -----
@@ -441,9 +434,9 @@ def joint_kernel_calibration_error(
     r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.
 
     The unbiased estimate of the squared distance between the joint distributions of (prediction,
-    label) and (prediction, label drawn from the prediction). It scatters around 0 for a calibrated
-    model and can be negative. Unlike :func:`conditional_kernel_calibration_error` it depends on
-    the distribution of the predictions, which it is there to show.
+    label) and (prediction, label drawn from the prediction). It is 0 on average for a calibrated
+    model, and can be negative. Unlike :func:`conditional_kernel_calibration_error` it depends on
+    the distribution of the predictions.
 
     Parameters
     ----------
@@ -469,13 +462,12 @@ def joint_kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`conditional_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The γ of the Gaussian kernel, or the ν of another. "median" is the median distance between
-        predictions, as in :func:`squared_kernel_calibration_error`. It differs from model to model:
-        fix the bandwidth to compare their errors.
+        The γ of the Gaussian kernel, or the ν of another; "median" as in
+        :func:`squared_kernel_calibration_error`. Fix it to compare models.
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
-        For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. Or a lens of :mod:`skcalib.lenses`.
+        More than two classes: all at once, or the problems of :func:`smooth_calibration_error`. Or
+        a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
@@ -485,7 +477,7 @@ def joint_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Smaller is better. An array if `average` is None.
+        Smaller is better.
 
     Raises
     ------
@@ -499,13 +491,12 @@ def joint_kernel_calibration_error(
 
     See Also
     --------
-    squared_kernel_calibration_error : The same with other kernels and estimators.
+    squared_kernel_calibration_error : Other kernels and estimators.
 
     Notes
     -----
     This is the unbiased :func:`squared_kernel_calibration_error`, with the Kronecker kernel on the
-    labels. Weights, cost and ties are as there; the kernels with a linear part cost :math:`O(n^2
-    K)`.
+    labels. Weights, cost and ties are as there; linear kernels cost :math:`O(n^2 K)`.
 
     References
     ----------

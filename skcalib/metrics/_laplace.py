@@ -142,9 +142,8 @@ def laplace_kernel_calibration_error(
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
     calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). With `bandwidth` 1
-    it is a consistent measure of the distance from calibration [1]_: continuous in the predictions,
-    and within polynomial bounds of that distance. With two classes it is about the positive class,
-    not the confidence.
+    it is a consistent measure of the distance from calibration [1]_. With two classes it is about
+    the positive class, not the confidence.
 
     Parameters
     ----------
@@ -169,17 +168,15 @@ def laplace_kernel_calibration_error(
         The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.
 
     method : {"exact", "subsample", "fourier", "binning"}, default="exact"
-        Exact, or one of the paper's random estimators, each unbiased for the square: the mean over
-        random pairs of samples, random Fourier features, or bins of random width and shift. They
-        are for comparison.
+        Exact, or one of the paper's random estimators, for comparison, each unbiased for the
+        square: random pairs of samples, random Fourier features, or bins of random width and shift.
 
     n_draws : int, default=None
         Number of pairs, frequencies or partitions that a random estimator averages over. By default
         ten times the number of samples for "subsample", otherwise 100.
 
     squared : bool, default=False
-        Whether to return the square, for which the random estimates are unbiased. The square of
-        "subsample" can be negative; its root is then given as 0.
+        Return the square. That of "subsample" can be negative; its root is then 0.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the random estimators.
@@ -197,13 +194,12 @@ def laplace_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1 (a random estimate of the square also below 0); 0 is best. An array if
-        `average` is None.
+        Between 0 and 1 (a random estimate of the square also below 0); 0 is best.
 
     See Also
     --------
     smooth_calibration_error : At most :math:`\sqrt 2` times this error at `bandwidth` 1.
-    squared_kernel_calibration_error : Canonical calibration of all classes at once, other kernels.
+    squared_kernel_calibration_error : All classes at once, other kernels.
 
     Notes
     -----
@@ -212,13 +208,11 @@ def laplace_kernel_calibration_error(
     .. math:: \mathrm{kCE}^2 = \sum_{i,j} c_i c_j e^{-|p_i - p_j|/h}
 
     (Definition 8.1 and equation 28 of [1]_; MMCE [2]_ is the same for the confidence, with h =
-    0.4). Equal pairs i = j are included: this is the biased estimate, half of
-    :func:`squared_kernel_calibration_error` with ``estimator="biased"``, whose residuals are
+    0.4). It is half of the biased :func:`squared_kernel_calibration_error`, whose residuals are
     vectors.
 
-    The exact sum takes :math:`O(n \log n)` time for sorting and :math:`O(n)` for the sum. With M
-    draws, "subsample" costs :math:`O(n \log n + M \log n)`, the others :math:`O(n \log n + n M)`.
-    Ties are pooled.
+    The exact sum costs :math:`O(n \log n)`. With M draws, "subsample" costs :math:`O(n \log n + M
+    \log n)`, the others :math:`O(n \log n + n M)`. Ties are pooled.
 
     References
     ----------

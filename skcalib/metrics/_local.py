@@ -151,8 +151,8 @@ def local_calibration(
 ) -> LocalCalibration:
     r"""Calibration around points in the space of the features: error, bias and spread.
 
-    Where forecasts are calibrated among similar samples, the bias, the spread and the squared error
-    are 0 on average. The error itself is positive on a finite sample.
+    Among similar samples with calibrated forecasts, bias, spread and squared error are 0 on
+    average; the error is positive.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def local_calibration(
     -------
     around : LocalCalibration
         With the arrays `points`, `error`, `squared_error`, `bias`, `spread`,
-        `effective_sample_size`, and `p_value` if outcomes are drawn.
+        `effective_sample_size`, and `p_value`.
 
     See Also
     --------
@@ -203,9 +203,8 @@ def local_calibration(
     .. math::
         12 \Big[\sum_i \omega_i (u_i - \bar u)^2 \Big/ \Big(1 - \sum_i \omega_i^2\Big)\Big] - 1.
 
-    A p-value is exact for a single point if outcomes are independent given the forecasts. Among
-    many points, some are small by chance. The cost for n samples and m points is :math:`O(m n)`,
-    and as much again for each resample; memory is :math:`O(n)`.
+    A p-value is exact for a single point and independent outcomes. For n samples and m points the
+    cost is :math:`O(m n)`, also of each resample; memory is :math:`O(n)`.
 
     Examples
     --------
@@ -283,9 +282,9 @@ def local_calibration_error(
 ) -> float | np.ndarray:
     r"""Local calibration error (LCE): the quantile error among samples with similar features.
 
-    It is 0 if, around every point, quantiles of all levels cover as they say. On a finite sample of
-    a calibrated forecast it is positive, so it is biased upwards, the more so the smaller the
-    bandwidth (see `debias`). With a large bandwidth it is the quantile calibration error, "l2".
+    It is 0 if, around every point, quantiles of all levels cover as they say. On samples of a
+    calibrated forecast it is positive (biased upwards), the more so the smaller the bandwidth (see
+    `debias`).
 
     Parameters
     ----------
@@ -313,13 +312,12 @@ def local_calibration_error(
     bandwidth : float, "auto" or "median", default="auto"
         The ν of a named kernel. A number, at least 1e-150, is in the units of the features. With
         "auto" and "median" they are standardised first. "median" is the median distance between
-        samples, but at least a tenth of the root mean square distance, and averages most of the
-        space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number n
-        of samples.
+        samples, but at least a tenth of the root mean square distance; "auto" is that times
+        :math:`n^{-1/(d+4)}` for d features and the effective number n of samples.
 
     debias : bool, default=False
-        Whether to subtract from the mean square gap around each point what the finite sample adds
-        to it. `sample_weight` then holds importance weights.
+        Subtract from the mean square gap around each point what the finite sample adds.
+        `sample_weight` then holds importance weights.
 
     average : {"mean", "root-mean-square"} or None, default="mean"
         How the values are averaged, by the weights of the samples. None returns all of them.
@@ -327,12 +325,12 @@ def local_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_points,)
-        Between 0 and 3^(−1/2); 0 is best. NaN at a point that no sample is near, or, with
-        `debias`, where one sample has all of the weight. Averages leave these out.
+        Between 0 and 3^(−1/2); 0 is best. NaN at a point that no sample is near or, with `debias`,
+        just one; averages leave these out.
 
     See Also
     --------
-    local_calibration : Bias, spread, effective sample size and p-values around the points.
+    local_calibration : Also bias, spread and p-values.
     quantile_calibration_error : The same for all samples at once.
 
     Notes
@@ -345,8 +343,8 @@ def local_calibration_error(
 
     the :func:`quantile_calibration_error` with `norm="l2"` and these weights, which also explains
     `debias`. "root-mean-square" averages the squares, and with `debias` clips only their mean at 0;
-    the "mean" is that of clipped roots. The points of a `query` count equally. The cost for n
-    samples and m points is :math:`O(m n)`, the memory :math:`O(n)`.
+    the "mean" is that of clipped roots. For n samples and m points the cost is :math:`O(m n)`, the
+    memory :math:`O(n)`.
 
     References
     ----------
@@ -357,7 +355,7 @@ def local_calibration_error(
 
     Examples
     --------
-    Half of the forecasts are too high, half are too low; all of them together are calibrated.
+    Half of the forecasts are too high, half too low:
 
     >>> from scipy.stats import norm
     >>> from skcalib.metrics import local_calibration_error, quantile_calibration_error

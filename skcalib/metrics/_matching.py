@@ -92,10 +92,10 @@ def distribution_matching_error(
 ) -> float:
     r"""Distribution matching error: how far outcomes and forecasts are apart, by a kernel.
 
-    The squared maximum mean discrepancy between the outcomes and draws from the forecasts, given
-    what a form of calibration is conditioned on [1]_. For characteristic kernels such as the
-    defaults, its expectation is 0 exactly if the forecasts are calibrated in that form. The
-    unbiased estimate can be negative. The number has no natural scale.
+    The squared maximum mean discrepancy between outcomes and draws from the forecasts, given what a
+    form of calibration is conditioned on [1]_. For characteristic kernels such as the defaults, its
+    expectation is 0 exactly if forecasts are calibrated in that form. The unbiased estimate can be
+    negative. It has no natural scale.
 
     Parameters
     ----------
@@ -122,14 +122,13 @@ def distribution_matching_error(
         "threshold" and "local" for forecasts only.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        What is conditioned on. Required for "group" (labels) and "individual" (features); optional,
-        in place of the forecast's parameters, for "distribution" and "local".
+        What is conditioned on: for "group" (labels) and "individual" (features); optional for
+        "distribution" and "local", in place of the forecast's parameters.
 
     loss : float, callable, array-like, or list of these, default=None
         The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
-        ``kernel="tanh"``, as :class:`skcalib.decisions.DecisionLoss` takes them: a number c (does
-        the outcome exceed c?), a callable, or for classes a matrix of shape (n_actions, n_classes).
-        For a list, the kernel is averaged.
+        ``kernel="tanh"``, as :class:`skcalib.decisions.DecisionLoss` takes them. For a list, the
+        kernel is averaged.
 
     kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
             default="rbf"
@@ -142,7 +141,7 @@ def distribution_matching_error(
 
     bandwidth : "median" or float, default="median"
         The ν of `kernel`, in the units of the outcomes. "median" is their median distance, but at
-        least a tenth of the root mean square distance. "tanh" needs a number.
+        least a tenth of the root mean square one. "tanh" needs a number.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
@@ -154,11 +153,10 @@ def distribution_matching_error(
         The ν of `given_kernel`. "median" first divides each column by its standard deviation.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
-        Whether the average is over all pairs of different samples, or also over samples with
-        themselves.
+        The average over all pairs of different samples, or also over samples with themselves.
 
     standardize : bool, default=False
-        Divide the unbiased estimate by its standard deviation under calibration. Values above 2 are
+        Divide the unbiased estimate by its standard deviation under calibration: values above 2 are
         rare.
 
     method : {"exact", "fourier"}, default="exact"
@@ -173,13 +171,12 @@ def distribution_matching_error(
     Returns
     -------
     error : float
-        In units of the kernel. Smaller is better, and 0 is expected under calibration.
+        Smaller is better, and 0 is expected under calibration.
 
     See Also
     --------
     distribution_matching_witness : Where outcomes and forecasts differ.
     squared_kernel_calibration_error : The same for classes, with more estimators.
-    quantile_calibration_error : The distance of PITs from uniformity.
     skcalib.hypothesis_tests.CalibrationTest : The p-value.
 
     Notes
@@ -201,9 +198,8 @@ def distribution_matching_error(
     top-label      predicted class  its probability
     ============== ================ ========================================================
 
-    Beyond families of location and scale, ``given_kernel="wasserstein"`` sees more than mean and
-    standard deviation. The error is the average over pairs, for independent draws :math:`Y_i` from
-    the forecasts, of
+    ``given_kernel="wasserstein"`` sees more of forecasts than mean and standard deviation. The
+    error is the average over pairs, for independent draws :math:`Y_i` from the forecasts, of
 
     .. math::
         k(z_i, z_j) \, [\ell(y_i, y_j) - E \ell(Y_i, y_j) - E \ell(y_i, Y_j) + E \ell(Y_i, Y_j')].
@@ -211,8 +207,6 @@ def distribution_matching_error(
     Outcomes of a quantile forecast are compared as cells; it has no kernels of decisions but
     "thresholds". An ensemble without weights is calibrated if the outcome is exchangeable with its
     members.
-
-    For "marginal", "group", "decision" and "threshold" test with ``method="asymptotic"``.
 
     With "rbf" on outcomes and the kernels of decisions, the cost is :math:`O(n r)` for r features
     if nothing or groups are given, or with "fourier", and else at most :math:`O(n^2 r)`. Other

@@ -90,10 +90,9 @@ def distribution_matching_witness(
 ) -> MatchingWitness:
     r"""Where outcomes and forecasts differ most: the function behind the matching error.
 
-    Among all functions of what is given and of the outcome, with norm 1 in the space of the
-    kernels, this one (times a constant) has the largest gap between its mean over the outcomes and
-    its mean over draws from the forecasts. It is positive where there are more outcomes than
-    forecast, and negative where there are fewer.
+    Of all functions of what is given and of the outcome, with norm 1 in the space of the kernels,
+    it has (times a constant) the largest gap between its means over outcomes and over draws from
+    the forecasts. It is positive where there are more outcomes than forecast, negative where fewer.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ def distribution_matching_witness(
         Kernel on the outcomes, as in :func:`distribution_matching_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of `kernel`, as in :func:`distribution_matching_error`; "tanh" needs a number.
+        The ν of `kernel`, as in :func:`distribution_matching_error`.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
@@ -137,9 +136,9 @@ def distribution_matching_witness(
         0 to 1.
 
     given_grid : array-like of shape (n_places, n_features) or (n_places,), default=None
-        Where it is evaluated: features, or the mean and the logarithm of the standard deviation of
-        a forecast. By default what is given for the samples, at most 50 different ones. For groups,
-        actions, and forms without a condition it must be None: all are evaluated.
+        Where it is evaluated: features, or mean and log standard deviation of a forecast; by
+        default those of at most 50 different samples. It must be None for groups, actions, and
+        forms without a condition: all are evaluated.
 
     Returns
     -------

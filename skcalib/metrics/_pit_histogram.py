@@ -109,9 +109,8 @@ def pit_histogram(
 ) -> PITHistogram:
     r"""PIT histogram (rank histogram of an ensemble): where outcomes lie in their forecasts.
 
-    The numbers that :class:`skcalib.display.PITHistogramDisplay` draws, without matplotlib. Bars of
-    calibrated forecasts have the height 1 but for chance. High bars at both ends show forecasts
-    that are too narrow, high bars in the middle forecasts that are too wide, a slope a bias.
+    Bars of calibrated forecasts have the height 1 but for chance. High bars at both ends show
+    forecasts that are too narrow, in the middle too wide ones, a slope a bias.
 
     Parameters
     ----------
@@ -129,12 +128,12 @@ def pit_histogram(
         of up to 24 members, one for each cell of quantiles at given levels, and ten otherwise.
 
     atoms : {"average", "randomize"}, default="average"
-        What becomes of the interval of PITs that an outcome of positive probability has: it is
-        spread evenly over the bins, or one PIT is drawn from it.
+        An outcome of positive probability has an interval of PITs: spread it evenly over the bins,
+        or draw one PIT from it.
 
     confidence_level : float or None, default=0.9
-        The probability with which single bars of calibrated forecasts are in the inner band, and
-        all bars at once in the outer one. None computes no band.
+        Probability with which single bars of calibrated forecasts are in the inner band, and all at
+        once in the outer one. None: no band.
 
     n_resamples : int, default=200
         Number of times that outcomes are drawn from the forecasts, for the band.
@@ -154,9 +153,8 @@ def pit_histogram(
 
     Notes
     -----
-    An outcome of positive probability has an interval of PITs, which counts in each bin by the
-    share that lies there [1]_. Cost: :math:`O(n \log n)`, and as much for each resample where
-    forecasts have atoms.
+    An interval of PITs counts in each bin by the share that lies there [1]_. Cost: :math:`O(n \log
+    n)`, and as much for each resample where forecasts have atoms.
 
     References
     ----------

@@ -232,9 +232,9 @@ def score_decomposition(
 ) -> ScoreDecomposition:
     r"""Decompose a proper score into miscalibration, discrimination and uncertainty (CORP).
 
-    The miscalibration is 0 if the predictions are, on the sample itself, their own isotonic
-    recalibration: the mean outcomes of the blocks that they form. Miscalibration and discrimination
-    are both biased upwards. With two classes it is about the positive class, not the confidence.
+    The miscalibration is 0 if the predictions are their own isotonic recalibration on the sample.
+    Miscalibration and discrimination are biased upwards. With two classes it is about the positive
+    class, not the confidence.
 
     Parameters
     ----------
@@ -256,9 +256,8 @@ def score_decomposition(
         completed.
 
     score : {"brier", "log_loss", "crps"}, default="brier"
-        The score: the mean squared error of the probabilities, or minus the mean logarithm of the
-        probability of what happened. For forecasts of a number, and only for them, the continuous
-        ranked probability score.
+        The mean squared error of the probabilities, or minus the mean logarithm of the probability
+        of what happened; for forecasts of a number, the continuous ranked probability score.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
@@ -300,18 +299,16 @@ def score_decomposition(
         - \underbrace{(S(\bar y) - S(\hat p))}_{\text{discrimination}}
         + \underbrace{S(\bar y)}_{\text{uncertainty}}.
 
-    No part is negative. Tied predictions are pooled before the regression, and the order of the
-    samples does not matter. Cost: :math:`O(n \log n)`. For the log loss, all three kinds of
-    prediction are clipped to [ε, 1 − ε], with ε = 2.2e-16, as in scikit-learn; a certain but wrong
-    prediction costs 36.
+    No part is negative. Ties are pooled before the regression. Cost: :math:`O(n \log n)`. For the
+    log loss, predictions are clipped to [ε, 1 − ε], with ε = 2.2e-16, as in scikit-learn.
 
     "crps" is the integral of the Brier score over all thresholds t, at which the prediction is the
     probability that the outcome exceeds t [2]_; each threshold is recalibrated on its own. Score
     and uncertainty are exact, and the recalibrated score is an integral over up to 16384 cells,
     accurate to 1e-4 of the score.
 
-    With `n_resamples`, outcomes are drawn from the predictions and decomposed in the same way: the
-    mean of their miscalibrations is what a calibrated model would show on such a sample.
+    The mean miscalibration of outcomes drawn from the predictions is what a calibrated model would
+    show.
 
     References
     ----------

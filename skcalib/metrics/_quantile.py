@@ -129,9 +129,9 @@ def quantile_calibration_error(
     r"""Quantile calibration error (QCE): how far quantiles and intervals miss their coverage.
 
     It is 0 if, at every level p, a share p of the outcomes lies below the quantile of that level.
-    On a finite sample of a calibrated forecast it is positive, of order :math:`n^{-1/2}`, so it is
-    biased upwards (see `debias`). It says nothing about single samples: a forecast that is too wide
-    for some samples and too narrow for others can have an error of 0.
+    On samples of a calibrated forecast it is positive, of order :math:`n^{-1/2}` (biased upwards;
+    see `debias`). Forecasts too wide for some samples and too narrow for others can have an error
+    of 0.
 
     Parameters
     ----------
@@ -148,25 +148,25 @@ def quantile_calibration_error(
         Mean absolute gap, root mean square gap, or largest gap over the levels.
 
     kind : {"quantile", "interval"}, default="quantile"
-        Whether the levels are those of quantiles, or of central intervals.
+        Levels of quantiles, or of central intervals.
 
     levels : array-like of shape (n_levels,), default=None
         Levels in [0, 1], which count equally. By default all levels between 0 and 1, exactly; for a
         :class:`~skcalib.forecasts.QuantileForecast` the levels that it has.
 
     debias : bool, default=False
-        Whether to subtract from the mean square gap what the finite sample adds to it. For
-        `norm="l2"` only; `sample_weight` then holds importance weights.
+        Subtract from the mean square gap what the finite sample adds. For `norm="l2"` only;
+        `sample_weight` then holds importance weights.
 
     squared : bool, default=False
-        Whether to return the mean square gap itself, which is unbiased with `debias`, and may be
-        negative. For `norm="l2"` only.
+        Return the mean square gap itself: unbiased with `debias`, and perhaps negative. For
+        `norm="l2"` only.
 
     Returns
     -------
     error : float
         Between 0 and 1; 0 is best. For all levels at most 1/2 ("l1"), 3^(−1/2) ("l2") and 1
-        ("max"). Negative only if it is debiased and squared.
+        ("max").
 
     See Also
     --------
@@ -191,9 +191,8 @@ def quantile_calibration_error(
     forecasts have only their own levels; for "interval", those of intervals between two of their
     quantiles, such as 0.8 of those at 0.1 and 0.9.
 
-    With `debias` the mean square gap is that of all pairs of different samples: its mean is what an
-    infinite sample would give, whether the forecast is calibrated or not. It is clipped at 0 before
-    the root is taken, and still biased upwards.
+    With `debias` the mean square gap is that of all pairs of different samples, which is unbiased.
+    Its root, clipped at 0, is still biased upwards.
 
     References
     ----------
@@ -204,8 +203,7 @@ def quantile_calibration_error(
 
     Examples
     --------
-    Two outcomes at the median of their forecasts: no outcome is below the quantiles of lower
-    levels, and all are below those of higher levels.
+    Two outcomes at the median of their forecasts:
 
     >>> from skcalib.metrics import quantile_calibration_error
     >>> quantile_calibration_error([0.0, 2.0], ([0.0, 2.0], [1.0, 3.0]))
@@ -313,8 +311,7 @@ def sharpness(
 ) -> Sharpness:
     """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
 
-    Sharpness is a property of the forecasts alone. Among calibrated forecasts, sharper ones are
-    better; an overconfident forecast is sharp as well.
+    Among calibrated forecasts, sharper ones are better; an overconfident forecast is sharp as well.
 
     Parameters
     ----------

@@ -448,8 +448,7 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """Reliability curve (calibration curve): how often happens what is predicted.
 
-    The numbers that :class:`skcalib.display.ReliabilityDisplay` draws, without matplotlib. Of more
-    than two classes it is the curve of the confidence in the predicted class.
+    Of more than two classes it is the curve of the confidence in the predicted class.
 
     Parameters
     ----------
@@ -485,8 +484,8 @@ def reliability_curve(
         least 0.001. By default the smooth expected calibration error.
 
     band : {"consistency", "confidence"} or None, default="consistency"
-        Where the curve of a calibrated model is by chance, around the diagonal; or where the
-        frequencies may be, around the curve.
+        Where the curve of a calibrated model is by chance; or where the frequencies may be, around
+        the curve.
 
     confidence_level : float, default=0.9
         At each probability the curve, or the frequency, is in the band with this probability.

@@ -79,10 +79,9 @@ def make_scorer(
 ) -> Scorer:
     """Make a scorer from a metric of probabilities or forecasts.
 
-    The same as :func:`sklearn.metrics.make_scorer`, for metrics of which lower is better and that
-    take probabilities. A metric that takes `labels` gets the classes of the estimator. A metric of
-    forecasts gets what :func:`skcalib.forecasts.get_forecast` finds in the estimator, and one that
-    requires `given` gets the features for it, unless others are passed.
+    As :func:`sklearn.metrics.make_scorer`. A metric that takes `labels` gets the classes of the
+    estimator; a metric of forecasts what :func:`skcalib.forecasts.get_forecast` finds in it; and
+    one that requires `given` the features, unless others are passed.
 
     Parameters
     ----------
@@ -96,8 +95,8 @@ def make_scorer(
         "predict_proba". "predict_forecast" stands for all ways to a forecast.
 
     greater_is_better : bool, default=None
-        Whether larger values are better. If not, the scorer returns the negative value. None is for
-        metrics of skcalib, of which lower values are better; other functions must say it.
+        If larger values are not better, the scorer returns the negative value. None is for metrics
+        of skcalib, of which lower is better.
 
     **kwargs : dict
         Further arguments of `score_func`, for instance `multi_class`, `labels` or `pos_label`.
@@ -110,9 +109,9 @@ def make_scorer(
     Raises
     ------
     ValueError
-        If `greater_is_better` is not passed for a function that is none of :mod:`skcalib.metrics`,
-        or is True for one that is. For :func:`calibration_slope` and other measures whose best
-        value lies inside of their range.
+        If `greater_is_better` is missing for a function of your own, or True for one of
+        :mod:`skcalib.metrics`; for measures such as :func:`calibration_slope`, whose best value
+        lies inside of their range.
 
     See Also
     --------

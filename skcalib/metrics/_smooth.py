@@ -58,9 +58,8 @@ def smooth_calibration_error(
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
     calibrated model it is positive, of order :math:`n^{-1/2}` (biased upwards). It is at most twice
-    the distance to the nearest perfectly calibrated predictor and changes continuously with the
-    predictions [1]_; there are no bins and nothing to tune. With two classes it is about the
-    positive class, not the confidence.
+    the distance to calibration, and changes continuously with the predictions [1]_; there is
+    nothing to tune. With two classes it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -97,14 +96,14 @@ def smooth_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None.
+        Between 0 and 1; 0 is best.
 
     See Also
     --------
     smooth_calibration_witness : The function that attains the maximum.
-    lower_distance_to_calibration : Between half of this error and twice this error.
-    expected_calibration_error : The binned measure; discontinuous in the predictions.
-    squared_kernel_calibration_error : Canonical calibration of all classes at once.
+    lower_distance_to_calibration : Between half and twice this error.
+    expected_calibration_error : The binned measure.
+    squared_kernel_calibration_error : All classes at once.
 
     Notes
     -----
@@ -113,10 +112,9 @@ def smooth_calibration_error(
 
     .. math:: \mathrm{smCE} = \max_f \sum_i w_i f(p_i) (y_i - p_i)
 
-    over all :math:`f: [0, 1] \to [-1, 1]` with Lipschitz constant 1 (Definition 7.2 of [1]_). The
-    linear program of Theorem 7.14 there is solved exactly through its dual, a bounded isotonic
-    regression in L1 (:math:`O(n \log n)` time, :math:`O(n)` memory). Ties are pooled; p ∈ {0, 1}
-    needs no clipping.
+    over all :math:`f: [0, 1] \to [-1, 1]` with Lipschitz constant 1 (Definition 7.2 of [1]_). It is
+    exact; the cost is :math:`O(n \log n)`, memory :math:`O(n)`. Ties are pooled; p ∈ {0, 1} needs
+    no clipping.
 
     References
     ----------
@@ -150,7 +148,7 @@ def smooth_calibration_witness(
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is
-    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent.
+    high, outcomes are more frequent than predicted, where it is low, less frequent.
 
     Parameters
     ----------
@@ -180,7 +178,7 @@ def smooth_calibration_witness(
     -------
     predictions : ndarray of shape (n_distinct,)
         The sorted distinct predictions. With "top-label" and "classwise" for more than two classes,
-        a list of such pairs instead, with None for a class that is never predicted.
+        a list of such pairs, with None for a class never predicted.
 
     values : ndarray of shape (n_distinct,)
         The function at these predictions, between −1 and 1, with Lipschitz constant 1.
@@ -192,9 +190,8 @@ def smooth_calibration_witness(
     Notes
     -----
     With weights :math:`w_i` that sum to 1, :math:`\sum_i w_i f(p_i) (y_i - p_i)` equals the smooth
-    calibration error. If the function is not unique, this is the largest one if outcomes are on the
-    whole more frequent than predicted, otherwise the smallest, so all its values have one sign.
-    Cost: :math:`O(n \log n)`.
+    calibration error. If it is not unique, it is the largest one if outcomes are on the whole more
+    frequent than predicted, otherwise the smallest. Cost: :math:`O(n \log n)`.
 
     References
     ----------

@@ -51,9 +51,9 @@ def smooth_expected_calibration_error(
     r"""Smooth expected calibration error (smECE): mean absolute residual after smoothing.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on samples of a
-    calibrated model it is positive, of order :math:`n^{-1/3}` (biased upwards). There are no bins,
-    and the bandwidth is the one that equals the error [1]_. With two classes it is about the
-    positive class, not the confidence.
+    calibrated model it is positive, of order :math:`n^{-1/3}` (biased upwards). The bandwidth is
+    the one that equals the error [1]_. With two classes it is about the positive class, not the
+    confidence.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def smooth_expected_calibration_error(
 
     bandwidth : float, default=None
         Standard deviation of the Gaussian kernel, on the scale of the probabilities; at least 1e-5.
-        By default the one that equals the error.
+        By default the error itself.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
@@ -94,12 +94,12 @@ def smooth_expected_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None.
+        Between 0 and 1; 0 is best.
 
     See Also
     --------
     smooth_calibration_error : Largest residual that a Lipschitz function can see.
-    expected_calibration_error : The binned measure; discontinuous in the predictions.
+    expected_calibration_error : The binned measure.
 
     Notes
     -----

@@ -48,10 +48,10 @@ def metric_table(
 ) -> dict[str, list]:
     """Tabulate several metrics of one or several models.
 
-    By default these are what papers on deep learning report: the expected calibration error (ECE)
-    with bins of equal width, with bins of equal mass (adaptive), and of each class against the rest
-    (classwise), the log loss (negative log-likelihood, NLL) and the Brier score. A dict of
-    probabilities is that of several models by their names.
+    By default what papers on deep learning report: the expected calibration error (ECE) with bins
+    of equal width, of equal mass (adaptive), and of each class against the rest (classwise), the
+    log loss (negative log-likelihood, NLL) and the Brier score. A dict of probabilities holds
+    several models by their names.
 
     Parameters
     ----------
@@ -63,9 +63,8 @@ def metric_table(
         `labels`.
 
     metrics : list of str, or dict of str to str or callable, default=None
-        Names of metrics, as :func:`capabilities` lists them; or columns of the table, and of each
-        the name of a metric, its function, or that with options fixed by
-        :func:`functools.partial`.
+        Names of metrics, as :func:`capabilities` lists them; or for each column the name of a
+        metric, its function, or a :func:`functools.partial` of it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -85,13 +84,12 @@ def metric_table(
 
     See Also
     --------
-    skcalib.uncertainty.compare_models : Whether the difference of two models is due to chance.
+    skcalib.uncertainty.compare_models : Whether a difference could be chance.
     skcalib.report.calibration_report : What is wrong with one model.
 
     Notes
     -----
-    The estimates have no intervals, and the ECE of a calibrated model is not 0 by chance: two rows
-    may differ by no more than that.
+    The ECE of a calibrated model is not 0: two rows may differ by chance.
 
     Examples
     --------

@@ -174,11 +174,10 @@ def upper_distance_to_calibration(
 
     Equal predictions stay equal, unlike in :func:`lower_distance_to_calibration`. It is 0 if, at
     every prediction, outcomes and prediction agree on average; on samples of a calibrated model it
-    is positive (biased upwards). It is the best upper bound on the distance to the nearest
-    perfectly calibrated predictor that predictions and labels alone allow [1]_. With the inputs as
-    `given`, it is that distance itself. For more than 12 distinct predictions (or inputs) it is
-    found only up to a bracket, whose upper end is returned. With two classes it is about the
-    positive class, not the confidence.
+    is positive (biased upwards). It is the best upper bound on the distance to calibration that
+    predictions and labels alone allow [1]_; with the inputs as `given`, that distance itself. For
+    more than 12 distinct predictions (or inputs) it is the upper end of a bracket. With two classes
+    it is about the positive class, not the confidence.
 
     Parameters
     ----------
@@ -201,11 +200,10 @@ def upper_distance_to_calibration(
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
-        model, groups or cells: equal rows are the same input. By default nothing.
+        model or groups: equal rows are the same input. By default nothing.
 
     order : float in [1, 16], default=1.0
-        The distance is the root mean power of this order: 1 for the mean distance, 2 for the root
-        mean square.
+        The root mean power that is taken: 1 for the mean distance, 2 for the root mean square.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
@@ -223,7 +221,7 @@ def upper_distance_to_calibration(
     Returns
     -------
     distance : float or ndarray of shape (n_classes,)
-        Between 0 and 1, in units of probability; 0 is best. An array if `average` is None.
+        Between 0 and 1, in units of probability; 0 is best.
 
     Warns
     -----
@@ -232,16 +230,15 @@ def upper_distance_to_calibration(
 
     See Also
     --------
-    upper_distance_certificate : The bracket, and the calibrated predictions that prove it.
+    upper_distance_certificate : The bracket, and what proves it.
     calibration_distance_bounds : Bounds for samples, too.
     lower_distance_to_calibration : The best lower bound.
-    skcalib.datasets.make_hard_instance : Two models that only the inputs can tell apart.
 
     Notes
     -----
-    Let v be the distinct predictions :math:`p_v`, or the distinct pairs of a prediction and what is
-    given, of weight :math:`w_v` (which sum to 1) and mean outcome :math:`\eta_v`. The distance is
-    the minimum over all partitions into cells, which need not be intervals,
+    Let v be the distinct predictions :math:`p_v` (with what is given) of weight :math:`w_v`, with
+    sum 1, and mean outcome :math:`\eta_v`. The distance is the minimum over all partitions into
+    cells, which need not be intervals,
 
     .. math::
         \min_B \Big( \sum_v w_v |p_v - \eta_{B(v)}|^r \Big)^{1/r}, \quad
@@ -249,14 +246,12 @@ def upper_distance_to_calibration(
 
     with r the order (Definitions 5.2 and, for inputs, 4.1 of [1]_).
 
-    **It is the distance of the sample.** Use it where predictions (or inputs) recur many times, or
-    where rows and weights are a whole distribution; :func:`calibration_distance_bounds` is for
-    samples without ties.
+    Use it where predictions (or inputs) recur many times, or where rows and weights are a whole
+    distribution; :func:`calibration_distance_bounds` is for samples without ties.
 
-    For m up to 12 distinct values it is exact, in :math:`O(4^m)`. For more it is that of the best
-    partition that is found: never less than the minimum, and for order 1 never more than
-    :func:`interval_calibration_error` (with ``precision=3e-4`` if there are more than 4096 distinct
-    predictions).
+    For m up to 12 distinct values it is exact, in :math:`O(4^m)`. For more it is the best that is
+    found: for order 1 never more than :func:`interval_calibration_error` (with ``precision=3e-4``
+    if there are more than 4096 distinct predictions).
 
     References
     ----------
@@ -315,11 +310,10 @@ def upper_distance_certificate(
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
-        model, groups or cells: equal rows are the same input. By default nothing.
+        model or groups: equal rows are the same input. By default nothing.
 
     order : float in [1, 16], default=1.0
-        The distance is the root mean power of this order: 1 for the mean distance, 2 for the root
-        mean square.
+        The root mean power that is taken: 1 for the mean distance, 2 for the root mean square.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
@@ -333,7 +327,7 @@ def upper_distance_certificate(
     -------
     certificate : UpperDistanceCertificate
         The bracket, and what proves its upper end. With "top-label" and "classwise" for more than
-        two classes, a list of them instead, with None for a class that is never predicted.
+        two classes, a list of them, with None for a class never predicted.
 
     Warns
     -----
@@ -348,8 +342,8 @@ def upper_distance_certificate(
     -----
     The lower end is the larger of :func:`lower_distance_to_calibration` and, for up to 128 distinct
     values, the value of a linear program in which a value may be split between cells. For orders
-    above 1 it is the bound of order 1. Cost: that of :func:`upper_distance_to_calibration`, and
-    some tenths of a second for the linear program.
+    above 1 it is the bound of order 1. Cost: that of :func:`upper_distance_to_calibration`, and the
+    linear program.
 
     Examples
     --------

@@ -182,7 +182,7 @@ def weighted_calibration_error(
     -------
     error : float or ndarray of shape (n_classes,)
         Non-negative if the class contains 0, as those of :mod:`skcalib.function_classes` do; 0 is
-        best. An array if `average` is None.
+        best.
 
     Raises
     ------
