@@ -72,9 +72,9 @@ _ORDER_PRESERVING = [
 class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
-    The result is the weighted mean of several recalibrators' probabilities, and of the predictions
-    themselves; a weight estimates how likely a candidate is the best on new samples. For forecasts
-    of a number, the candidate of the surest gain is used alone.
+    The result is the weighted mean of the probabilities of several recalibrators, and of the
+    predictions themselves. For forecasts of a number, the candidate of the surest gain is used
+    alone.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         standard error.
 
     keep_order : bool, default=False
-        True: the order of the classes in each row stays, and so does every predicted class. The
-        candidates are then temperature and ensemble temperature; own ones must be among these and
-        :class:`IdentityRecalibrator`. Not for forecasts.
+        True: the order of the classes in each row stays. The candidates are then temperature and
+        ensemble temperature; own ones must be among these and :class:`IdentityRecalibrator`. Not
+        for forecasts.
 
     trees : bool, default=True
         Whether boosted trees on the probabilities join the default candidates, for 3 to 100
@@ -137,7 +137,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         Default candidates that were too slow to try.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -148,8 +148,6 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     See Also
     --------
     FeatureRecalibrator : Adds trees that see features, too.
-    RecalibratedClassifier : A classifier together with a recalibrator.
-    RecalibratedRegressor : A regressor together with a recalibrator.
 
     Notes
     -----
@@ -164,7 +162,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     and "location, scale and levels"; below 50 samples only "scale"; for discrete forecasts only
     "levels", from 16 samples.
 
-    **The weights** are the mean, over 200 Bayesian bootstraps of the samples [1]_, of
+    **The weights** are the mean over 200 Bayesian bootstraps [1]_ of
 
     .. math::
         w_c \propto e^{b_c - n \bar L_c / 2},
@@ -175,19 +173,18 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     classes (not into "none"), and 0.1/(n + 1) for more (default candidates only).
 
     **One candidate.** With ``ensemble=False``, and for forecasts, the largest gain minus its
-    standard error decides. No bound on the coverage of intervals holds; for one, use
-    ``PITRecalibrator()``. If the spread of forecasts is significantly wrong, "scale" (for quantiles
-    "levels") is preferred to "none" among the defaults, unless it loses more than its standard
-    error.
+    standard error decides. Coverage has no bound; for one, use ``PITRecalibrator()``. If the spread
+    of forecasts is significantly wrong, "scale" (for quantiles "levels") is preferred to "none"
+    among the defaults, unless it loses more than its standard error.
 
-    Predicted classes may change, for more than two classes often. With ``keep_order=True`` they do
-    not; a millionth of the predictions is then mixed in, so that no classes become equal.
+    Predicted classes may change, for more than two classes often. With ``keep_order=True`` a
+    millionth of the predictions is mixed in, so that no classes become equal.
 
     The cost is that of the candidates, times one more than the number of folds.
 
     References
     ----------
-    .. [1] D. B. Rubin (1981). The Bayesian Bootstrap. The Annals of Statistics 9(1), 130–134.
+    .. [1] Rubin (1981). The Bayesian Bootstrap. The Annals of Statistics.
        :doi:`10.1214/aos/1176345338`
 
     Examples
@@ -202,17 +199,6 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     ['none', 'temperature', 'sigmoid', 'spline', 'isotonic', 'ensemble temperature']
     >>> auto.results_["loss"].round(3)
     array([0.536, 0.478, 0.478, 0.478, 0.482, 0.478])
-
-    Forecasts of a number whose standard deviations are three times too small:
-
-    >>> import numpy as np
-    >>> from skcalib.forecasts import GaussianForecast
-    >>> rng = np.random.default_rng(0)
-    >>> mean = rng.normal(size=5000)
-    >>> y = rng.normal(mean, 3)
-    >>> auto = AutoRecalibrator().fit(GaussianForecast(mean, np.ones(5000)), y)
-    >>> auto.best_name_
-    'scale'
     """
 
     _parameter_constraints: dict = {

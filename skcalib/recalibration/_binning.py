@@ -117,8 +117,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     pseudo_count : float, default=1.0
         Number of additional samples in each interval, with labels distributed as its mean
-        prediction. They keep the results away from 0 and 1, and the log loss finite. With 0 the
-        calibration data become perfectly calibrated.
+        prediction. With 0 the calibration data become perfectly calibrated.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -126,7 +125,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     partition_ : ndarray of shape (n_intervals, 2)
         Smallest and largest prediction of the calibration data in each interval that holds any, for
@@ -137,18 +136,16 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         Calibrated probabilities of the intervals, before rows are divided by sums.
 
     certificate_ : IntervalCertificate
-        The error of the partition on the calibration data: its `binned_error` and `mean_width`;
-        their sum `distance_bound`, at least the distance of the predictions from calibration; the
-        mean `movement` of predictions; and the `remaining_error`, the binned error after that.
+        The error of the partition on the calibration data; its `distance_bound` is at least the
+        distance of the predictions from calibration.
 
     maps_ : list of IntervalMap
-        One map for two classes, else one for each class: at each of `cuts` an interval ends and the
-        next one begins; `values` are the calibrated probabilities, NaN without calibration data.
+        One map for two classes, else one for each class: `cuts`, where the next interval begins,
+        and `values`, the calibrated probabilities, NaN without calibration data.
 
     smallest_probability_ : float
-        With a pseudo-count, predictions are kept this far away from 0 and 1: the machine epsilon,
-        or half of the smallest positive probability if there are exact zeros. 0 without a
-        pseudo-count.
+        With a pseudo-count, predictions are kept this far from 0 and 1: machine epsilon, or half of
+        the smallest positive probability if there are zeros. Else 0.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -169,28 +166,28 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         \sum_j \Big| \sum_{p_i \in I_j} w_i (y_i - p_i) \Big| + \sum_j |I_j| \sum_{p_i \in I_j} w_i
 
     (Definition 6.1 of [1]_), where :math:`|I_j|` is the distance from the smallest to the largest
-    prediction in it. The minimum is exact for up to 100 000 distinct predictions (10 to 20 µs for
-    each), and over cells of size 2e-5 beyond. The other strategies cost a sort.
+    prediction in it. The minimum is exact for up to 100 000 distinct predictions, and over cells of
+    size 2e-5 beyond. The other strategies cost a sort.
 
     In an interval with the weight W, mean outcome ȳ and mean prediction m, the calibrated
     probability is :math:`(W \bar y + \gamma m) / (W + \gamma)`, where γ is `pseudo_count` times
     :math:`\sum_i w_i^2`, or 1/n for equal weights.
 
-    Where predictions are far from calibrated, "optimal" has many small intervals, whose mean
-    outcomes are noise on new data.
+    Where predictions are far from calibrated, "optimal" has many small intervals, whose means are
+    noise.
 
     Where predictions round to 1, "optimal" takes any of the partitions that are as good up to
-    rounding. A prediction between or outside intervals belongs to the nearest one, to the upper one
-    if two are as near. In an interval of "uniform" without calibration data it is kept. Values need
-    not increase. Ties are pooled. Without a pseudo-count values can be 0 and 1; a row whose
-    calibrated probabilities are all 0 keeps its predicted ones.
+    rounding. A prediction between or outside intervals belongs to the nearest one, or the upper one
+    of two. In an interval of "uniform" without calibration data it is kept. Values need not
+    increase. Ties are pooled. Without a pseudo-count values can be 0 and 1; a row whose calibrated
+    probabilities are all 0 keeps its predicted ones.
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
-    .. [2] B. Zadrozny and C. Elkan (2001). Obtaining Calibrated Probability Estimates from Decision
-       Trees and Naive Bayesian Classifiers. ICML 2001.
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
+    .. [2] Zadrozny and Elkan (2001). Obtaining Calibrated Probability Estimates from Decision Trees
+       and Naive Bayesian Classifiers. ICML.
 
     Examples
     --------
@@ -357,11 +354,11 @@ class ScalingBinningRecalibrator(Recalibrator):
         such an array for each class, before rows are divided by their sums.
 
     maps_ : list of tuple
-        For two classes one pair, else one for each class: `cuts`, results of the map at which the
-        second and each further bin begins, and `values`.
+        For two classes one pair, else one for each class: `cuts`, where the second and each further
+        bin begins, and `values`.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -371,9 +368,8 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     See Also
     --------
-    IntervalBinningRecalibrator : Bins with their mean outcome, which needs more samples.
-    skcalib.metrics.level_set_calibration_error : The calibration error of predictions with few
-        values.
+    IntervalBinningRecalibrator : Bins with their mean outcome.
+    skcalib.metrics.level_set_calibration_error : The error of predictions with few values.
 
     Notes
     -----
@@ -387,12 +383,12 @@ class ScalingBinningRecalibrator(Recalibrator):
     [1]_. Measure the calibration error on new samples.
 
     More than two classes are mapped together and binned one by one; then rows are divided by their
-    sums. Ties are pooled; a result between two bins belongs to the nearer one, or to the upper one.
+    sums. Ties are pooled; a result between two bins belongs to the nearer one, or the upper one.
     The cost is that of the map and a sort for each class.
 
     References
     ----------
-    .. [1] A. Kumar, P. Liang and T. Ma (2019). Verified Uncertainty Calibration. NeurIPS 2019.
+    .. [1] Kumar, Liang and Ma (2019). Verified Uncertainty Calibration. NeurIPS.
        :arxiv:`1909.10155`
 
     Examples

@@ -40,14 +40,13 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     Parameters
     ----------
     estimator : estimator
-        A classifier with `predict_proba` or `decision_function`. A
-        :class:`sklearn.frozen.FrozenEstimator` is used as it is; the recalibrator is then fitted on
-        all data passed to :meth:`fit`.
+        A classifier with `predict_proba` or `decision_function`. With a
+        :class:`sklearn.frozen.FrozenEstimator`, the recalibrator is fitted on all data passed to
+        :meth:`fit`.
 
     recalibrator : estimator, default=None
-        Any recalibrator: it is fitted on probabilities and labels, and has `predict_proba`. None
-        stands for an :class:`AutoRecalibrator`. A parameter `labels`, if it has one, becomes the
-        classes.
+        A recalibrator with `predict_proba`, fitted on probabilities and labels. None stands for an
+        :class:`AutoRecalibrator`. A parameter `labels` becomes the classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
         The method of the classifier that is called. Decision scores s become expit(s / r), or
@@ -60,10 +59,10 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     ensemble : bool, "nested" or "auto", default="auto"
         One recalibrator is fitted on all out-of-fold probabilities. True: it is applied to each
         classifier of the folds, and the results are averaged. False: it is applied to one more
-        classifier, fitted on everything. "nested": as True, with a temperature that corrects the
-        confidence of the average; it is found by further classifiers, each fitted without two
-        folds. "auto" is False for a frozen estimator, else True. For all but True the test sets of
-        `cv` must be a partition of the samples.
+        classifier, fitted on everything. "nested": as True, with a temperature of the average,
+        found by further classifiers, each fitted without two folds. "auto" is False for a frozen
+        estimator, else True. For all but True the test sets of `cv` must be a partition of the
+        samples.
 
     by : str, list or callable, default=None
         For a :class:`SubgroupRecalibrator`: the columns of X that hold the subgroup of each sample
@@ -74,10 +73,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         named "X" is ["X"].
 
     combine : {"auto", "log", "mean"}, default="auto"
-        How results of several classifiers are averaged: "log" averages logarithms of probabilities,
-        which keeps the confidence; "mean" averages probabilities. "auto" is "log" if the
-        recalibrator is a smooth map of this package, such as a temperature, and every classifier
-        knows all classes.
+        How results of several classifiers are averaged: "log" averages logarithms of probabilities;
+        "mean" averages probabilities. "auto" is "log" if the recalibrator is a smooth map of this
+        package, such as a temperature, and every classifier knows all classes.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.
@@ -85,8 +83,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result: sorted, or those of a frozen
-        estimator.
+        The classes, in the order of the columns: sorted, or those of a frozen estimator.
 
     estimators_ : list of estimator
         The fitted classifiers; one without an ensemble.
@@ -101,8 +98,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         What a "nested" ensemble divides the logarithms of its probabilities by.
 
     scales_ : list of float or None
-        For each classifier the r that its decision scores are divided by; None if it is asked for
-        `predict_proba`.
+        The scale r of each classifier's scores; None for `predict_proba`.
 
     n_features_in_ : int
         Number of features, if the classifier knows it.

@@ -62,7 +62,7 @@ class DecisionRecalibrator(Recalibrator):
         The losses.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -73,8 +73,7 @@ class DecisionRecalibrator(Recalibrator):
     See Also
     --------
     skcalib.metrics.decision_calibration_error : What is made small, given the action.
-    skcalib.decisions.bayes_action : The actions of the new probabilities.
-    TemperatureRecalibrator : One number for all decisions.
+    AnyDecisionRecalibrator : For all decisions with a few actions.
 
     Notes
     -----
@@ -88,16 +87,15 @@ class DecisionRecalibrator(Recalibrator):
     significant at `alpha` divided by the number of actions, by a :math:`\chi^2` test, the samples
     with :math:`\delta_i = a` get the probabilities next to :math:`p_i + b_a`.
 
-    At the end no action has a significant gap between announced and realised losses on these data,
-    unless `max_rounds` is reached, which gives a warning.
+    If `max_rounds` is reached, a warning tells.
 
     Use :class:`AutoRecalibrator` first. Results stay 2.2e-16 away from 0 and 1. The cost is
     :math:`O(n K A)` for each of a few rounds, with A actions.
 
     References
     ----------
-    .. [1] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
-       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions: A Novel
+       Approach to Multi-Class Calibration. NeurIPS. :arxiv:`2107.05719`
 
     Examples
     --------
@@ -176,8 +174,8 @@ class DecisionRecalibrator(Recalibrator):
 class AnyDecisionRecalibrator(Recalibrator):
     r"""Recalibration for all decisions with a few actions: shifts where the worst one is wrong.
 
-    Each round finds the decision whose losses are announced worst, and shifts the probabilities of
-    the samples with each of its actions, until the worst decision is no worse than chance.
+    Each round shifts the probabilities of the samples with each action of the decision whose losses
+    are announced worst, until it is no worse than chance.
 
     Parameters
     ----------
@@ -210,7 +208,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         Number of rounds with a shift.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -221,8 +219,8 @@ class AnyDecisionRecalibrator(Recalibrator):
     See Also
     --------
     skcalib.metrics.any_decision_calibration_error : What is made small.
+
     DecisionRecalibrator : For a decision with known losses.
-    AutoRecalibrator : Makes proper scores small, and with them the losses of all decisions.
 
     Notes
     -----
@@ -236,14 +234,13 @@ class AnyDecisionRecalibrator(Recalibrator):
     label vectors drawn from the current probabilities. In the first round this is an exact test, so
     calibrated predictions are unchanged with a probability of at least 1 − `alpha`.
 
-    Each round lowers the mean squared error on the calibration data. For more than two classes a
-    worse decision may be missed. Results stay 2.2e-16 away from 0 and 1. A round of 1000 samples
-    takes 0.01 s for two classes, 4 s for ten.
+    For more than two classes a worse decision may be missed. Results stay 2.2e-16 away from 0 and
+    1. A round of 1000 samples takes 0.01 s for two classes, 4 s for ten.
 
     References
     ----------
-    .. [1] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
-       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions: A Novel
+       Approach to Multi-Class Calibration. NeurIPS. :arxiv:`2107.05719`
 
     Examples
     --------

@@ -154,8 +154,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
 class IdentityRecalibrator(ClassOrForecastRecalibrator):
     """Leaves the probabilities, or the forecasts of a number, as they are.
 
-    It stands for "no recalibration" where a recalibrator is expected: as one value of a pipeline
-    step in a grid search, or as the second half of a :class:`RecalibratedClassifier`.
+    It stands for "no recalibration", as one value of a pipeline step in a grid search.
 
     Parameters
     ----------
@@ -165,7 +164,7 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -179,8 +178,7 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
 
     Notes
     -----
-    A pipeline that ends with "passthrough" has no `predict_proba`, so a grid search scores it NaN;
-    with this as the last step it is a classifier.
+    A pipeline that ends with "passthrough" has no `predict_proba`, so a grid search scores it NaN.
 
     Examples
     --------

@@ -42,10 +42,9 @@ _N_TEST_ROUNDS = 30
 class FeatureRecalibrator(Recalibrator):
     r"""Recalibrates given features: also subgroups that nobody has named.
 
-    A plain map of the predictions is fitted first. An exact test on held-out samples asks whether
-    features tell more about the labels. If so, boosted trees learn corrections of the logits from
-    prediction and features; else the plain map is kept. This is multicalibration by boosting, as in
-    MCGrad [1]_.
+    A plain map of the predictions is fitted first. If an exact test on held-out samples finds that
+    features tell more, boosted trees learn corrections of the logits from prediction and features.
+    This is multicalibration by boosting, as in MCGrad [1]_.
 
     Parameters
     ----------
@@ -53,13 +52,11 @@ class FeatureRecalibrator(Recalibrator):
         The plain map of predictions. None stands for an :class:`AutoRecalibrator`.
 
     alpha : float in (0, 1], default=0.05
-        Features are used if the p-value of the test is at most this, which is also about the
-        probability of using features that tell nothing. With 1, they are used whenever they lower
-        the cross-validated log loss.
+        Features are used if the p-value of the test is at most this. With 1, they are used whenever
+        they lower the cross-validated log loss.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds and of the labels drawn by the test. The order of the samples does not
-        matter.
+        Seed of the folds and of the labels drawn by the test.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -80,7 +77,7 @@ class FeatureRecalibrator(Recalibrator):
         Names of the features.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -118,8 +115,7 @@ class FeatureRecalibrator(Recalibrator):
 
     References
     ----------
-    .. [1] N. Tax et al. (2026). MCGrad: Multicalibration at Web Scale. KDD 2026.
-       :arxiv:`2509.19884`
+    .. [1] Tax et al. (2026). MCGrad: Multicalibration at Web Scale. KDD. :arxiv:`2509.19884`
 
     Examples
     --------

@@ -35,7 +35,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     maps_ : list of (knots, values)
         Calibrated probabilities (values) at sorted predicted ones (knots): one pair for the last of
@@ -50,30 +50,25 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     See Also
     --------
     VennAbersRecalibrator : Two isotonic fits, which say how far the data determine them.
-    RecalibratedClassifier : A classifier together with a recalibrator.
 
     Notes
     -----
     With `strict=False` it is the weighted least squares fit over nondecreasing functions [1]_, by
     pool adjacent violators: exact, :math:`O(K n \log n)`. Between predictions of the calibration
-    data it is linear, outside their range constant. It can be 0 or 1.
+    data it is linear, outside their range constant.
 
     With `strict=True` two samples of the weight :math:`\sum_i w_i^2` (1/n for equal weights) are
     added, a positive one below all others and a negative one above, so that the fit lies in (0, 1).
-    Each block of equal values becomes one knot at the mean of its predictions, and the map is
-    linear between knots, as in centred isotonic regression [2]_; from the values :math:`v_1` and
-    :math:`v_r` of the outer knots it goes to :math:`v_1 / 2` at 0 and :math:`(1 + v_r) / 2` at 1.
-    It increases strictly up to rounding.
-
-    Ties are pooled.
+    Each block of equal values becomes one knot at the mean of its predictions, with a linear map
+    between knots [2]_; from the values :math:`v_1` and :math:`v_r` of the outer knots it goes to
+    :math:`v_1 / 2` at 0 and :math:`(1 + v_r) / 2` at 1. Ties are pooled.
 
     References
     ----------
-    .. [1] B. Zadrozny and C. Elkan (2002). Transforming Classifier Scores into Accurate Multiclass
-       Probability Estimates. KDD 2002. :doi:`10.1145/775047.775151`
-    .. [2] A. P. Oron and N. Flournoy (2017). Centered Isotonic Regression: Point and Interval
-       Estimation for Dose-Response Studies. Statistics in Biopharmaceutical Research 9, 258–267.
-       :arxiv:`1701.05964`
+    .. [1] Zadrozny and Elkan (2002). Transforming Classifier Scores into Accurate Multiclass
+       Probability Estimates. KDD. :doi:`10.1145/775047.775151`
+    .. [2] Oron and Flournoy (2017). Centered Isotonic Regression: Point and Interval Estimation for
+       Dose-Response Studies. Statistics in Biopharmaceutical Research. :arxiv:`1701.05964`
 
     Examples
     --------
@@ -110,9 +105,8 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by inductive Venn–Abers prediction.
 
     For both labels that a query may have, an isotonic regression is fitted to the calibration data
-    with the query among them. One of the two probabilities is perfectly calibrated.
-    :meth:`predict_interval` returns both, :meth:`predict_proba` merges them. More than two classes:
-    one against the rest, and rows divided by their sums.
+    and the query. :meth:`predict_interval` returns both probabilities, :meth:`predict_proba` merges
+    them. More than two classes: one against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -122,7 +116,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     maps_ : list of ((knots, values), (knots, values))
         The two isotonic fits at a query as step functions: with label 0, the values from a knot on;
@@ -138,7 +132,6 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     See Also
     --------
     IsotonicRecalibrator : One isotonic regression, of the calibration data alone.
-    RecalibratedClassifier : A classifier together with a recalibrator.
 
     Notes
     -----
@@ -155,14 +148,13 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     their sums, this is only nearly true.
 
     All fits are found in :math:`O(K n \log n)` [2]_, and each query costs :math:`O(K \log n)`. Ties
-    are pooled. A :class:`RecalibratedClassifier` averages p over the folds, which is nearly cross
-    Venn–Abers prediction.
+    are pooled.
 
     References
     ----------
-    .. [1] V. Vovk and I. Petej (2014). Venn–Abers Predictors. UAI 2014. :arxiv:`1211.0025`
-    .. [2] V. Vovk, I. Petej and V. Fedorova (2015). Large-Scale Probabilistic Predictors with and
-       without Guarantees of Validity. NeurIPS 2015. :arxiv:`1511.00213`
+    .. [1] Vovk and Petej (2014). Venn–Abers Predictors. UAI. :arxiv:`1211.0025`
+    .. [2] Vovk, Petej and Fedorova (2015). Large-Scale Probabilistic Predictors with and without
+       Guarantees of Validity. NeurIPS. :arxiv:`1511.00213`
 
     Examples
     --------

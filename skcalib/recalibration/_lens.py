@@ -18,8 +18,7 @@ from ._logistic import SigmoidRecalibrator
 class LensRecalibrator(Recalibrator):
     r"""Recalibration of each binary problem of a lens by a map of its own.
 
-    For ordered classes, and for labels that do not exclude each other. A copy of a recalibrator is
-    fitted to each problem, and their results are put together again.
+    For ordered classes, and for labels that do not exclude each other.
 
     Parameters
     ----------
@@ -63,25 +62,17 @@ class LensRecalibrator(Recalibrator):
 
     References
     ----------
-    .. [1] V. Chernozhukov, I. Fernández-Val and A. Galichon (2010). Quantile and probability curves
-       without crossing. Econometrica 78(3). :doi:`10.3982/ECTA7880`
+    .. [1] Chernozhukov, Fernández-Val and Galichon (2010). Quantile and probability curves without
+       crossing. Econometrica. :doi:`10.3982/ECTA7880`
 
     Examples
     --------
-    >>> from skcalib.lenses import Multilabel, Ordinal
+    >>> from skcalib.lenses import Ordinal
     >>> from skcalib.recalibration import LensRecalibrator
     >>> proba = [[0.75, 0.25, 0.0], [0.0, 0.5, 0.5], [0.25, 0.5, 0.25], [0.5, 0.5, 0.0]]
     >>> recalibrator = LensRecalibrator(multi_class=Ordinal()).fit(proba, [1, 3, 2, 1])
     >>> recalibrator.predict_proba([[0.25, 0.5, 0.25]]).round(2)
     array([[0.23, 0.53, 0.24]])
-
-    Several labels:
-
-    >>> y = [[1, 0], [1, 1], [0, 0], [1, 0]]
-    >>> proba = [[0.75, 0.25], [0.75, 0.5], [0.25, 0.25], [0.75, 0.0]]
-    >>> recalibrator = LensRecalibrator(multi_class=Multilabel()).fit(proba, y)
-    >>> recalibrator.predict_proba([[0.75, 0.5]]).round(2)
-    array([[0.8 , 0.58]])
     """
 
     _parameter_constraints: dict = {

@@ -48,10 +48,9 @@ class PITRecalibrator(ForecastRecalibrator):
     method : {"conformal", "beta"}, default="conformal"
         "conformal": R has the value k/(n + 1) at the k-th smallest of n transforms; its intervals
         have guaranteed coverage (see Notes), and it has no density. It takes continuous forecasts,
-        and a :class:`~skcalib.forecasts.ResidualForecast`, as that of a regressor which only
-        predicts a number.
-        "beta": a smooth map of three parameters, so that forecasts with a density keep one; it
-        also takes ensembles, whose members get other weights, and discrete forecasts.
+        and a :class:`~skcalib.forecasts.ResidualForecast`.
+        "beta": a smooth map of three parameters, which keeps densities; it also takes ensembles,
+        whose members get other weights, and discrete forecasts.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class PITRecalibrator(ForecastRecalibrator):
     See Also
     --------
     LocationScaleRecalibrator : Comes first if standard deviations are much too small.
-    QuantileRecalibrator : Intervals of the same coverage from the quantiles of any forecast.
+    QuantileRecalibrator : The same coverage from the quantiles of any forecast.
 
     Notes
     -----
@@ -84,7 +83,6 @@ class PITRecalibrator(ForecastRecalibrator):
     the largest mean of :math:`\log R'(u)`. The density is :math:`f R'(F)`. For ensembles, discrete
     and censored forecasts the likelihood is that of the intervals in which the transforms lie.
 
-    If standard deviations are many times too small, use a :class:`LocationScaleRecalibrator` first.
     The cost is that of sorting, or of some 20 sums over the samples.
 
     References
@@ -210,13 +208,12 @@ class QuantileRecalibrator(ForecastRecalibrator):
         [1]_; levels must be symmetric about 1/2.
 
     levels : array-like of shape (n_levels,), default=None
-        Levels in (0, 1), increasing. By default those of the forecasts, which must be a
-        :class:`~skcalib.forecasts.QuantileForecast`. With levels, any forecasts become a grid of
-        quantiles.
+        Levels in (0, 1), increasing, at which any forecasts become quantiles. By default those of
+        the forecasts, which must be a :class:`~skcalib.forecasts.QuantileForecast`.
 
     step_size : float, default=0.005
         In :meth:`partial_fit`, what one outcome outside of its interval adds to the probability of
-        the interval. Larger steps follow a drift faster, and vary more.
+        the interval.
 
     Attributes
     ----------
@@ -224,8 +221,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
         The levels.
 
     miss_rates_ : ndarray of shape (n_levels // 2,)
-        For intervals, from the widest on, the current rate of misses :math:`α_t`, which
-        :meth:`partial_fit` moves. Absent for "levels".
+        For intervals, from the widest on, the rate of misses :math:`α_t`, which :meth:`partial_fit`
+        moves.
 
     offsets_ : ndarray of shape (n_levels,)
         What is added to the quantiles, in the units of the outcome.
@@ -252,10 +249,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
     :math:`\max(q_{lo} - y, y - q_{hi})`, and the interval covers at least p, and at most :math:`p +
     1/(n+1)` without ties and crossing. Intervals are widened until they are nested. A median stays.
 
-    The bounds hold on average over samples, if the samples here and new ones are exchangeable, have
-    equal weights, and were not used to fit the model. With unequal weights nothing is guaranteed.
-    The level α needs at least :math:`α/(1 - α)` samples, or :math:`(1 - α)/α` below 1/2. The cost
-    is a sort for each level.
+    The bounds hold under the conditions of :class:`PITRecalibrator`. The level α needs at least
+    :math:`α/(1 - α)` samples, or :math:`(1 - α)/α` below 1/2. The cost is a sort for each level.
 
     **Series that drift** are not exchangeable. There :meth:`partial_fit` is adaptive conformal
     inference [2]_: with m rows predicted together and γ the `step_size`, the rate of misses moves
@@ -282,8 +277,6 @@ class QuantileRecalibrator(ForecastRecalibrator):
     >>> y = np.arange(1.0, 100.0)
     >>> forecast = QuantileForecast(np.tile([40.0, 50.0, 60.0], (99, 1)), [0.1, 0.5, 0.9])
     >>> QuantileRecalibrator().fit(forecast, y).transform(forecast[:1]).values
-    array([[10., 50., 90.]])
-    >>> QuantileRecalibrator("intervals").fit(forecast, y).transform(forecast[:1]).values
     array([[10., 50., 90.]])
     """
 

@@ -85,15 +85,13 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     of samples (:math:`1/\sum_i w_i^2` if weighted). Else s is the d of that fit, and π = 4w/(n +
     4w).
 
-    Below some 50 samples, use `scale_only`, or an :class:`AutoRecalibrator`, which does. The CRPS
-    hardly sees the tails; use ``scoring="log_loss"`` if they matter. No coverage is guaranteed. The
-    cost is that of about 30 evaluations of the score.
+    Below some 50 samples, use `scale_only`. If tails matter, use ``scoring="log_loss"``. No
+    coverage is guaranteed. The cost is that of about 30 evaluations of the score.
 
     References
     ----------
     .. [1] Gneiting, Raftery, Westveld and Goldman (2005). Calibrated probabilistic forecasting
-       using ensemble model output statistics and minimum CRPS estimation.
-       :doi:`10.1175/MWR2904.1`
+       using ensemble model output statistics and minimum CRPS estimation. :doi:`10.1175/MWR2904.1`
 
     Examples
     --------

@@ -85,15 +85,14 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit (Platt scaling).
 
     The calibrated log-odds are an intercept plus a slope times the predicted ones. It keeps the
-    ranking, unless outcomes fall with the predictions, and needs some hundred samples. More than
-    two classes: one against the rest, and rows divided by their sums.
+    ranking, unless outcomes fall with the predictions. More than two classes: one against the rest,
+    and rows divided by their sums.
 
     Parameters
     ----------
     prior_weight : float, default=16.0
         Number of additional samples in the fit, with labels distributed as predicted; for K > 2
-        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
-        finite. 0 is maximum likelihood.
+        classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -101,7 +100,7 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The intercept: for two classes that of the last class, else one for each class.
@@ -113,9 +112,8 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in both
-        columns of two classes.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -138,8 +136,8 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         \operatorname{logit} q_i = a + b \operatorname{logit} p_i, \qquad
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
-    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes see `prior_weight`. Platt [1]_ regressed on decision scores.
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights. Platt
+    [1]_ regressed on decision scores.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
@@ -147,8 +145,8 @@ class SigmoidRecalibrator(LogisticRecalibrator):
 
     References
     ----------
-    .. [1] J. C. Platt (2000). Probabilities for SV Machines. Advances in Large Margin Classifiers,
-       MIT Press, 61–74. :doi:`10.7551/mitpress/1113.003.0008`
+    .. [1] Platt (2000). Probabilities for SV Machines. Advances in Large Margin Classifiers, MIT
+       Press. :doi:`10.7551/mitpress/1113.003.0008`
 
     Examples
     --------
@@ -176,8 +174,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     ----------
     prior_weight : float, default=16.0
         Number of additional samples in the fit, with labels distributed as predicted; for K > 2
-        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
-        finite. 0 is maximum likelihood.
+        classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -185,7 +182,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The intercept: for two classes that of the last class, else one for each class.
@@ -197,9 +194,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in both
-        columns of two classes.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -215,25 +211,17 @@ class QuadraticRecalibrator(LogisticRecalibrator):
 
     Notes
     -----
-    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1,
+    The fit is that of :class:`SigmoidRecalibrator` [1]_, with
 
     .. math::
-        \max_{a, b, c} \sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right), \qquad
-        \operatorname{logit} q_i = a + b x_i + c x_i^2, \qquad
-        x_i = \operatorname{logit} p_i, \qquad
-        t_i = \frac{y_i + \pi p_i}{1 + \pi},
+        \operatorname{logit} q_i = a + b x_i + c x_i^2, \qquad x_i = \operatorname{logit} p_i.
 
-    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes see `prior_weight`. See also [1]_.
-
-    The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
-    ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. With two
-    distinct predictions c is 0, with one b is 1, too. Results stay 2.2e-16 away from 0 and 1.
+    With two distinct predictions c is 0, with one b is 1, too.
 
     References
     ----------
-    .. [1] E. Berta, D. Holzmüller, M. I. Jordan and F. Bach (2025). Structured Matrix Scaling for
-       Multi-Class Calibration. :arxiv:`2511.03685`
+    .. [1] Berta, Holzmüller, Jordan and Bach (2025). Structured Matrix Scaling for Multi-Class
+       Calibration. :arxiv:`2511.03685`
 
     Examples
     --------
@@ -265,8 +253,7 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     prior_weight : float, default=16.0
         Number of additional samples in the fit, with labels distributed as predicted; for K > 2
-        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
-        finite. 0 is maximum likelihood.
+        classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -274,7 +261,7 @@ class BetaRecalibrator(LogisticRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The intercept c: for two classes that of the last class, else one for each class.
@@ -286,9 +273,8 @@ class BetaRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in both
-        columns of two classes.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -304,26 +290,21 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     Notes
     -----
-    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1, the fit [1]_ is
+    The fit [1]_ is that of :class:`SigmoidRecalibrator`, with
 
     .. math::
-        \max_{a, b \ge 0, c} \sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right), \qquad
-        \operatorname{logit} q_i = a \log p_i - b \log(1 - p_i) + c, \qquad
-        t_i = \frac{y_i + \pi p_i}{1 + \pi},
+        \operatorname{logit} q_i = a \log p_i - b \log(1 - p_i) + c, \qquad a, b \ge 0.
 
-    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes see `prior_weight`. If both a and b are 0, as where outcomes fall with the
+    If both a and b are 0, as where outcomes fall with the
     predictions, all results are equal.
 
-    The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
-    ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. With two
-    distinct predictions a = b, with one both are 1. Results stay 2.2e-16 away from 0 and 1.
+    With two distinct predictions a = b, with one both are 1.
 
     References
     ----------
-    .. [1] M. Kull, T. M. Silva Filho and P. Flach (2017). Beyond sigmoids: How to obtain
-       well-calibrated probabilities from binary classifiers with beta calibration. Electronic
-       Journal of Statistics 11(2), 5052–5080. :doi:`10.1214/17-EJS1338SI`
+    .. [1] Kull, Silva Filho and Flach (2017). Beyond sigmoids: How to obtain well-calibrated
+       probabilities from binary classifiers with beta calibration. Electronic Journal of
+       Statistics. :doi:`10.1214/17-EJS1338SI`
 
     Examples
     --------

@@ -82,9 +82,9 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
 
     Notes
     -----
-    The fit minimises the mean continuous ranked probability score (CRPS), from two starts. Units do
-    not matter. Transform skewed outcomes first, such as precipitation by a square root. Forecasts
-    of any kind are allowed: m and s are their mean and standard deviation.
+    The fit minimises the mean continuous ranked probability score (CRPS). Transform skewed outcomes
+    first, such as precipitation by a square root. Forecasts of any kind are allowed: m and s are
+    their mean and standard deviation.
 
     Prior samples have the outcomes m and :math:`m \pm 1.08fs`, where f² is the mean square of y − m
     over that of s, with `prior_weight` samples of f = 1 among them. The cost is that of some 50
@@ -93,8 +93,7 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     References
     ----------
     .. [1] Gneiting, Raftery, Westveld and Goldman (2005). Calibrated probabilistic forecasting
-       using ensemble model output statistics and minimum CRPS estimation.
-       :doi:`10.1175/MWR2904.1`
+       using ensemble model output statistics and minimum CRPS estimation. :doi:`10.1175/MWR2904.1`
     .. [2] Messner, Mayr and Zeileis (2016). Heteroscedastic censored and truncated regression with
        crch. The R Journal. :doi:`10.32614/RJ-2016-012`
 

@@ -43,7 +43,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
     r"""Recalibration by products of the log-probabilities of two classes.
 
     Squares and products of log-probabilities are added to those of another recalibrator, by default
-    matrix scaling. So the error of one class may depend on another one.
+    matrix scaling.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class PairwiseScalingRecalibrator(Recalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Results of `base_` are clipped to at least this distance from 0 and 1 before logarithms:
-        machine epsilon, or half of the smallest positive one if there are exact zeros. It is less
-        if those of more than two classes are smaller.
+        Before logarithms, results of `base_` are clipped this far from 0 and 1: machine epsilon,
+        half of the smallest positive one if there are zeros, or less for smaller ones of more than
+        two classes.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -107,9 +107,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
     all u.
 
     The objective is strictly convex. The cost is :math:`O(n K^4)` once and some steps of :math:`O(n
-    K^3 / 2)`, in memory for :math:`2 n K^2` numbers: 3 s for 100 000 samples of ten classes, 20 s
-    for 3000 of a hundred. With more classes, or fewer than ten samples for each, use the
-    :class:`MatrixScalingRecalibrator`.
+    K^3 / 2)`, in memory for :math:`2 n K^2` numbers. With more than a hundred classes, or fewer
+    than ten samples for each, use the :class:`MatrixScalingRecalibrator`.
 
     Examples
     --------

@@ -16,10 +16,8 @@ from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scor
 class PredictProba(TransformerMixin, ClassifierCrossFitting):
     """A classifier as a transformer, from features to probabilities.
 
-    It is the first half of a calibrated classifier in a pipeline: :meth:`fit_transform` returns
+    The first half of a calibrated classifier in a pipeline: :meth:`fit_transform` returns
     out-of-fold probabilities, and :meth:`transform` those of the classifier fitted on everything.
-    So ``fit(X, y).transform(X)`` and ``fit_transform(X, y)`` differ, as for
-    :class:`sklearn.preprocessing.TargetEncoder`.
 
     Parameters
     ----------
@@ -44,10 +42,10 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
         The classifier fitted on all samples.
 
     scale_ : float or None
-        The r that its decision scores are divided by; None if it is asked for `predict_proba`.
+        The r of its decision scores; None for `predict_proba`.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of features, if the classifier knows it.
@@ -57,7 +55,6 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
 
     See Also
     --------
-    IdentityRecalibrator : No recalibration, as the last step of a pipeline in a grid search.
     RecalibratedClassifier : The same as one meta-estimator, with an ensemble on request.
 
     Notes
@@ -65,10 +62,8 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
     :meth:`fit` fits the classifier once, :meth:`fit_transform` once more for each fold. A class
     that the training part of a fold lacks gets probability 0 there.
 
-    The scale r of decision scores is their weighted root mean square over the samples that the
-    classifier was fitted on (for a frozen one, those passed to `fit`), or 1 if all are 0, times the
-    temperature, at most 10, at which out-of-fold labels are likeliest, after `fit_transform`. For
-    more than two classes the mean of each row is subtracted first.
+    The scale r of decision scores is that of :class:`RecalibratedClassifier`, with the temperature
+    after `fit_transform` only.
 
     Examples
     --------

@@ -47,7 +47,7 @@ class PriorShiftRecalibrator(Recalibrator):
 
     pseudo_count : float, default=1.0
         Number of additional samples in :meth:`adapt`, distributed over the classes as in the old
-        population. They keep every prevalence above 0. 0 is maximum likelihood.
+        population. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -55,14 +55,13 @@ class PriorShiftRecalibrator(Recalibrator):
     Attributes
     ----------
     prevalence_ : ndarray of shape (n_classes,)
-        The prevalence in the new population: as given, as estimated by :meth:`adapt`, or before
-        that as in the old one.
+        The prevalence in the new population; before :meth:`adapt`, by default that in the old one.
 
     source_prevalence_ : ndarray of shape (n_classes,)
         The prevalence of the classes in the old population.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -91,11 +90,8 @@ class PriorShiftRecalibrator(Recalibrator):
 
     .. math:: p'_k = \frac{p_k \pi'_k / \pi_k}{\sum_l p_l \pi'_l / \pi_l}.
 
-    For two classes the log-odds move by :math:`\operatorname{logit} \pi' - \operatorname{logit}
-    \pi`.
-
-    **The old prevalence** is that of the population for which p is calibrated. If the classifier
-    was trained on balanced classes, pass the balanced prevalence as `source_prevalence`.
+    If the classifier was trained on balanced classes, pass the balanced prevalence as
+    `source_prevalence`.
 
     **The estimate** of :meth:`adapt` is the likeliest :math:`\pi'` [1]_, which maximises
 
@@ -110,11 +106,11 @@ class PriorShiftRecalibrator(Recalibrator):
 
     References
     ----------
-    .. [1] M. Saerens, P. Latinne and C. Decaestecker (2002). Adjusting the Outputs of a Classifier
-       to New a Priori Probabilities: A Simple Procedure. Neural Computation 14(1), 21–41.
+    .. [1] Saerens, Latinne and Decaestecker (2002). Adjusting the Outputs of a Classifier to New a
+       Priori Probabilities: A Simple Procedure. Neural Computation.
        :doi:`10.1162/089976602753284446`
-    .. [2] A. Alexandari, A. Kundaje and A. Shrikumar (2020). Maximum Likelihood with Bias-Corrected
-       Calibration is Hard-To-Beat at Label Shift Adaptation. ICML 2020. :arxiv:`1901.06852`
+    .. [2] Alexandari, Kundaje and Shrikumar (2020). Maximum Likelihood with Bias-Corrected
+       Calibration is Hard-To-Beat at Label Shift Adaptation. ICML. :arxiv:`1901.06852`
 
     Examples
     --------
@@ -126,17 +122,15 @@ class PriorShiftRecalibrator(Recalibrator):
     >>> recalibrator.predict_proba([0.5, 0.95])[:, 1]
     array([0.05, 0.5 ])
 
-    The new prevalence, from predictions for patients whose outcomes are not known yet:
+    The new prevalence, from predictions alone:
 
     >>> import numpy as np
     >>> from skcalib.datasets import make_temperature_family
     >>> y, proba = make_temperature_family(5000, random_state=0)
     >>> recalibrator = PriorShiftRecalibrator().fit(proba, y)
-    >>> is_new = np.random.default_rng(0).random(5000) < np.where(y == 1, 0.1, 0.9)
+    >>> is_new = np.random.default_rng(0).random(5000) < np.where(y == 1, 0.1, 0.9)  # one in ten
     >>> recalibrator.adapt(proba[is_new]).prevalence_.round(2)
     array([0.9, 0.1])
-    >>> print(f"{y[is_new].mean():.2f}")
-    0.10
     """
 
     _parameter_constraints: dict = {

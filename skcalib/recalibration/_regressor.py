@@ -22,19 +22,17 @@ from ._cross_fitting import CrossFitting, adopt_features
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
-    Any regressor will do. Its forecast, a distribution of the outcome, comes from the method that
-    tells the most (:func:`skcalib.forecasts.get_forecast`); out-of-fold residuals are added to the
-    predictions of one that only predicts a number.
+    The forecast of any regressor comes from :func:`skcalib.forecasts.get_forecast`, or is its
+    prediction plus out-of-fold residuals.
 
     Parameters
     ----------
     estimator : estimator
-        A regressor. A :class:`sklearn.frozen.FrozenEstimator` is used as it is; the recalibrator is
-        then fitted on all data passed to :meth:`fit`.
+        A regressor. With a :class:`sklearn.frozen.FrozenEstimator`, the recalibrator is fitted on
+        all data passed to :meth:`fit`.
 
     recalibrator : estimator, default=None
-        Any recalibrator of forecasts: it is fitted on forecasts and outcomes, and transforms
-        forecasts. None stands for an :class:`AutoRecalibrator`.
+        A recalibrator of forecasts. None stands for an :class:`AutoRecalibrator`.
 
     level_parameter : str, default=None
         For a regressor of quantiles, the parameter that holds its level, such as "quantile" of
@@ -105,8 +103,6 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = RecalibratedRegressor(BayesianRidge()).fit(X[:300], y[:300])
     >>> low, high = model.predict_interval(X[300:], 0.9)
-    >>> print(f"{((y[300:] >= low) & (y[300:] <= high)).mean():.2f}")
-    0.91
 
     Guaranteed intervals, from samples that a frozen regressor has not seen:
 

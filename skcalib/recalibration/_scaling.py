@@ -39,14 +39,12 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=8.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, and help with few samples. 0 is plain maximum
-        likelihood. None is the same, but becomes 1 where maximum likelihood would end in certainty,
-        at T = 0.
+        Number of additional samples, with labels distributed as predicted. 0 is maximum likelihood.
+        None is the same, but 1 where maximum likelihood would end in certainty, at T = 0.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; they are not clipped.
+        What `X` holds. Logits are scores before the softmax, from -1e6 to 1e6, or in one column the
+        log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -57,12 +55,12 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         T; above 1, the predictions were overconfident.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in several
-        columns; 0 with logits.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
+        with logits.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -86,8 +84,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
 
     References
     ----------
-    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural
-       Networks. ICML 2017. :arxiv:`1706.04599`
+    .. [1] Guo, Pleiss, Sun and Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+       :arxiv:`1706.04599`
 
     Examples
     --------
@@ -97,8 +95,6 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     2.0
     >>> recalibrator.predict_proba([0.9])
     array([[0.25, 0.75]])
-    >>> TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0]).temperature_
-    1.26...
     """
 
     _parameter_constraints: dict = {
@@ -138,12 +134,12 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=8.0
-        Number of additional samples in the fit, with labels distributed as predicted. They pull it
-        to the predictions and keep it finite. 0 is maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. 0 is maximum
+        likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; they are not clipped.
+        What `X` holds. Logits are scores before the softmax, from -1e6 to 1e6, or in one column the
+        log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -158,12 +154,12 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         1.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in several
-        columns; 0 with logits.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
+        with logits.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -185,14 +181,14 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     with the least log loss of the labels and the prior [1]_.
 
-    For given T the shares are exact. In T the loss can have several minima; the result is at least
-    as good as a single temperature, and as [1]_. The search takes some 20 to 40 passes of
-    :math:`O(n K)`. Results stay 2.2e-16 away from 0 and 1.
+    In T the loss can have several minima; the result is at least as good as a single temperature,
+    and as [1]_. The search takes some 20 to 40 passes of :math:`O(n K)`. Results stay 2.2e-16 away
+    from 0 and 1.
 
     References
     ----------
-    .. [1] J. Zhang, B. Kailkhura and T. Y.-J. Han (2020). Mix-n-Match: Ensemble and Compositional
-       Methods for Uncertainty Calibration in Deep Learning. ICML 2020. :arxiv:`2003.07329`
+    .. [1] Zhang, Kailkhura and Han (2020). Mix-n-Match: Ensemble and Compositional Methods for
+       Uncertainty Calibration in Deep Learning. ICML. :arxiv:`2003.07329`
 
     Examples
     --------
@@ -236,12 +232,11 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     ----------
     prior_weight : float, default=16.0
         Number of additional samples in the fit, with labels distributed as predicted; for K > 2
-        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
-        finite. 0 is maximum likelihood.
+        classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; they are not clipped.
+        What `X` holds. Logits are scores before the softmax, from -1e6 to 1e6, or in one column the
+        log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -255,12 +250,12 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in several
-        columns; 0 with logits.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
+        with logits.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -271,7 +266,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached; the last
         step is kept.
 
     See Also
@@ -282,18 +277,15 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     Notes
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least log
-    loss [1]_ of the labels and the prior; for two classes this is beta calibration [2]_ without
-    fixed signs. The loss is convex, and its minimum reached by some steps of :math:`O(n K)`
-    (Newton's method with conjugate gradients). With a large `prior_weight` and K > 2 classes the
-    map is a temperature. Results stay 2.2e-16 away from 0 and 1.
+    loss [1]_ of the labels and the prior; for two classes this is a :class:`BetaRecalibrator`
+    without fixed signs. The loss is convex, and its minimum reached by some steps of :math:`O(n
+    K)`. With a large `prior_weight` and K > 2 classes the map is a temperature. Results stay
+    2.2e-16 away from 0 and 1.
 
     References
     ----------
-    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural
-       Networks. ICML 2017. :arxiv:`1706.04599`
-    .. [2] M. Kull, T. M. Silva Filho and P. Flach (2017). Beyond Sigmoids: How to Obtain
-       Well-Calibrated Probabilities from Binary Classifiers with Beta Calibration. Electronic
-       Journal of Statistics 11(2), 5052-5080. :doi:`10.1214/17-EJS1338SI`
+    .. [1] Guo, Pleiss, Sun and Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+       :arxiv:`1706.04599`
 
     Examples
     --------
@@ -352,12 +344,12 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         Penalty on the shifts; with ``numpy.inf`` they are 0.
 
     prior_weight : float, default=8.0
-        Number of additional samples in the fit, with labels distributed as predicted. They pull it
-        to the predictions and keep it finite. 0 is maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. 0 is maximum
+        likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; they are not clipped.
+        What `X` holds. Logits are scores before the softmax, from -1e6 to 1e6, or in one column the
+        log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -371,12 +363,12 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in several
-        columns; 0 with logits.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
+        with logits.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -387,7 +379,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached; the last
         step is kept.
 
     See Also
@@ -414,8 +406,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
 
     References
     ----------
-    .. [1] E. Berta, D. Holzmüller, M. I. Jordan and F. Bach (2025). Structured Matrix Scaling for
-       Multi-Class Calibration. :arxiv:`2511.03685`
+    .. [1] Berta, Holzmüller, Jordan and Bach (2025). Structured Matrix Scaling for Multi-Class
+       Calibration. :arxiv:`2511.03685`
 
     Examples
     --------
@@ -498,12 +490,11 @@ class DirichletRecalibrator(LogScaleRecalibrator):
 
     prior_weight : float, default=16.0
         Number of additional samples in the fit, with labels distributed as predicted; for K > 2
-        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
-        finite. 0 is maximum likelihood.
+        classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; they are not clipped.
+        What `X` holds. Logits are scores before the softmax, from -1e6 to 1e6, or in one column the
+        log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -517,12 +508,12 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         b, the intercepts.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in several
-        columns; 0 with logits.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
+        with logits.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -533,7 +524,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached; the last
         step is kept.
 
     See Also
@@ -557,9 +548,9 @@ class DirichletRecalibrator(LogScaleRecalibrator):
 
     References
     ----------
-    .. [1] M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song and P. Flach (2019).
-       Beyond Temperature Scaling: Obtaining Well-Calibrated Multi-Class Probabilities with
-       Dirichlet Calibration. NeurIPS 2019. :arxiv:`1910.12656`
+    .. [1] Kull, Perello Nieto, Kängsepp, Silva Filho, Song and Flach (2019). Beyond Temperature
+       Scaling: Obtaining Well-Calibrated Multi-Class Probabilities with Dirichlet Calibration.
+       NeurIPS. :arxiv:`1910.12656`
 
     Examples
     --------

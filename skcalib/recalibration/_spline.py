@@ -32,8 +32,7 @@ class SplineRecalibrator(LogisticRecalibrator):
 
     prior_weight : float, default=16.0
         Number of additional samples in the fit, with labels distributed as predicted; for K > 2
-        classes K/2 times as many, distributed as the best temperature predicts. They keep the fit
-        finite. 0 is maximum likelihood.
+        classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -41,7 +40,7 @@ class SplineRecalibrator(LogisticRecalibrator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     maps_ : list of (knots, values)
         Calibrated logits (values) at sorted predicted ones (knots): one pair for the last of two
@@ -51,9 +50,8 @@ class SplineRecalibrator(LogisticRecalibrator):
         The factors λ.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in both
-        columns of two classes.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -68,16 +66,12 @@ class SplineRecalibrator(LogisticRecalibrator):
 
     Notes
     -----
-    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1, the spline [1]_ is
+    With the likelihood :math:`\ell(q)` that :class:`SigmoidRecalibrator` maximises, the spline [1]_
+    is
 
     .. math::
-        \min_f -\sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right) + \frac{\lambda}{2}
-        \int f''(x)^2 \, dx, \qquad
-        \operatorname{logit} q_i = f(\operatorname{logit} p_i), \qquad
-        t_i = \frac{y_i + \pi p_i}{1 + \pi},
-
-    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights; for K
-    > 2 classes see `prior_weight`.
+        \min_f -\ell(q) + \frac{\lambda}{2} \int f''(x)^2 \, dx, \qquad
+        \operatorname{logit} q_i = f(\operatorname{logit} p_i).
 
     By default λ is the mode of its posterior distribution: the marginal likelihood by Laplace's
     approximation [2]_, times a prior that favours the straight line [3]_.
@@ -88,14 +82,14 @@ class SplineRecalibrator(LogisticRecalibrator):
 
     References
     ----------
-    .. [1] P. J. Green and B. W. Silverman (1993). Nonparametric Regression and Generalized Linear
-       Models. Chapman and Hall. :doi:`10.1201/b15710`
-    .. [2] S. N. Wood (2011). Fast stable restricted maximum likelihood and marginal likelihood
-       estimation of semiparametric generalized linear models. Journal of the Royal Statistical
-       Society B 73(1), 3–36. :doi:`10.1111/j.1467-9868.2010.00749.x`
-    .. [3] D. Simpson, H. Rue, A. Riebler, T. G. Martins and S. H. Sørbye (2017). Penalising Model
-       Component Complexity: A Principled, Practical Approach to Constructing Priors. Statistical
-       Science 32(1), 1–28. :arxiv:`1403.4630`
+    .. [1] Green and Silverman (1993). Nonparametric Regression and Generalized Linear Models.
+       Chapman and Hall. :doi:`10.1201/b15710`
+    .. [2] Wood (2011). Fast stable restricted maximum likelihood and marginal likelihood estimation
+       of semiparametric generalized linear models. Journal of the Royal Statistical Society B.
+       :doi:`10.1111/j.1467-9868.2010.00749.x`
+    .. [3] Simpson, Rue, Riebler, Martins and Sørbye (2017). Penalising Model Component Complexity:
+       A Principled, Practical Approach to Constructing Priors. Statistical Science.
+       :arxiv:`1403.4630`
 
     Examples
     --------

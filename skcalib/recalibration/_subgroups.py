@@ -41,9 +41,8 @@ _MIN_FORECASTS = 20
 class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
-    Each subgroup has a map of few parameters, which departs from a common map as far as its samples
-    say so; for forecasts of a number, its own copy of the recalibrator. A new subgroup gets the
-    common map.
+    Each subgroup has a map of few parameters, drawn to a common map; for forecasts of a number, its
+    own copy of the recalibrator. A new subgroup gets the common map.
 
     Parameters
     ----------
@@ -77,8 +76,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         forecasts, what replaces the common recalibrator.
 
     subgroups_ : list
-        The subgroups: values of the column, or tuples of the values of several columns; None stands
-        for a missing value.
+        Values of the column, or tuples of several columns; None for a missing value.
 
     subgroup_columns_ : list
         Names of the columns that make the subgroups.
@@ -87,7 +85,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         The weight that was used.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -104,8 +102,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     With the common map r, a subgroup s of two classes has the map :math:`\operatorname{logit}
     r_s(p) = a_s \operatorname{logit} r(p) + b_s`; with more classes, :math:`\mathrm{softmax}(v_s
     \circ \log r(p) + b_s)`. With n samples it is about n / (n + `prior_weight`) of the way to the
-    map that is fitted alone. With K > 2 classes the prior has K/2 times as many samples, which pull
-    to a common temperature.
+    map that is fitted alone. With K > 2 classes the prior has K/2 times as many samples.
 
     The cost is that of the common map, and 36 small maps for each subgroup.
 
@@ -127,16 +124,6 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     >>> recalibrator = SubgroupRecalibrator().fit(proba, y, by=sex)
     >>> recalibrator.predict_proba([0.5, 0.5, 0.5], by=["female", "male", "unknown"])[:, 1].round(2)
     array([0.49, 0.26, 0.37])
-
-    Guaranteed intervals for each of two sites:
-
-    >>> from skcalib.forecasts import GaussianForecast
-    >>> from skcalib.recalibration import PITRecalibrator
-    >>> site = np.array(["coast", "hills"] * 250)
-    >>> y = rng.normal(0, np.where(site == "hills", 2.0, 1.0))
-    >>> forecast = GaussianForecast(np.zeros(500), 1.5)
-    >>> recalibrator = SubgroupRecalibrator(PITRecalibrator()).fit(forecast, y, by=site)
-    >>> low, high = recalibrator.transform(forecast, by=site).interval(0.9)
     """
 
     _parameter_constraints: dict = {

@@ -25,18 +25,17 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     r"""Recalibration in the large: one intercept is fitted, and the slope stays 1.
 
     For predictions that are too high or too low on the whole. The log-odds of all samples move by
-    the same number, which keeps the ranking. With more than two classes, the log-probability of
-    each class has its intercept.
+    the same number; with more than two classes, the log-probability of each class.
 
     Parameters
     ----------
     prior_weight : float, default=1.0
-        Number of additional samples in the fit, with labels distributed as predicted. They pull it
-        to the predictions and keep it finite. 0 is maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. 0 is maximum
+        likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; they are not clipped.
+        What `X` holds. Logits are scores before the softmax, from -1e6 to 1e6, or in one column the
+        log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -48,12 +47,12 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         log-probability of each class, with mean 0.
 
     smallest_probability_ : float
-        Probabilities are clipped to this distance from 0 and 1 before logarithms: machine epsilon,
-        or half of the smallest positive one if there are zeros; less for smaller ones in several
-        columns; 0 with logits.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
+        with logits.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -64,7 +63,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum (possible with ``prior_weight=0``), or it is not reached. The last
+        If there is no minimum (possible with ``prior_weight=0``), or it is not reached; the last
         step is kept.
 
     See Also
@@ -82,8 +81,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
 
     References
     ----------
-    .. [1] E. W. Steyerberg et al. (2004). Validation and updating of predictive logistic regression
-       models. Statistics in Medicine 23(16). :doi:`10.1002/sim.1844`
+    .. [1] Steyerberg et al. (2004). Validation and updating of predictive logistic regression
+       models. Statistics in Medicine. :doi:`10.1002/sim.1844`
 
     Examples
     --------
@@ -132,12 +131,12 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         Probability of any update if the predictions are calibrated.
 
     prior_weight : float, default=1.0
-        Number of additional samples in the fit, with labels distributed as predicted. They pull it
-        to the predictions and keep it finite. 0 is maximum likelihood.
+        Number of additional samples in the fit, with labels distributed as predicted. 0 is maximum
+        likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
-        What `X` holds. Logits are the scores before the softmax, from -1e6 to 1e6, or in one column
-        the log-odds of the last class; they are not clipped.
+        What `X` holds. Logits are scores before the softmax, from -1e6 to 1e6, or in one column the
+        log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -160,16 +159,15 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         v, the factors of the log-probabilities in the chosen update.
 
     intercept_ : ndarray of shape (n_classes,)
-        b, the shifts of the log-probabilities; their mean is 0. For two classes, the intercept of
-        the log-odds is the second minus the first.
+        b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
-        Probabilities are clipped to at least this distance from 0 and 1 before logarithms: machine
-        epsilon, or half of the smallest positive probability if there are exact zeros. It is less
-        if several columns are given and hold smaller ones, and 0 with logits or without an update.
+        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
+        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
+        with logits or without an update.
 
     classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
+        The classes, in the order of the columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -186,7 +184,6 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     See Also
     --------
     InterceptRecalibrator : The first update.
-    SigmoidRecalibrator : The second one, for two classes.
     VectorScalingRecalibrator : The flexible one.
     AutoRecalibrator : Asks which recalibrator predicts best, not what is significant.
 
@@ -207,23 +204,19 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     With the least mean log losses :math:`L_m` of the updates, the statistic :math:`2 n (L_m -
     L_{\text{flexible}})` is compared with the chi-squared distribution [1]_ of 2K − 1, K and K − 1
-    degrees of freedom; parameters without effect do not count. The flexible update is vector
-    scaling.
-
-    The tests are asymptotic: they need some five labels of each class for each parameter.
-
-    For unequal weights, the statistic is divided by its mean inflation [2]_.
+    degrees of freedom; parameters without effect do not count. The tests are asymptotic: they need
+    some five labels of each class for each parameter. For unequal weights, the statistic is divided
+    by its mean inflation [2]_.
 
     Without an update the predictions stay exactly as they are; else results stay 2.2e-16 away from
     0 and 1. The cost is some steps of :math:`O(n K)`, and :math:`O(n K^2)` for unequal weights.
 
     References
     ----------
-    .. [1] Y. Vergouwe et al. (2017). A closed testing procedure to select an appropriate method for
-       updating prediction models. Statistics in Medicine 36(28). :doi:`10.1002/sim.7179`
-    .. [2] J. N. K. Rao and A. J. Scott (1984). On Chi-Squared Tests for Multiway Contingency Tables
-       with Cell Proportions Estimated from Survey Data. Annals of Statistics 12(1), 46–60.
-       :doi:`10.1214/aos/1176346391`
+    .. [1] Vergouwe et al. (2017). A closed testing procedure to select an appropriate method for
+       updating prediction models. Statistics in Medicine. :doi:`10.1002/sim.7179`
+    .. [2] Rao and Scott (1984). On Chi-Squared Tests for Multiway Contingency Tables with Cell
+       Proportions Estimated from Survey Data. Annals of Statistics. :doi:`10.1214/aos/1176346391`
 
     Examples
     --------

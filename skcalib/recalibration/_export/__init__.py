@@ -57,8 +57,8 @@ def export_sql(
     -------
     expressions : list of str
         One for each class, in the order of `classes_`. The value is the calibrated probability, or
-        NULL where a predicted one is missing or outside [0, 1], also where this is due to rounding,
-        or where those of all classes do not sum to 1 (within 1e-5).
+        NULL where a predicted one is missing or outside [0, 1], or where those of all classes do
+        not sum to 1 (within 1e-5).
 
     See Also
     --------
@@ -67,14 +67,13 @@ def export_sql(
     Notes
     -----
     :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`, :class:`SubgroupRecalibrator`
-    and searches have no formula. The expressions of an average, such as an
-    :class:`AutoRecalibrator`, hold all its formulas.
+    and searches have no formula.
 
     Results differ from `predict_proba` by less than 1e-9, except next to cuts of an interval map in
     SQLite.
 
-    They are tested on DuckDB and SQLite (3.35 or newer, with mathematical functions), but not on
-    SQL Server, MySQL, BigQuery or Spark: check a few rows there.
+    Only DuckDB and SQLite (3.35 or newer, with mathematical functions) are tested: check a few rows
+    elsewhere.
 
     Above a hundred classes, or ten for pairwise scaling, expressions are too long to be of use.
 
@@ -140,10 +139,9 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     table : dict
         A table, ready for :class:`pandas.DataFrame`. It has a row for each interval of predicted
         probabilities, from its "start" to the next one: the map is "value" + "slope" · (p −
-        "start"). For two classes p is the probability of the last one alone, which is less than a
-        recalibrator knows that was fitted on both columns. For more there are such rows for each
-        "class", and the results of a sample are divided by their sum; if all are 0,
-        the sample keeps its predicted probabilities.
+        "start"). For two classes p is the probability of the last one. For more there are such rows
+        for each "class", and the results of a sample are divided by their sum; if all are 0, the
+        sample keeps its predicted probabilities.
 
     See Also
     --------
@@ -151,8 +149,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
 
     Notes
     -----
-    Other maps have no table: one on a grid would be inexact. Nor has an average of several, also
-    where all of them are interval maps, or of one with equal probabilities.
+    Other maps, and averages of several, have no table.
 
     The first interval starts at 0, and starts increase. So the row of a prediction is the last one
     whose start it reaches: a lookup with sorted keys in a spreadsheet, an ASOF join in a database.
