@@ -21,7 +21,7 @@ from skcalib.display import (
 )
 from skcalib.forecasts import EnsembleForecast
 from skcalib.hypothesis_tests import CalibrationTest, RatingGradeTest, SequentialCalibrationTest
-from skcalib.recalibration import TemperatureRecalibrator
+from skcalib.recalibration import PriorShiftRecalibrator, TemperatureRecalibrator
 from skcalib.uncertainty import clinical_calibration
 
 
@@ -184,3 +184,35 @@ def compared_models():
     models = {"linear": expit(0.6 * known), "forest": expit(1.6 * (known + 2 * unknown))}
     metrics = ["smooth_calibration_error", log_loss]
     ComparisonDisplay.from_predictions(y, models, metrics=metrics, n_resamples=99, random_state=0)
+
+
+def dependent_samples():
+    """Draw p-values of calibrated models whose labels depend on each other, by patient."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(50), 10)
+    test = CalibrationTest("skce", n_resamples=99, random_state=0)
+    p_values = {"without groups": [], "groups=patient": []}
+    for _ in range(100):
+        p = rng.uniform(0.2, 0.8, size=500)
+        y = np.repeat(rng.uniform(size=50), 10) < p
+        for name, groups in zip(p_values, (None, patient), strict=True):
+            p_values[name].append(test.fit(p, y, groups=groups).p_value_)
+    panels = make_panels(2, 3)
+    for ax, (name, values) in zip(panels, p_values.items(), strict=True):
+        ax.hist(values, bins=np.linspace(0, 1, 21), edgecolor="white")
+        ax.axhline(5, color="black", linestyle=":")
+        ax.set(title=name, xlabel="p-value", ylim=(0, 45))
+    panels[0].set_ylabel("calibrated models (of 100)")
+
+
+def another_population():
+    """Draw a model where the disease is rarer than where it was learned, and the prior shift."""
+    rng = np.random.default_rng(0)
+    y_old, p_old = make_temperature_family(5000, random_state=0)
+    y, p = make_temperature_family(10_000, random_state=3)
+    is_seen = rng.random(10_000) < np.where(y == 1, 0.1, 0.9)
+    shift = PriorShiftRecalibrator(prevalence=0.1).fit(p_old, y_old)
+    models = {"as learned": p[is_seen], "prior shifted": shift.predict_proba(p[is_seen])[:, 1]}
+    ReliabilityDisplay.from_predictions(
+        y[is_seen], models, band=None, axis_scale="linear", random_state=0
+    )
