@@ -37,28 +37,26 @@ _STATISTIC_RTOL = 1e-9
 class CalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated.
 
-    If the model is calibrated, each label is drawn from its own prediction. Labels drawn in this
-    way give the exact null distribution of any statistic, and a valid p-value for every number of
-    samples and classes. Forecasts of a number are tested by outcomes drawn from them.
+    Labels drawn from the predictions, or outcomes from forecasts, give the exact null distribution
+    of any statistic, and a valid p-value for every number of samples and classes.
 
     Parameters
     ----------
     statistic : str or callable, default="auto"
         What measures miscalibration: large if there is any. "auto" is "omnibus" with the default
-        method, else "skce". "omnibus" joins several statistics, each of which finds another kind of
-        error. "skce" is the squared kernel error of classes, or the distribution matching error of
-        forecasts. "log_loss" and "brier_score_loss", for classes, are the loss minus its
-        expectation: positive if the predictions are overconfident, negative if they are
-        underconfident. Or a metric of :mod:`skcalib.metrics` by name, or a callable
+        method, else "skce". "omnibus" joins statistics for several kinds of error. "skce" is the
+        squared kernel error of classes, or the distribution matching error of forecasts. "log_loss"
+        and "brier_score_loss", for classes, are the loss minus its expectation: positive for
+        overconfident predictions. Or a metric of :mod:`skcalib.metrics` by name, or a callable
         ``statistic(y_true, y_proba) -> float``, which also gets `sample_weight` if `fit` does, and
         `labels` if it takes them.
 
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
-        How the p-value is found. "conditional": by outcomes drawn from the predictions; exact.
-        "asymptotic", for "skce" and "decision_calibration_error". "distribution-free", for "skce":
-        by very loose bounds. "consistency": by drawing the predictions, too; for comparison only,
-        as it rejects too often [2]_.
+        "conditional": the p-value is found by outcomes drawn from the predictions; exact.
+        "asymptotic": for "skce" and "decision_calibration_error". "distribution-free": for "skce",
+        by loose bounds. "consistency": by drawing the predictions, too; for comparison, as it
+        rejects too often [2]_.
 
     kernel : str or callable, default=None
         Kernel of "skce", as :func:`skcalib.metrics.squared_kernel_calibration_error` or
@@ -75,8 +73,7 @@ class CalibrationTest(HypothesisTest):
         Further arguments of the statistic, such as `n_bins` of "expected_calibration_error".
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        For "log_loss" and "brier_score_loss": "greater" finds overconfident predictions, "less"
-        underconfident ones.
+        For the two losses: "greater" finds overconfident predictions, "less" underconfident ones.
 
     n_resamples : int, default=999
         Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
@@ -86,7 +83,7 @@ class CalibrationTest(HypothesisTest):
         for forecasts.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws. The result does not depend on `n_jobs`.
+        Seed of the draws, for any `n_jobs`.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -106,7 +103,7 @@ class CalibrationTest(HypothesisTest):
         The statistic of the draws.
 
     component_p_values_ : dict of str to float
-        Of "omnibus", or several bandwidths: the p-value of each component alone.
+        Of "omnibus", or several bandwidths: the p-value of each component.
 
     label_p_values_ : dict
         With ``multi_class=Multilabel()`` in `metric_params`: for each label, its p-value times
@@ -126,7 +123,7 @@ class CalibrationTest(HypothesisTest):
 
     kernel_method_ : {"exact", "pooled", "fourier"}
         How the kernel error was computed: large samples of two classes are pooled in cells, those
-        of more classes use random Fourier frequencies.
+        of more use Fourier frequencies.
 
     classes_ : ndarray of shape (n_classes,)
         The classes. Not for forecasts.
@@ -149,12 +146,11 @@ class CalibrationTest(HypothesisTest):
     that differ by rounding count as equal.
 
     **Omnibus.** The components of classes are "skce"; "log_loss"; "level_and_spread", the largest
-    score statistic of intercept and slope among the classes; and "local", gaps between confidence
-    and accuracy in groups of equal mass. Those of forecasts are "skce", given mean and standard
-    deviation; "pit", the local matching error of probability integral transforms; and
-    "bias_and_spread", the largest score of forecasts that are too low or high, too narrow or wide,
-    or skewed. `statistic_` is a weighted mean of about the reciprocal p-values, in which "skce"
-    counts half.
+    score statistic of intercept and slope; and "local", gaps between confidence and accuracy in
+    groups of equal mass. Those of forecasts are "skce", given mean and standard deviation; "pit",
+    the local matching error of probability integral transforms; and "bias_and_spread", the largest
+    score of bias, spread or skewness. `statistic_` is a weighted mean of about the reciprocal
+    p-values, in which "skce" counts half.
 
     **Forecasts.** The hypothesis is auto-calibration: :math:`y_i \mid Q_i \sim Q_i`, independently,
     for the forecast :math:`Q_i`. To test weaker notions (marginal, group, decision, threshold), use
@@ -175,13 +171,13 @@ class CalibrationTest(HypothesisTest):
 
     References
     ----------
-    .. [1] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
-       framework. NeurIPS 2019. :arxiv:`1910.11385`
-    .. [2] J. Bröcker and L. A. Smith (2007). Increasing the Reliability of Reliability Diagrams.
-       Weather and Forecasting 22(3). :doi:`10.1175/WAF993.1`
-    .. [3] M. A. Arcones and E. Giné (1992). On the Bootstrap of U and V Statistics. Annals of
-       Statistics 20(2). :doi:`10.1214/aos/1176348650`
-    .. [4] P. H. Westfall and S. S. Young (1993). Resampling-Based Multiple Testing. Wiley.
+    .. [1] Widmann, Lindsten and Zachariah (2019). Calibration tests in multi-class classification:
+       A unifying framework. NeurIPS. :arxiv:`1910.11385`
+    .. [2] Bröcker and Smith (2007). Increasing the Reliability of Reliability Diagrams. Weather and
+       Forecasting. :doi:`10.1175/WAF993.1`
+    .. [3] Arcones and Giné (1992). On the Bootstrap of U and V Statistics. Annals of Statistics.
+       :doi:`10.1214/aos/1176348650`
+    .. [4] Westfall and Young (1993). Resampling-Based Multiple Testing. Wiley.
 
     Examples
     --------
@@ -195,14 +191,6 @@ class CalibrationTest(HypothesisTest):
     0.001
     >>> test.adjusted_p_values_
     {'skce': 0.001, 'log_loss': 0.75..., 'level_and_spread': 0.001, 'local': 0.001}
-
-    A normal forecast that is too narrow:
-
-    >>> from skcalib.forecasts import GaussianForecast
-    >>> mean = rng.normal(size=100)
-    >>> y = rng.normal(mean, 1.0)
-    >>> CalibrationTest(random_state=0).fit(GaussianForecast(mean, 0.5), y).p_value_
-    0.001
     """
 
     null_distribution_: np.ndarray

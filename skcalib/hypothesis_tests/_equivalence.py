@@ -16,19 +16,19 @@ from ._base import HypothesisTest, as_p_value, check_test_input
 class EquivalenceTest(HypothesisTest):
     r"""Test whether the predictions are calibrated within a margin.
 
-    The null hypothesis is that the metric is `margin` or more on the whole distribution. A small
-    p-value shows that the model is calibrated *well enough*. Choose the margin before the data are
-    seen.
+    The null hypothesis is that the metric is `margin` or more on the whole distribution: a small
+    p-value shows that the model is calibrated *well enough*.
 
     Parameters
     ----------
     metric : str or callable, default="smooth_calibration_error"
         The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``, as :func:`skcalib.uncertainty.confidence_interval` takes it. It
-        must be an error: 0 for calibrated models, and larger for worse ones.
+        **metric_params) -> float``, as :func:`skcalib.uncertainty.confidence_interval` takes it; an
+        error, 0 for calibrated models.
 
     margin : float
-        Miscalibration that would matter, positive, in the units of the metric.
+        Miscalibration that would matter, positive, in the units of the metric; choose it before the
+        data are seen.
 
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
@@ -38,14 +38,14 @@ class EquivalenceTest(HypothesisTest):
         distribution.
 
     n_resamples : int, default=999
-        Number of subsamples. The smallest possible p-value is then ``1 / (n_resamples + 1)``.
+        Number of subsamples; the smallest p-value is ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
         for forecasts.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result does not depend on `n_jobs`.
+        Seed of the resampling, for any `n_jobs`.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -73,16 +73,15 @@ class EquivalenceTest(HypothesisTest):
 
     See Also
     --------
-    CalibrationTest : The test of the hypothesis that there is no miscalibration.
+    CalibrationTest : Tests whether there is any miscalibration.
     skcalib.uncertainty.confidence_interval : With ``alternative="less"``, the same limit.
 
     Notes
     -----
     The test inverts the upper confidence limit of :func:`skcalib.uncertainty.confidence_interval`:
     the p-value is the largest one of those that Student's t, the subsamples and, where wrong
-    predictions are rare, moved labels give the value `margin`. With a margin of 0.01 and
-    predictions of 0.5 %, 200 samples without an event are needed to reach 0.05. The limit does not
-    subtract the upward bias of the metric. At least 10 samples, or groups, are needed.
+    predictions are rare, moved labels give the value `margin`. The limit does not subtract the
+    upward bias of the metric. At least 10 samples, or groups, are needed.
 
     Examples
     --------

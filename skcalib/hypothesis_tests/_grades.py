@@ -29,32 +29,31 @@ class RatingGradeTest(HypothesisTest):
     r"""Test of whether each grade of a rating has as many defaults as predicted.
 
     A grade is a set of samples with nearly the same prediction, its PD; the positive outcome is a
-    default. By default the question is whether risk is underestimated: whether a grade has more
-    defaults than its PD allows. With more than two classes, it tests the probability of the
-    predicted class.
+    default. By default it finds grades with more defaults than their PD allows (risk is
+    underestimated). With more than two classes, it tests the probability of the predicted class.
 
     Parameters
     ----------
     method : {"binomial", "jeffreys"}, default="binomial"
-        How the p-value of a grade is found. "binomial": by the tail of the binomial distribution;
-        exact. "jeffreys": by the posterior distribution under Jeffreys' prior, as European
-        supervisors ask for; for grades in which several defaults are expected.
+        "binomial": the p-value of a grade is a tail of the binomial distribution; exact.
+        "jeffreys": of the posterior under Jeffreys' prior, as European supervisors ask for; for
+        grades in which several defaults are expected.
 
     correlation : float in [0, 1), default=0.0
-        Correlation ρ of the assets of any two debtors, in the one-factor model of Vasicek (see the
-        notes): 0 for independent defaults, 0.12 to 0.24 for companies under Basel II. With
-        ``method="binomial"`` only.
+        Correlation ρ of the assets of any two debtors, in the one-factor model of Vasicek: 0 for
+        independent defaults, 0.12 to 0.24 for companies under Basel II. With ``method="binomial"``
+        only.
 
     alternative : {"greater", "less", "two-sided"}, default="greater"
-        The alternative: "greater", more outcomes than predicted (risk is
-        underestimated); "less", fewer; "two-sided", either.
+        "greater": more outcomes than predicted (risk is underestimated); "less": fewer;
+        "two-sided": either.
 
     confidence_level : float in (0, 1), default=0.95
-        Probability with which the interval of a grade is to cover its default rate.
+        Probability with which an interval is to cover the default rate.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn if there are `groups`. No p-value is then below
-        ``1 / (n_resamples + 1)``: pass 9999 for several grades, of which any could be red.
+        Number of draws if there are `groups`; the smallest p-value is ``1 / (n_resamples + 1)``:
+        pass 9999 for several grades, of which any could be red.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -68,13 +67,13 @@ class RatingGradeTest(HypothesisTest):
         The p-value of the rating, in (0, 1]: the smallest of `adjusted_p_values_`.
 
     grades_ : ndarray of shape (n_grades,)
-        The grades, sorted: their labels if there are any, else the distinct predictions.
+        The grades, sorted: their labels, else the distinct predictions.
 
     table_ : dict
         A table with a row for each grade, ready for :class:`pandas.DataFrame`: "grade", "n"
-        (samples), "PD" (mean prediction), "defaults", "rate" (observed), "low" and "high" (the ends
-        of its confidence interval), "p_value", "adjusted_p_value" and "light". The light is "green"
-        if the adjusted p-value is above 0.05, "red" if it is at most 0.001, else "yellow".
+        (samples), "PD" (mean prediction), "defaults", "rate" (observed), "low" and "high" (its
+        confidence interval), "p_value", "adjusted_p_value" and "light": "green" if that is above
+        0.05, "red" if at most 0.001, else "yellow".
 
     n_samples_ : ndarray of shape (n_grades,)
         Number of samples of each grade.
@@ -89,8 +88,7 @@ class RatingGradeTest(HypothesisTest):
         The p-value of each grade alone, in (0, 1].
 
     adjusted_p_values_ : ndarray of shape (n_grades,)
-        The p-values of the grades by Holm's method: the probability that any grade of a calibrated
-        rating has one of at most α is at most α.
+        The p-values of the grades, adjusted for their number by Holm's method.
 
     classes_ : ndarray of shape (n_classes,)
         The classes.
@@ -103,7 +101,7 @@ class RatingGradeTest(HypothesisTest):
 
     See Also
     --------
-    CalibrationInTheLargeTest : Tests the whole portfolio at once, with weights if need be.
+    CalibrationInTheLargeTest : Tests the whole portfolio at once.
     HosmerLemeshowTest : Adds up the gaps of groups, in either direction.
     skcalib.uncertainty.most_prudent_default_rates : PDs for grades with few defaults or none.
 
@@ -113,46 +111,42 @@ class RatingGradeTest(HypothesisTest):
 
     **Binomial** [1]_. The p-value for "greater" is :math:`P(D' \ge D)` for a binomial D' with N
     trials of probability π, and for "less" :math:`P(D' \le D)`. It is valid for every N, and
-    conservative for small ones and where predictions differ within the grade [2]_.
+    conservative for small ones [2]_.
 
     **Jeffreys** [3]_. The p-value for "greater" is the posterior probability of a default rate of
-    at most π under Beta(D + ½, N − D + ½). It rejects more often than the binomial test, and
-    calibrated grades at times more often than at the level. A grade of which fewer than 0.002
-    defaults are expected is rejected at 0.05 without any.
+    at most π under Beta(D + ½, N − D + ½). It rejects calibrated grades at times more often than at
+    the level: without any default, if fewer than 0.002 are expected.
 
     **Correlation** [4]_. Given the economy Z, standard normal, a debtor defaults with the
     probability :math:`\Phi((\Phi^{-1}(\pi) - \sqrt{\rho} Z) / \sqrt{1 - \rho})`, independently of
-    others. The two levels of the lights were proposed for this model [5]_. A PD is here the mean
-    over all economies ("through the cycle").
+    others. For this model the two levels of the lights were proposed [5]_. A PD is the mean over
+    all economies ("through the cycle").
 
-    **Groups.** Pass the debtor as `groups` if some occur several times; p-values are then found as
-    in :class:`CalibrationTest`.
+    **Groups.** If debtors occur several times, pass them as `groups`; p-values are as in
+    :class:`CalibrationTest`.
 
-    **Intervals.** Those of "binomial" cover with at least the confidence level; without correlation
-    they are those of Clopper and Pearson, with `groups` for the effective number of samples [7]_,
-    whose coverage is approximate. Those of "jeffreys" are quantiles of the posterior.
+    **Intervals.** Those of "binomial" cover with at least the confidence level: without correlation
+    those of Clopper and Pearson, with `groups` for the effective number of samples [7]_
+    (approximate). Those of "jeffreys" are quantiles of the posterior.
 
-    The p-value for "two-sided" is twice the smaller one, at most 1; Holm's method [6]_ adjusts
-    those of the grades. Without `correlation` and `groups`, outcomes are assumed to be independent
-    given the predictions; if they are not, calibrated ratings are rejected too often. Cost:
-    :math:`O(n \log n)`.
+    The p-value for "two-sided" is twice the smaller one; Holm's method is [6]_. Without
+    `correlation` and `groups`, calibrated ratings with dependent outcomes are rejected too often.
+    Cost: :math:`O(n \log n)`.
 
     References
     ----------
     .. [1] Basel Committee on Banking Supervision (2005). Studies on the Validation of Internal
        Rating Systems. Working Paper 14.
-    .. [2] W. Hoeffding (1956). On the Distribution of the Number of Successes in Independent
-       Trials. Annals of Mathematical Statistics 27(3), 713–721. :doi:`10.1214/aoms/1177728178`
+    .. [2] Hoeffding (1956). On the Distribution of the Number of Successes in Independent Trials.
+       Annals of Mathematical Statistics. :doi:`10.1214/aoms/1177728178`
     .. [3] European Central Bank (2019). Instructions for reporting the validation results of
        internal models: IRB Pillar I models for credit risk.
-    .. [4] O. Vasicek (2002). The distribution of loan portfolio value. Risk 15(12), 160–162.
-    .. [5] D. Tasche (2003). A traffic lights approach to PD validation.
-       :arxiv:`cond-mat/0305038`
-    .. [6] S. Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian
+    .. [4] Vasicek (2002). The distribution of loan portfolio value. Risk 15(12), 160–162.
+    .. [5] Tasche (2003). A traffic lights approach to PD validation. :arxiv:`cond-mat/0305038`
+    .. [6] Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian
        Journal of Statistics 6(2), 65–70.
-    .. [7] E. L. Korn and B. I. Graubard (1998). Confidence intervals for proportions with small
-       expected number of positive counts estimated from survey data. Survey Methodology 24(2),
-       193–201.
+    .. [7] Korn and Graubard (1998). Confidence intervals for proportions with small expected number
+       of positive counts estimated from survey data. Survey Methodology 24(2), 193–201.
 
     Examples
     --------
@@ -166,8 +160,6 @@ class RatingGradeTest(HypothesisTest):
     array([0.3233, 0.0069, 0.3541])
     >>> test.adjusted_p_values_.round(4)
     array([0.6466, 0.0207, 0.6466])
-    >>> RatingGradeTest(method="jeffreys").fit(proba, y).p_values_.round(4)
-    array([0.2202, 0.0048, 0.3135])
     """
 
     _parameter_constraints: dict = {

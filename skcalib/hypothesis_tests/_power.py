@@ -109,8 +109,8 @@ def power_of_test(
 ) -> float:
     r"""Probability with which a test finds a given miscalibration.
 
-    Samples are simulated from your own predictions, with labels drawn from what would be true
-    instead, and tested.
+    Samples are simulated from your predictions, with labels drawn from what would be true, and
+    tested.
 
     Parameters
     ----------
@@ -119,16 +119,15 @@ def power_of_test(
         simulated sample is one of these rows, drawn with replacement.
 
     true_proba : array-like of the shape of `y_proba`, callable or estimator
-        The probabilities that would be true where `y_proba` is predicted. Or a function of
-        `y_proba` that returns them, or a fitted estimator whose `predict_proba` does, such as a
-        recalibrator.
+        The probabilities that would be true where `y_proba` is predicted; a function of `y_proba`
+        that returns them; or a fitted estimator whose `predict_proba` does, such as a recalibrator.
 
     n_samples : int
         Number of samples of each simulation.
 
     test : estimator, default=None
         A test with ``fit(X, y)`` and `p_value_`. It is cloned, and gets the classes 0, 1, … as
-        `labels` and a `random_state` of each simulation, if it has these. None means
+        `labels` and a `random_state`, if it has these. None means
         ``CalibrationTest(n_resamples=199)``.
 
     alpha : float in (0, 1), default=0.05
@@ -138,7 +137,7 @@ def power_of_test(
         Number of simulations.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the simulations. The result does not depend on `n_jobs`.
+        Seed of the simulations, for any `n_jobs`.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -155,8 +154,7 @@ def power_of_test(
     Notes
     -----
     With the power β and N simulations, the standard error is :math:`\sqrt{\beta (1 - \beta) / N}`.
-    The cost is that of N tests. Predictions that are rare among the rows are as rare in the
-    simulations: pass enough rows to represent what the model predicts.
+    The cost is that of N tests. Pass enough rows to represent what the model predicts.
 
     Examples
     --------
@@ -193,8 +191,8 @@ def required_sample_size(
 ) -> RequiredSampleSize:
     r"""Find how many labels a test needs to see a given miscalibration.
 
-    Samples are simulated from your predictions, with labels drawn from what would be true instead.
-    The number is searched for which the test rejects with the wanted probability.
+    Samples are simulated from your predictions, with labels drawn from what would be true, until
+    the test rejects with the wanted probability.
 
     Parameters
     ----------
@@ -203,13 +201,12 @@ def required_sample_size(
         simulated sample is one of these rows, drawn with replacement.
 
     true_proba : array-like of the shape of `y_proba`, callable or estimator
-        The probabilities that would be true where `y_proba` is predicted. Or a function of
-        `y_proba` that returns them, or a fitted estimator whose `predict_proba` does, such as a
-        recalibrator.
+        The probabilities that would be true where `y_proba` is predicted; a function of `y_proba`
+        that returns them; or a fitted estimator whose `predict_proba` does, such as a recalibrator.
 
     test : estimator, default=None
         A test with ``fit(X, y)`` and `p_value_`. It is cloned, and gets the classes 0, 1, … as
-        `labels` and a `random_state` of each simulation, if it has these. None means
+        `labels` and a `random_state`, if it has these. None means
         ``CalibrationTest(n_resamples=199)``.
 
     power : float in (0, 1), default=0.8
@@ -222,11 +219,10 @@ def required_sample_size(
         Where the search ends with an error; at least 16.
 
     n_simulations : int, default=500
-        Number of simulations near the solution. The search begins with 25 at each of 16, 32, 64, …
-        samples.
+        Number of simulations near the solution, after 25 at each of 16, 32, 64, … samples.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the simulations. The result does not depend on `n_jobs`.
+        Seed of the simulations, for any `n_jobs`.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -234,8 +230,7 @@ def required_sample_size(
     Returns
     -------
     size : RequiredSampleSize
-        The number of samples, `n_samples`, the power with it and the standard error of that, and
-        what was simulated.
+        With `n_samples`, the power and its standard error, and what was simulated.
 
     See Also
     --------
@@ -246,8 +241,7 @@ def required_sample_size(
     -----
     The numbers of samples 16, 32, 64, … are simulated until the share of rejections reaches the
     `power`. Then, in five rounds, the curve :math:`\Phi(a + b \sqrt{n})` is fitted to the shares,
-    and a fifth of the simulations is made where it crosses the `power`. Simulations with more than
-    four times as many samples, or fewer than a quarter, are left out. With 500 simulations the
+    and a fifth of the simulations is made where it crosses the `power`. With 500 simulations the
     standard error of the power is about 0.02, and that of the number of samples about 5 %. The cost
     is that of some 700 tests.
 

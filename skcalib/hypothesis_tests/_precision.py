@@ -92,12 +92,12 @@ def sample_size_for_precision(
     Raises
     ------
     ValueError
-        If there are not two different predictions between 0 and 1: no slope can be estimated then.
+        If there are not two different predictions between 0 and 1.
 
     See Also
     --------
-    required_sample_size : For the power of a test against a given miscalibration.
-    skcalib.uncertainty.clinical_calibration : The intervals, once there are labels.
+    required_sample_size : For the power of a test.
+    skcalib.uncertainty.clinical_calibration : The intervals.
 
     Notes
     -----
@@ -107,13 +107,13 @@ def sample_size_for_precision(
     samples. For the slope, with log-odds :math:`L` and :math:`v = p (1 - p)`, let :math:`I_\alpha =
     \mathrm{E}\,v`, :math:`I_{\alpha\beta} = \mathrm{E}\,L v`, :math:`I_\beta = \mathrm{E}\,L^2 v`,
     and :math:`s = w / (2 z)`. Then :math:`n = I_\alpha / (s^2 (I_\alpha I_\beta -
-    I_{\alpha\beta}^2))`. The formula of the O:E ratio asks for more than is needed. Cost O(n).
+    I_{\alpha\beta}^2))`. Cost O(n).
 
     References
     ----------
-    .. [1] R. D. Riley et al. (2021). Minimum sample size for external validation of a clinical
-       prediction model with a binary outcome. Statistics in Medicine 40(19), 4230–4251.
-       :doi:`10.1002/sim.9025`
+    .. [1] Riley, Debray, Collins, Archer, Ensor, van Smeden and Snell (2021). Minimum sample size
+       for external validation of a clinical prediction model with a binary outcome. Statistics in
+       Medicine. :doi:`10.1002/sim.9025`
 
     Examples
     --------

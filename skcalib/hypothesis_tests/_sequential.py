@@ -31,10 +31,8 @@ class SequentialCalibrationTest(HypothesisTest):
     r"""Test of calibration that may be looked at after every batch, and stopped at any time.
 
     For a calibrated model, the probability that `p_value_` is ever at most :math:`\alpha` is at
-    most :math:`\alpha`, however often one looks and for whatever reason one stops. The test bets:
-    before each batch, recalibrators that were fitted on the past predict it, too. If their
-    predictions are better than those of the model, the model was miscalibrated in a way that could
-    be known.
+    most :math:`\alpha`, however often one looks. The test bets: recalibrators that were fitted on
+    the past predict each batch, too. If they are better than the model, it was miscalibrated.
 
     Parameters
     ----------
@@ -43,9 +41,8 @@ class SequentialCalibrationTest(HypothesisTest):
         classes) or vector scaling.
 
     windows : tuple of int, default=(500, 10000)
-        Numbers of samples. Each recalibrator is fitted on the latest samples, as many as a window
-        has: short windows find a drift soon, long ones find small errors. The samples of the
-        longest window are kept.
+        Numbers of latest samples on which each recalibrator is fitted: short windows find a drift
+        soon, long ones small errors.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in the first
@@ -57,8 +54,8 @@ class SequentialCalibrationTest(HypothesisTest):
         The anytime-valid p-value, in (0, 1]: one over the largest e-value so far.
 
     e_value_ : float
-        The evidence against calibration now: the factor by which the bets have multiplied a stake
-        of 1. Its expectation is at most 1 for a calibrated model at every time.
+        The evidence against calibration now, with an expectation of at most 1 for a calibrated
+        model.
 
     log_e_value_ : float
         Its logarithm, which does not overflow.
@@ -80,7 +77,7 @@ class SequentialCalibrationTest(HypothesisTest):
 
     See Also
     --------
-    CalibrationTest : For a fixed number of samples, at which it is more powerful.
+    CalibrationTest : More powerful, for a fixed number of samples.
 
     Notes
     -----
@@ -94,28 +91,27 @@ class SequentialCalibrationTest(HypothesisTest):
     [2]_. The same holds for averages of such products. The e-value is the average over the
     recalibrators and windows, and over the batch with which the bets begin, with weight :math:`1/(k
     (k + 1))` for the k-th. Before the first fit :math:`q = p`. :math:`q_s` is 0.99 times the
-    recalibrated prediction plus 0.01 times :math:`p_s`. The logarithm of a product is the gain in
-    log loss.
+    recalibrated prediction plus 0.01 times :math:`p_s`.
 
     Within a batch the samples are taken in their order, and recalibrators are fitted anew when
     their window has changed by a tenth, but by at least 50 samples. The order must not depend on
-    the labels. A label that had probability 0 is certain evidence: the e-value is infinite from
-    then on, and the p-value the smallest positive number.
+    the labels. After a label of probability 0 the e-value is infinite, and the p-value the smallest
+    positive number.
 
-    E-values of several sites combine to one of the hypothesis that all models are calibrated: their
-    product if the sites are independent, and their mean whatever the dependence [3]_.
+    E-values of several sites combine to their product if the sites are independent, else to their
+    mean [3]_.
 
     Labels must be independent given the predictions and the past; weights are not supported. The
     cost is that of the fits; memory is that of the longest window.
 
     References
     ----------
-    .. [1] G. Shafer and V. Vovk (2019). Game-Theoretic Foundations for Probability and Finance.
-       Wiley. :doi:`10.1002/9781118548035`
-    .. [2] S. Arnold et al. (2023). Sequentially valid tests for forecast calibration. Annals of
-       Applied Statistics 17(3). :doi:`10.1214/22-AOAS1697`
-    .. [3] V. Vovk and R. Wang (2021). E-values: Calibration, combination and applications. Annals
-       of Statistics 49(3). :doi:`10.1214/20-AOS2020`
+    .. [1] Shafer and Vovk (2019). Game-Theoretic Foundations for Probability and Finance. Wiley.
+       :doi:`10.1002/9781118548035`
+    .. [2] Arnold, Henzi and Ziegel (2023). Sequentially valid tests for forecast calibration.
+       Annals of Applied Statistics. :doi:`10.1214/22-AOAS1697`
+    .. [3] Vovk and Wang (2021). E-values: Calibration, combination and applications. Annals of
+       Statistics. :doi:`10.1214/20-AOS2020`
 
     Examples
     --------

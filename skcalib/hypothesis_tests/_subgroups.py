@@ -26,9 +26,8 @@ from ._calibration import check_depends_on_cells, check_takes_groups
 class SubgroupCalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated in every subgroup.
 
-    Labels are drawn from the predictions as in :class:`CalibrationTest`, and the most conspicuous
-    subgroup is compared with that of each draw. So the p-value is exact for independent samples,
-    whatever the number and sizes of subgroups.
+    The most conspicuous subgroup is compared with that of labels drawn from the predictions, so the
+    p-value is exact for independent samples, whatever the number and sizes of subgroups.
 
     Parameters
     ----------
@@ -37,19 +36,17 @@ class SubgroupCalibrationTest(HypothesisTest):
         "omnibus".
 
     metric_params : dict, default=None
-        Further arguments of the statistic, as the metric of that name takes them, such as `kernel`
-        of "skce".
+        Further arguments of the statistic, such as `kernel` of "skce".
 
     n_resamples : int, default=999
-        Number of vectors of labels or outcomes that are drawn. The smallest possible p-value is
-        then ``1 / (n_resamples + 1)``.
+        Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
         for forecasts.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws. The result does not depend on `n_jobs`.
+        Seed of the draws, for any `n_jobs`.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -60,12 +57,10 @@ class SubgroupCalibrationTest(HypothesisTest):
     Attributes
     ----------
     p_value_ : float
-        The p-value, in (0, 1], of the hypothesis that all subgroups are calibrated. It is the
-        smallest one in `subgroup_p_values_`.
+        The p-value, in (0, 1]: the smallest one in `subgroup_p_values_`.
 
     subgroups_ : list
-        The subgroups in their order: values of the column, or tuples of one value for each of
-        several columns; None stands for a missing value.
+        The subgroups: values of the column, or tuples of several; None stands for a missing value.
 
     subgroup_p_values_ : dict of subgroup to float
         P-values adjusted for the number of subgroups [1]_.
@@ -80,8 +75,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         The largest standardised statistic (see the notes).
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The same of each vector of drawn labels; with groups, of those draws that have the largest
-        p-value.
+        The same of each draw; with groups, of the draws with the largest p-value.
 
     classes_ : ndarray of shape (n_classes,)
         The classes. Not for forecasts.
@@ -95,8 +89,8 @@ class SubgroupCalibrationTest(HypothesisTest):
     See Also
     --------
     CalibrationTest : The test of all samples together.
-    find_miscalibrated_subgroups : Searches for the column along which calibration differs most.
-    skcalib.uncertainty.confidence_interval : With `by`, How large the error of each subgroup is.
+    find_miscalibrated_subgroups : Searches for subgroups.
+    skcalib.uncertainty.confidence_interval : With `by`, their errors.
     skcalib.recalibration.SubgroupRecalibrator : Fixes it.
 
     Notes
@@ -110,18 +104,18 @@ class SubgroupCalibrationTest(HypothesisTest):
     but :math:`(B + 1) \max(t, 1)` if no other value is as large: about the reciprocal of the
     subgroup's own p-value. The largest one is `statistic_`, for the data and for every draw.
 
-    **Which subgroups.** The adjusted p-values are those of the step-down procedure of [1]_. As
-    subgroups do not overlap, the error rate holds exactly at every number of samples.
+    **Which subgroups.** The adjusted p-values are those of the step-down procedure of [1]_. Their
+    error rate holds exactly at every number of samples.
 
     **Groups.** With `groups`, each p-value is the largest of those that :class:`CalibrationTest`
     explains. They hold in the limit of many groups with events.
 
-    The cost is about that of a :class:`CalibrationTest`. A subgroup with certain predictions only
-    has the p-value 1.
+    Cost: about that of a :class:`CalibrationTest`. A subgroup of certain predictions has the
+    p-value 1.
 
     References
     ----------
-    .. [1] P. H. Westfall and S. S. Young (1993). Resampling-Based Multiple Testing. Wiley.
+    .. [1] Westfall and Young (1993). Resampling-Based Multiple Testing. Wiley.
 
     Examples
     --------

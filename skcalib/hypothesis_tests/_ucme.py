@@ -34,13 +34,12 @@ class UCMETest(ClassicalTest):
     Parameters
     ----------
     n_locations : int, default=10
-        Number of test locations: probability vectors drawn uniformly from the simplex, each with a
-        class drawn uniformly.
+        Number of test locations: probability vectors and classes, drawn uniformly.
 
     locations : tuple of (array-like of shape (m, n_classes), array-like of shape (m,)), \
             default=None
-        Test locations instead of random ones: probability vectors and classes. They must not be
-        chosen by looking at the data.
+        Test locations instead of random ones: probability vectors and classes, chosen without the
+        data.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"
@@ -48,9 +47,8 @@ class UCMETest(ClassicalTest):
         :func:`skcalib.metrics.squared_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples, but at least a tenth of their root mean square (see the notes of
-        :func:`skcalib.metrics.squared_kernel_calibration_error`).
+        The ν of a named kernel; "median" as in
+        :func:`skcalib.metrics.squared_kernel_calibration_error`.
 
     method : {"conditional", "asymptotic"}, default="conditional"
         "conditional": the p-value is found by labels drawn from the predictions; exact.
@@ -63,8 +61,7 @@ class UCMETest(ClassicalTest):
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the locations and of the draws. The result does not depend on the order of the
-        samples.
+        Seed of the locations and draws. The order of the samples does not matter.
 
     Attributes
     ----------
@@ -78,7 +75,7 @@ class UCMETest(ClassicalTest):
         The statistic of the draws, if "conditional".
 
     degrees_of_freedom_ : int
-        Degrees of freedom: the number of locations whose deviations vary independently.
+        The number of locations whose deviations vary independently.
 
     locations_ : tuple of (ndarray of shape (m, n_classes), ndarray of shape (m,))
         The test locations.
@@ -105,22 +102,20 @@ class UCMETest(ClassicalTest):
     .. math:: C_{lk} = \sum_i w_i^2 k(t_l, p_i) k(t_k, p_i) (1[s_l = s_k] p_i[s_l] - p_i[s_l]
         p_i[s_k]),
 
-    and the statistic is :math:`T = m^\top C^{-1} m`. (In [1]_ the less stable sample covariance
-    takes the place of C.) Directions in which the deviations cannot vary are left out. If the mean
-    differs from 0 in such a direction, the data are impossible under the hypothesis, and the
-    statistic is infinite.
+    and the statistic is :math:`T = m^\top C^{-1} m`. ([1]_ has the sample covariance for C.)
+    Directions in which the deviations cannot vary are left out; if the mean differs from 0 in one
+    of them, the statistic is infinite.
 
     **Conditional.** With the statistics T* of B draws, the p-value is :math:`(1 + \#\{T^*_b \ge
-    T\}) / (1 + B)`. The test is exact for any weights, as explained for :class:`CalibrationTest`.
-    Cost: :math:`O(n m (K + m + B))`.
+    T\}) / (1 + B)`. It is exact for any weights. Cost: :math:`O(n m (K + m + B))`.
 
     **Asymptotic.** For many samples T is :math:`\chi^2` distributed with as many degrees of freedom
-    as locations. At the level 0.05, calibrated predictions of two classes that crowd at the corners
-    were rejected at a rate of 0.08. Cost: :math:`O(n m (K + m))`.
+    as locations. Calibrated predictions that crowd at the corners are rejected too often. Cost:
+    :math:`O(n m (K + m))`.
 
     References
     ----------
-    .. [1] D. Widmann et al. (2021). Calibration tests beyond classification. ICLR 2021.
+    .. [1] Widmann, Lindsten and Zachariah (2021). Calibration tests beyond classification. ICLR.
        :arxiv:`2210.13355`
 
     Examples
