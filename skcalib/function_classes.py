@@ -56,8 +56,8 @@ class FunctionClass:
     """Base of the classes of weight functions; subclass it to write your own.
 
     A class says what its functions satisfy at the predictions, as constraints of CVXPY. Classes are
-    intersected with ``&``. Any object with such a method `constraints` may be used; it is this
-    base that supplies ``&``, also with objects that lack it.
+    intersected with ``&``, which this base supplies; any object with a method `constraints` may be
+    used.
 
     See Also
     --------
@@ -65,8 +65,7 @@ class FunctionClass:
 
     Examples
     --------
-    Functions that are constant in each of ten bins, and at most 1, give the expected calibration
-    error:
+    Functions that are constant in ten bins, and at most 1, give the binned error:
 
     >>> import numpy as np
     >>> from skcalib.function_classes import Bounded, FunctionClass
@@ -204,9 +203,8 @@ class Lipschitz(_Checked):
     -----
     Alone the class is unbounded, unless the mean residual is 0. On a line only neighbours are
     compared, otherwise all pairs of the m distinct predictions (:math:`O(m^2)` second-order cones).
-    For m above 64 :func:`~skcalib.metrics.weighted_calibration_error` starts with the pairs of
-    neighbours, and adds pairs until the solution violates no pair by more than 1e-8 of the largest
-    distance: to within the accuracy of the solver that is the solution for all pairs.
+    For m above 64 pairs are added until the solution violates none by more than 1e-8 of the largest
+    distance.
 
     Examples
     --------
@@ -303,9 +301,9 @@ class Bounded(_Checked):
 
     Notes
     -----
-    Alone, this class gives the mean absolute residual of the distinct predictions (L1 norm for
-    more than two classes). Unless many samples share a prediction, that measures sharpness rather
-    than calibration.
+    Alone, this class gives the mean absolute residual of the distinct predictions (L1 norm for more
+    than two classes). Unless samples share predictions, that measures sharpness rather than
+    calibration.
 
     Examples
     --------
@@ -484,15 +482,13 @@ class RKHSBall(_Checked):
             default="laplacian"
         Kernel exp(−d/ν) with d = ‖s − t‖₁, with the Euclidean distance, or with the total variation
         distance ½‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). With two classes all these distances are
-        :math:`|s - t|`, between probabilities of the positive class. Or a
-        :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
-        positive definite function of arrays of shapes (a, c) and (b, c) with values of shape (a,
-        b); c is 1 for two classes, otherwise their number.
+        :math:`|s - t|`. Or a :class:`sklearn.gaussian_process.kernels.Kernel` without a
+        `WhiteKernel`, or any symmetric positive definite function of arrays of shapes (a, c) and
+        (b, c) with values of shape (a, b); c is 1 for two classes, otherwise their number.
 
     bandwidth : "median" or float, default=1.0
-        The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples, but at least a tenth of their root mean square (see the notes of
-        :func:`skcalib.metrics.squared_kernel_calibration_error`).
+        The ν of a named kernel; "median" as in
+        :func:`skcalib.metrics.squared_kernel_calibration_error`.
 
     radius : float, default=1.0
         The largest norm.
@@ -506,9 +502,8 @@ class RKHSBall(_Checked):
     -----
     Alone, with radius 1 and :math:`c_i = w_i r_i`, this class gives :math:`(\sum_{i,j} k(p_i, p_j)
     \langle c_i, c_j \rangle)^{1/2}`. For more than two classes that is the square root of the
-    biased :func:`~skcalib.metrics.squared_kernel_calibration_error`. For two, where residuals
-    are numbers instead of vectors, it is the square root of half of that, with the kernel
-    "total-variation", whose distance is :math:`|s - t|` there too.
+    biased :func:`~skcalib.metrics.squared_kernel_calibration_error`. For two it is the square root
+    of half of that, with "total-variation".
 
     The functions are :math:`f = K^{1/2} \beta` at the predictions, with :math:`\|\beta\| \le` the
     radius: nothing is inverted. Cost: :math:`O(m^3)` for m distinct predictions.

@@ -227,8 +227,7 @@ def top_k(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     k : int
         Number of probabilities to keep, at most the number of classes.
@@ -321,8 +320,7 @@ def class_groups(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     partition : dict of lists, or list of lists
         The classes of each group, by the group's name or in the order of the groups, which are

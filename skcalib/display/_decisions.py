@@ -147,8 +147,8 @@ class DecisionDisplay(PredictionsDisplay):
             True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
         y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-            Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-            `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+            Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of
+            a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.

@@ -189,8 +189,7 @@ class WitnessDisplay(CurvesDisplay):
             True labels: strings, integers or booleans.
 
         y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-            `labels`.
+            Probabilities of the positive class, or of all classes (rows sum to 1).
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.

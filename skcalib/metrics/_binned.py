@@ -167,8 +167,7 @@ def expected_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -256,19 +255,18 @@ def expected_calibration_error(
 
     References
     ----------
-    .. [1] M. Pakdaman Naeini et al. (2015). Obtaining Well Calibrated Probabilities Using Bayesian
-       Binning. AAAI 2015. :doi:`10.1609/aaai.v29i1.9602`
-    .. [2] C. Guo et al. (2017). On Calibration of Modern Neural Networks. ICML 2017.
+    .. [1] Pakdaman Naeini, Cooper and Hauskrecht (2015). Obtaining Well Calibrated Probabilities
+       Using Bayesian Binning. AAAI. :doi:`10.1609/aaai.v29i1.9602`
+    .. [2] Guo, Pleiss, Sun and Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
        :arxiv:`1706.04599`
-    .. [3] C. Gupta and A. Ramdas (2022). Top-label calibration and multiclass-to-binary
-       reductions. ICLR 2022. :arxiv:`2107.08353`
-    .. [4] J. Bröcker (2012). Estimating reliability and resolution of probability forecasts
-       through decomposition of the empirical score. Climate Dynamics 39, 655–667.
-       :doi:`10.1007/s00382-011-1191-1`
-    .. [5] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
-    .. [6] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
-       framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [3] Gupta and Ramdas (2022). Top-label calibration and multiclass-to-binary reductions. ICLR.
+       :arxiv:`2107.08353`
+    .. [4] Bröcker (2012). Estimating reliability and resolution of probability forecasts through
+       decomposition of the empirical score. Climate Dynamics. :doi:`10.1007/s00382-011-1191-1`
+    .. [5] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
+    .. [6] Widmann, Lindsten and Zachariah (2019). Calibration tests in multi-class classification:
+       A unifying framework. NeurIPS. :arxiv:`1910.11385`
 
     Examples
     --------
@@ -407,8 +405,7 @@ def level_set_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -454,8 +451,8 @@ def level_set_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
 
     Examples
     --------

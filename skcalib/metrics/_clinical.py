@@ -134,8 +134,7 @@ def calibration_in_the_large(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -166,9 +165,9 @@ def calibration_in_the_large(
 
     References
     ----------
-    .. [1] B. Van Calster et al. (2016). A calibration hierarchy for risk models was defined: from
-       utopia to empirical data. Journal of Clinical Epidemiology 74, 167–176.
-       :doi:`10.1016/j.jclinepi.2015.12.005`
+    .. [1] Van Calster, Nieboer, Vergouwe, De Cock, Pencina and Steyerberg (2016). A calibration
+       hierarchy for risk models was defined: from utopia to empirical data. Journal of Clinical
+       Epidemiology. :doi:`10.1016/j.jclinepi.2015.12.005`
 
     Examples
     --------
@@ -200,8 +199,7 @@ def observed_expected_ratio(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -231,8 +229,8 @@ def observed_expected_ratio(
 
     References
     ----------
-    .. [1] G. S. Collins et al. (2024). TRIPOD+AI statement: updated guidance for reporting clinical
-       prediction models that use regression or machine learning methods. BMJ 385, e078378.
+    .. [1] Collins et al. (2024). TRIPOD+AI statement: updated guidance for reporting clinical
+       prediction models that use regression or machine learning methods. BMJ.
        :doi:`10.1136/bmj-2023-078378`
 
     Examples
@@ -266,8 +264,7 @@ def calibration_intercept(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -300,9 +297,9 @@ def calibration_intercept(
 
     References
     ----------
-    .. [1] B. Van Calster et al. (2016). A calibration hierarchy for risk models was defined: from
-       utopia to empirical data. Journal of Clinical Epidemiology 74, 167–176.
-       :doi:`10.1016/j.jclinepi.2015.12.005`
+    .. [1] Van Calster, Nieboer, Vergouwe, De Cock, Pencina and Steyerberg (2016). A calibration
+       hierarchy for risk models was defined: from utopia to empirical data. Journal of Clinical
+       Epidemiology. :doi:`10.1016/j.jclinepi.2015.12.005`
 
     Examples
     --------
@@ -335,8 +332,7 @@ def calibration_slope(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -370,8 +366,8 @@ def calibration_slope(
 
     References
     ----------
-    .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
-       45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
+    .. [1] Cox (1958). Two further applications of a model for binary regression. Biometrika.
+       :doi:`10.1093/biomet/45.3-4.562`
 
     Examples
     --------
@@ -445,8 +441,7 @@ def integrated_calibration_index(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -496,11 +491,11 @@ def integrated_calibration_index(
 
     References
     ----------
-    .. [1] P. C. Austin and E. W. Steyerberg (2019). The Integrated Calibration Index (ICI) and
-       related metrics for quantifying the calibration of logistic regression models. Statistics in
-       Medicine 38(21), 4051–4065. :doi:`10.1002/sim.8281`
-    .. [2] W. S. Cleveland and E. Grosse (1991). Computational methods for local regression.
-       Statistics and Computing 1, 47–62. :doi:`10.1007/BF01890836`
+    .. [1] Austin and Steyerberg (2019). The Integrated Calibration Index (ICI) and related metrics
+       for quantifying the calibration of logistic regression models. Statistics in Medicine.
+       :doi:`10.1002/sim.8281`
+    .. [2] Cleveland and Grosse (1991). Computational methods for local regression. Statistics and
+       Computing. :doi:`10.1007/BF01890836`
 
     Examples
     --------

@@ -275,8 +275,8 @@ def conditional_kernel_calibration_error(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of a
+        number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -379,7 +379,7 @@ def conditional_kernel_calibration_error(
 
     References
     ----------
-    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
+    .. [1] Moskvichev and Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
        Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
 
     Examples

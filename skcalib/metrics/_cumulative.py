@@ -70,8 +70,7 @@ def cumulative_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -120,8 +119,8 @@ def cumulative_calibration_error(
 
     References
     ----------
-    .. [1] I. Arrieta-Ibarra et al. (2022). Metrics of calibration for probabilistic predictions.
-       Journal of Machine Learning Research 23(351). :arxiv:`2205.09680`
+    .. [1] Arrieta-Ibarra, Gujral, Tannen, Tygert and Xu (2022). Metrics of calibration for
+       probabilistic predictions. Journal of Machine Learning Research. :arxiv:`2205.09680`
 
     Examples
     --------

@@ -109,8 +109,7 @@ def decision_curve(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -157,9 +156,8 @@ def decision_curve(
 
     References
     ----------
-    .. [1] A. J. Vickers and E. B. Elkin (2006). Decision Curve Analysis: A Novel Method for
-       Evaluating Prediction Models. Medical Decision Making 26(6).
-       :doi:`10.1177/0272989X06295361`
+    .. [1] Vickers and Elkin (2006). Decision Curve Analysis: A Novel Method for Evaluating
+       Prediction Models. Medical Decision Making. :doi:`10.1177/0272989X06295361`
 
     Examples
     --------

@@ -154,8 +154,8 @@ def decision_calibration_error(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of a
+        number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -211,10 +211,10 @@ def decision_calibration_error(
 
     References
     ----------
-    .. [1] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
-       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
-    .. [2] S. Zhao et al. (2021). Calibrating Predictions to Decisions: A Novel Approach to
-       Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+    .. [1] Marx, Zalouk and Ermon (2023). Calibration by Distribution Matching: Trainable Kernel
+       Calibration Metrics. NeurIPS. :arxiv:`2310.20211`
+    .. [2] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions: A Novel
+       Approach to Multi-Class Calibration. NeurIPS. :arxiv:`2107.05719`
 
     Examples
     --------
@@ -275,8 +275,7 @@ def any_decision_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -320,10 +319,10 @@ def any_decision_calibration_error(
 
     References
     ----------
-    .. [1] S. Zhao et al. (2021). Calibrating Predictions to Decisions: A Novel Approach to
-       Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
-    .. [2] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
-       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions: A Novel
+       Approach to Multi-Class Calibration. NeurIPS. :arxiv:`2107.05719`
+    .. [2] Marx, Zalouk and Ermon (2023). Calibration by Distribution Matching: Trainable Kernel
+       Calibration Metrics. NeurIPS. :arxiv:`2310.20211`
 
     Examples
     --------
@@ -358,8 +357,8 @@ def decision_calibration(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of a
+        number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.

@@ -158,8 +158,7 @@ def lower_distance_to_calibration(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -218,8 +217,8 @@ def lower_distance_to_calibration(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
 
     Examples
     --------
@@ -255,8 +254,7 @@ def distance_certificate(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -337,8 +335,7 @@ def calibration_distance_bounds(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -406,8 +403,8 @@ def calibration_distance_bounds(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
 
     Examples
     --------

@@ -154,13 +154,12 @@ def continuous_ranked_probability_loss(
 
     References
     ----------
-    .. [1] T. Gneiting and A. E. Raftery (2007). Strictly Proper Scoring Rules, Prediction, and
-       Estimation. Journal of the American Statistical Association 102, 359–378.
-       :doi:`10.1198/016214506000001437`
-    .. [2] C. A. T. Ferro (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal
-       Meteorological Society 140, 1917–1923. :doi:`10.1002/qj.2270`
-    .. [3] T. Gneiting and R. Ranjan (2011). Comparing Density Forecasts Using Threshold- and
-       Quantile-Weighted Scoring Rules. Journal of Business & Economic Statistics 29, 411–422.
+    .. [1] Gneiting and Raftery (2007). Strictly Proper Scoring Rules, Prediction, and Estimation.
+       Journal of the American Statistical Association. :doi:`10.1198/016214506000001437`
+    .. [2] Ferro (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal
+       Meteorological Society. :doi:`10.1002/qj.2270`
+    .. [3] Gneiting and Ranjan (2011). Comparing Density Forecasts Using Threshold- and
+       Quantile-Weighted Scoring Rules. Journal of Business & Economic Statistics.
        :doi:`10.1198/jbes.2010.08110`
 
     Examples
@@ -251,9 +250,8 @@ def interval_loss(
 
     References
     ----------
-    .. [1] T. Gneiting and A. E. Raftery (2007). Strictly Proper Scoring Rules, Prediction, and
-       Estimation. Journal of the American Statistical Association 102, 359–378.
-       :doi:`10.1198/016214506000001437`
+    .. [1] Gneiting and Raftery (2007). Strictly Proper Scoring Rules, Prediction, and Estimation.
+       Journal of the American Statistical Association. :doi:`10.1198/016214506000001437`
 
     Examples
     --------
@@ -320,8 +318,8 @@ def negative_log_likelihood(
 
     References
     ----------
-    .. [1] I. J. Good (1952). Rational Decisions. Journal of the Royal Statistical Society B 14,
-       107–114. :doi:`10.1111/j.2517-6161.1952.tb00104.x`
+    .. [1] Good (1952). Rational Decisions. Journal of the Royal Statistical Society B.
+       :doi:`10.1111/j.2517-6161.1952.tb00104.x`
 
     Examples
     --------

@@ -146,8 +146,7 @@ def squared_kernel_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -205,8 +204,8 @@ def squared_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Smaller is better; at most 2 for the named kernels, times half the largest :math:`M_{kk} +
-        M_{ll} - 2 M_{kl}`.
+        Smaller is better; at most 2 for the named kernels, or with a class kernel M the largest
+        :math:`M_{kk} + M_{ll} - 2 M_{kl}`.
 
     Raises
     ------
@@ -248,10 +247,9 @@ def squared_kernel_calibration_error(
 
     References
     ----------
-    .. [1] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
-       framework. NeurIPS 2019. :arxiv:`1910.11385`
-    .. [2] A. Rahimi and B. Recht (2007). Random features for large-scale kernel machines. NeurIPS
-       2007.
+    .. [1] Widmann, Lindsten and Zachariah (2019). Calibration tests in multi-class classification:
+       A unifying framework. NeurIPS. :arxiv:`1910.11385`
+    .. [2] Rahimi and Recht (2007). Random features for large-scale kernel machines. NeurIPS 2007.
 
     Examples
     --------
@@ -325,8 +323,7 @@ def kernel_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -381,8 +378,8 @@ def kernel_calibration_error(
 
     References
     ----------
-    .. [1] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
-       framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [1] Widmann, Lindsten and Zachariah (2019). Calibration tests in multi-class classification:
+       A unifying framework. NeurIPS. :arxiv:`1910.11385`
 
     Examples
     --------
@@ -444,8 +441,7 @@ def joint_kernel_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -500,7 +496,7 @@ def joint_kernel_calibration_error(
 
     References
     ----------
-    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
+    .. [1] Moskvichev and Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
        Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
 
     Examples

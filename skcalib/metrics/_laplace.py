@@ -151,8 +151,7 @@ def laplace_kernel_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -216,10 +215,10 @@ def laplace_kernel_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
-    .. [2] A. Kumar et al. (2018). Trainable Calibration Measures for Neural Networks from Kernel
-       Mean Embeddings. ICML 2018. https://proceedings.mlr.press/v80/kumar18a.html
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
+    .. [2] Kumar, Sarawagi and Jain (2018). Trainable Calibration Measures for Neural Networks from
+       Kernel Mean Embeddings. ICML 2018. https://proceedings.mlr.press/v80/kumar18a.html
 
     Examples
     --------

@@ -203,8 +203,9 @@ def local_calibration(
     .. math::
         12 \Big[\sum_i \omega_i (u_i - \bar u)^2 \Big/ \Big(1 - \sum_i \omega_i^2\Big)\Big] - 1.
 
-    A p-value is exact for a single point and independent outcomes. For n samples and m points the
-    cost is :math:`O(m n)`, also of each resample; memory is :math:`O(n)`.
+    A p-value is exact for a single point and independent outcomes; among many points some are small
+    by chance. For n samples and m points the cost is :math:`O(m n)`, also of each resample; memory
+    is :math:`O(n)`.
 
     Examples
     --------
@@ -348,10 +349,10 @@ def local_calibration_error(
 
     References
     ----------
-    .. [1] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
-       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
-    .. [2] R. Luo et al. (2022). Local Calibration: Metrics and Recalibration. UAI 2022.
-       :arxiv:`2102.10809`
+    .. [1] Marx, Zalouk and Ermon (2023). Calibration by Distribution Matching: Trainable Kernel
+       Calibration Metrics. NeurIPS. :arxiv:`2310.20211`
+    .. [2] Luo, Bhatnagar, Bai, Zhao, Wang, Xiong, Savarese, Ermon, Schmerling and Pavone (2022).
+       Local Calibration: Metrics and Recalibration. UAI. :arxiv:`2102.10809`
 
     Examples
     --------

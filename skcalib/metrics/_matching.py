@@ -103,8 +103,8 @@ def distribution_matching_error(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of a
+        number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -214,8 +214,8 @@ def distribution_matching_error(
 
     References
     ----------
-    .. [1] C. Marx et al. (2023). Calibration by Distribution Matching: Trainable Kernel Calibration
-       Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [1] Marx, Zalouk and Ermon (2023). Calibration by Distribution Matching: Trainable Kernel
+       Calibration Metrics. NeurIPS. :arxiv:`2310.20211`
 
     Examples
     --------

@@ -162,7 +162,7 @@ def distribution_matching_witness(
 
     References
     ----------
-    .. [1] A. Gretton et al. (2012). A Kernel Two-Sample Test. JMLR 13.
+    .. [1] Gretton, Borgwardt, Rasch, Schölkopf and Smola (2012). A Kernel Two-Sample Test. JMLR 13.
        https://jmlr.org/papers/v13/gretton12a.html
 
     Examples

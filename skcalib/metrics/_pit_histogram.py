@@ -158,7 +158,7 @@ def pit_histogram(
 
     References
     ----------
-    .. [1] C. Czado et al. (2009). Predictive model assessment for count data. Biometrics 65(4).
+    .. [1] Czado, Gneiting and Held (2009). Predictive model assessment for count data. Biometrics.
        :doi:`10.1111/j.1541-0420.2009.01191.x`
 
     Examples

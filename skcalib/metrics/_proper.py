@@ -242,8 +242,8 @@ def score_decomposition(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of a
+        number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -312,10 +312,10 @@ def score_decomposition(
 
     References
     ----------
-    .. [1] T. Dimitriadis et al. (2021). Stable reliability diagrams for probabilistic classifiers.
-       PNAS 118(8), e2016191118. :doi:`10.1073/pnas.2016191118`
-    .. [2] S. Arnold et al. (2024). Decompositions of the mean continuous ranked probability score.
-       Electronic Journal of Statistics 18, 4992–5044. :doi:`10.1214/24-EJS2316`
+    .. [1] Dimitriadis, Gneiting and Jordan (2021). Stable reliability diagrams for probabilistic
+       classifiers. PNAS. :doi:`10.1073/pnas.2016191118`
+    .. [2] Arnold, Walz, Ziegel and Gneiting (2024). Decompositions of the mean continuous ranked
+       probability score. Electronic Journal of Statistics. :doi:`10.1214/24-EJS2316`
 
     Examples
     --------

@@ -196,10 +196,10 @@ def quantile_calibration_error(
 
     References
     ----------
-    .. [1] V. Kuleshov et al. (2018). Accurate Uncertainties for Deep Learning Using Calibrated
-       Regression. ICML 2018. :arxiv:`1807.00263`
-    .. [2] C. Czado et al. (2009). Predictive Model Assessment for Count Data. Biometrics 65,
-       1254–1261. :doi:`10.1111/j.1541-0420.2009.01191.x`
+    .. [1] Kuleshov, Fenner and Ermon (2018). Accurate Uncertainties for Deep Learning Using
+       Calibrated Regression. ICML. :arxiv:`1807.00263`
+    .. [2] Czado, Gneiting and Held (2009). Predictive Model Assessment for Count Data. Biometrics.
+       :doi:`10.1111/j.1541-0420.2009.01191.x`
 
     Examples
     --------
@@ -341,8 +341,9 @@ def sharpness(
 
     References
     ----------
-    .. [1] T. Gneiting et al. (2007). Probabilistic forecasts, calibration and sharpness. Journal of
-       the Royal Statistical Society B 69, 243–268. :doi:`10.1111/j.1467-9868.2007.00587.x`
+    .. [1] Gneiting, Balabdaoui and Raftery (2007). Probabilistic forecasts, calibration and
+       sharpness. Journal of the Royal Statistical Society B.
+       :doi:`10.1111/j.1467-9868.2007.00587.x`
 
     Examples
     --------

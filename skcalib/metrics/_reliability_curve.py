@@ -456,8 +456,7 @@ def reliability_curve(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.

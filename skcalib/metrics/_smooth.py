@@ -67,8 +67,7 @@ def smooth_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -118,10 +117,10 @@ def smooth_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
-    .. [2] L. Hu et al. (2024). Testing Calibration in Nearly-Linear Time. NeurIPS 2024.
-       :arxiv:`2402.13187`
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
+    .. [2] Hu, Jambulapati, Tian and Yang (2024). Testing Calibration in Nearly-Linear Time.
+       NeurIPS. :arxiv:`2402.13187`
 
     Examples
     --------
@@ -156,8 +155,7 @@ def smooth_calibration_witness(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -195,8 +193,8 @@ def smooth_calibration_witness(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
 
     Examples
     --------

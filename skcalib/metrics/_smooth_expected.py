@@ -61,8 +61,7 @@ def smooth_expected_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -122,8 +121,8 @@ def smooth_expected_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
-       Smoothing. ICLR 2024. :arxiv:`2309.12236`
+    .. [1] Błasiok and Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
+       Smoothing. ICLR. :arxiv:`2309.12236`
 
     Examples
     --------

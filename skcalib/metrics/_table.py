@@ -59,8 +59,7 @@ def metric_table(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     metrics : list of str, or dict of str to str or callable, default=None
         Names of metrics, as :func:`capabilities` lists them; or for each column the name of a

@@ -142,8 +142,8 @@ def weighted_calibration_error(
 
     It is 0 if outcomes and predictions agree on average under every weight function of the class;
     on a finite sample of a calibrated model it is positive (biased upwards), the more so the richer
-    the class. Smooth, kernel, cumulative and binned calibration errors are of this form; this
-    computes it by convex programming for a class that you compose.
+    the class. Smooth, kernel, cumulative and binned errors are of this form; here the class is
+    yours, by convex programming.
 
     Parameters
     ----------
@@ -151,8 +151,7 @@ def weighted_calibration_error(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -169,9 +168,9 @@ def weighted_calibration_error(
         them, or your own (see :class:`skcalib.function_classes.FunctionClass`).
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"} or Lens, default="canonical"
-        For more than two classes: functions of the whole probability vector, with one value for
-        each class; or the binary problems of :func:`smooth_calibration_error`. Or a lens, an object
-        such as those of :mod:`skcalib.lenses`.
+        More than two classes: functions of the whole probability vector, with one value for each
+        class; or the problems of :func:`smooth_calibration_error`. Or a lens of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
@@ -213,10 +212,10 @@ def weighted_calibration_error(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
-    .. [2] D. Widmann et al. (2019). Calibration tests in multi-class classification: A unifying
-       framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
+    .. [2] Widmann, Lindsten and Zachariah (2019). Calibration tests in multi-class classification:
+       A unifying framework. NeurIPS. :arxiv:`1910.11385`
 
     Examples
     --------

@@ -382,8 +382,8 @@ def calibration_report(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict of them
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of a
+        number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.

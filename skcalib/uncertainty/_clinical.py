@@ -302,9 +302,8 @@ def clinical_calibration(
 ) -> ClinicalCalibration | Any:
     r"""Calibration as clinical validations report it: O:E ratio, slope, ICI and more.
 
-    Guidelines such as TRIPOD+AI [1]_ ask for calibration in the large, the calibration slope and a
-    smooth curve, with their uncertainty [2]_. The numbers are those of the metrics of the same
-    names, for two classes.
+    The numbers that TRIPOD+AI [1]_ and others [2]_ ask for, by the metrics of the same names, for
+    two classes.
 
     Parameters
     ----------
@@ -312,8 +311,7 @@ def clinical_calibration(
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`.
+        Probabilities of the positive class, or of all classes (rows sum to 1).
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
@@ -341,7 +339,7 @@ def clinical_calibration(
         Number of subsamples for ICI, E50 and E90.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result does not depend on `n_jobs`.
+        Seed of the resampling, for any `n_jobs`.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -358,48 +356,43 @@ def clinical_calibration(
     --------
     skcalib.display.ForestDisplay : The forest plot of the result with `by`.
     skcalib.metrics.integrated_calibration_index : The curve, and the distances from it.
-    skcalib.metrics.calibration_slope : When it is infinite or NaN.
-    skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
+    skcalib.hypothesis_tests.CalibrationTest : The p-value.
 
     Notes
     -----
-    **Intervals.** Those of calibration in the large, the log O:E ratio, intercept and slope are of
-    Student's t with the delete-a-group jackknife (100 groups, or single samples if n is smaller),
-    so they hold for miscalibrated models, too. With `groups`, or with less than 25 events or
-    non-events, they are the hull of these and of score intervals, which allow for events that
-    happened not to come; below ten effective events in groups the table says so. ICI, E50 and E90
-    are positive even for a calibrated model; their intervals are those of
-    :func:`confidence_interval`. The interval of E50 covers too seldom if the curve crosses the
+    **Intervals.** Those of calibration in the large, the log O:E ratio, intercept and slope are
+    Student's t with the delete-a-group jackknife (100 groups, or n), and hold for miscalibrated
+    models. With `groups`, or with less than 25 events or non-events, they are the hull of these and
+    of score intervals. Those of ICI, E50 and E90, which are positive even for a calibrated model,
+    are of :func:`confidence_interval`; that of E50 covers too seldom if the curve crosses the
     diagonal by chance. See the benchmark "Coverage of the intervals of a clinical validation".
 
     An interval is unbounded if the measure has no finite value without one of the groups.
 
-    **Between subgroups.** The estimate of subgroup j is modelled as
-    :math:`\mathrm{N}(\theta_j, s_j^2)`, with its jackknife standard error :math:`s_j`, and
-    :math:`\theta_j` as :math:`\mathrm{N}(\mu, \tau^2)` [3]_. The variance τ² is estimated by
-    restricted maximum likelihood (REML). The interval of μ is that of Hartung, Knapp, Sidik and
-    Jonkman; its standard error is never below that of the model [4]_. The prediction interval of a
-    new subgroup is :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 + \mathrm{SE}^2}` for k subgroups.
-    Both need three subgroups. In simulations with 3 to 10 of them the mean was covered 0.91 to 1.00
-    of the time, and a new subgroup 0.84 to 1.00, least where τ is about as large as the standard
-    errors. Where a subgroup has too few events for a finite jackknife, the
-    logarithm of its O:E ratio is :math:`\log((O + ½) / (E + ½))` with the variance
-    :math:`1 / (O + ½)`; the other measures leave it out.
+    **Between subgroups.** The estimate of subgroup j is modelled as :math:`\mathrm{N}(\theta_j,
+    s_j^2)`, with its jackknife standard error :math:`s_j`, and :math:`\theta_j` as
+    :math:`\mathrm{N}(\mu, \tau^2)` [3]_. The variance τ² is estimated by restricted maximum
+    likelihood (REML). The interval of μ is that of Hartung, Knapp, Sidik and Jonkman; its standard
+    error is never below that of the model [4]_. The prediction interval of a new subgroup is
+    :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 + \mathrm{SE}^2}` for k subgroups. Both need three
+    subgroups. In simulations with 3 to 10 of them the mean was covered 0.91 to 1.00 of the time, a
+    new subgroup 0.84 to 1.00. Where a subgroup has too few events for a finite jackknife, the
+    logarithm of its O:E ratio is :math:`\log((O + ½) / (E + ½))` with the variance :math:`1 / (O +
+    ½)`; the other measures leave it out.
 
     Cost: 101 times that of the metrics, and `n_resamples` curves of subsamples.
 
     References
     ----------
-    .. [1] G. S. Collins et al. (2024). TRIPOD+AI statement: updated guidance for reporting clinical
-       prediction models that use regression or machine learning methods. BMJ 385, e078378.
+    .. [1] Collins et al. (2024). TRIPOD+AI statement: updated guidance for reporting clinical
+       prediction models that use regression or machine learning methods. BMJ.
        :doi:`10.1136/bmj-2023-078378`
-    .. [2] B. Van Calster et al. (2019). Calibration: the Achilles heel of predictive analytics. BMC
-       Medicine 17, 230. :doi:`10.1186/s12916-019-1466-7`
-    .. [3] T. P. A. Debray, J. A. A. G. Damen, K. I. E. Snell et al. (2017). A guide to systematic
-       review and meta-analysis of prediction model performance. BMJ 356, i6460.
-       :doi:`10.1136/bmj.i6460`
-    .. [4] C. Röver et al. (2015). Hartung-Knapp-Sidik-Jonkman approach and its modification for
-       random-effects meta-analysis with few studies. BMC Medical Research Methodology 15, 99.
+    .. [2] Van Calster, McLernon, van Smeden, Wynants and Steyerberg (2019). Calibration: the
+       Achilles heel of predictive analytics. BMC Medicine. :doi:`10.1186/s12916-019-1466-7`
+    .. [3] Debray, Damen, Snell et al. (2017). A guide to systematic review and meta-analysis of
+       prediction model performance. BMJ. :doi:`10.1136/bmj.i6460`
+    .. [4] Röver, Knapp and Friede (2015). Hartung-Knapp-Sidik-Jonkman approach and its modification
+       for random-effects meta-analysis with few studies. BMC Medical Research Methodology.
        :doi:`10.1186/s12874-015-0091-1`
 
     Examples

@@ -29,10 +29,9 @@ def most_prudent_default_rates(
 ) -> np.ndarray:
     r"""Default probabilities (PDs) for grades with few defaults or none, by Pluto and Tasche.
 
-    The most prudent estimate of a grade is the upper confidence bound of the PD that it would have
-    if all worse grades were no worse: their obligors and defaults are added to its own [1]_. The
-    bounds come from the binomial distribution, or with a correlation of defaults from the
-    one-factor model of Vasicek.
+    The estimate of a grade is the upper confidence bound of its PD if all worse grades were no
+    worse: their obligors and defaults are added to its own [1]_. The bounds are binomial, or, with
+    a correlation, those of the one-factor model of Vasicek.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ def most_prudent_default_rates(
         Number of defaults of each grade; whole numbers from 0 to that of the obligors.
 
     confidence_level : float in (0, 1), default=0.95
-        Probability with which each bound is at least the PD. The authors show 0.5 to 0.999.
+        Probability with which each bound is at least the PD.
 
     correlation : float in [0, 1), default=0.0
         Correlation ρ of the assets of any two obligors; 0 if defaults are independent.
@@ -66,15 +65,13 @@ def most_prudent_default_rates(
     defaults from the binomial distribution of probability
     :math:`\Phi((\Phi^{-1}(\pi) - \sqrt{\rho} Z) / \sqrt{1 - \rho})`.
 
-    The bound covers the PD if the order of the grades is right: worse ones have larger PDs. A bound
-    that is below that of a better grade, as its defaults contradict this order, is raised to that.
-    All are for one period.
-    Cost: a hundredth of a second for each correlation.
+    The bound covers the PD if worse grades have larger PDs. A bound below that of a better grade is
+    raised to it. All are for one period. Cost: O(n_grades).
 
     References
     ----------
-    .. [1] K. Pluto and D. Tasche (2005). Estimating probabilities of default for low default
-       portfolios. :arxiv:`cond-mat/0411699`
+    .. [1] Pluto and Tasche (2005). Estimating probabilities of default for low default portfolios.
+       :arxiv:`cond-mat/0411699`
 
     Examples
     --------

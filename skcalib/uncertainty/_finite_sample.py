@@ -50,8 +50,8 @@ def finite_sample_radius(
 ) -> FiniteSampleRadius:
     r"""Radius of a confidence interval that holds for every distribution and every n.
 
-    The interval from estimate − below to estimate + above contains the value of the metric on the
-    whole distribution with at least the given probability. It needs no resampling, and it is wide.
+    The interval from estimate − below to estimate + above contains the metric of the whole
+    distribution with at least the given probability. It is wide.
 
     Parameters
     ----------
@@ -74,8 +74,7 @@ def finite_sample_radius(
     Returns
     -------
     radius : FiniteSampleRadius
-        The numbers `below` and `above`, in the units of the metric. As errors are not negative, an
-        interval may be clipped at 0.
+        The numbers `below` and `above`, in the units of the metric.
 
     Raises
     ------
@@ -84,7 +83,7 @@ def finite_sample_radius(
 
     See Also
     --------
-    confidence_interval : The interval itself, with ``method="finite-sample"``, or a narrower one.
+    confidence_interval : The interval itself, or a narrower one.
 
     Notes
     -----
@@ -115,12 +114,12 @@ def finite_sample_radius(
 
     References
     ----------
-    .. [1] J. Błasiok et al. (2023). A Unifying Theory of Distance from Calibration. STOC 2023.
-       :arxiv:`2211.16886`
-    .. [2] C. McDiarmid (1989). On the Method of Bounded Differences. Surveys in Combinatorics,
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
+    .. [2] McDiarmid (1989). On the Method of Bounded Differences. Surveys in Combinatorics,
        148–188. :doi:`10.1017/CBO9781107359949.008`
-    .. [3] P. Massart (1990). The Tight Constant in the Dvoretzky-Kiefer-Wolfowitz Inequality.
-       Annals of Probability 18(3). :doi:`10.1214/aop/1176990746`
+    .. [3] Massart (1990). The Tight Constant in the Dvoretzky-Kiefer-Wolfowitz Inequality. Annals
+       of Probability. :doi:`10.1214/aop/1176990746`
 
     Examples
     --------

@@ -306,8 +306,8 @@ def confidence_interval(
 ) -> ConfidenceInterval | SubgroupIntervals:
     r"""Confidence interval for a metric of calibration, of all samples or of each subgroup.
 
-    What is covered is the value of the metric on the whole distribution that the samples come from.
-    That is 0 for a calibrated model, which the usual bootstrap misses, as estimates are positive.
+    It covers the metric of the whole distribution: 0 for a calibrated model, which the usual
+    bootstrap misses, as estimates are positive.
 
     Parameters
     ----------
@@ -320,8 +320,8 @@ def confidence_interval(
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities of the positive class, or of all classes (rows sum to 1) in the order of
-        `labels`. Or a forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+        Probabilities of the positive class, or of all classes (rows sum to 1). Or a forecast of a
+        number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
@@ -356,17 +356,16 @@ def confidence_interval(
     method : {"auto", "resampling", "jackknife", "finite-sample"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone, for
         smooth functions of means; it misses a calibration error of 0. "auto": "jackknife" for
-        metrics of :mod:`skcalib.metrics` that are means, for :func:`sklearn.metrics.log_loss` and
-        :func:`sklearn.metrics.brier_score_loss`; the intervals of :func:`clinical_calibration` for
-        signed measures; otherwise "resampling". "finite-sample": by :func:`finite_sample_radius`,
-        for every distribution, but only some metrics, and several times as wide; without weights
-        and groups.
+        means, also :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`;
+        :func:`clinical_calibration` for signed measures; otherwise "resampling". "finite-sample":
+        by :func:`finite_sample_radius`, for every distribution, but only some metrics, and several
+        times as wide; without weights and groups.
 
     n_resamples : int, default=999
         Number of subsamples of "resampling".
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result depends on the order of the samples, but not on `n_jobs`.
+        Seed of the resampling, for any `n_jobs`. The order of the samples matters.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -381,9 +380,9 @@ def confidence_interval(
     See Also
     --------
     compare_models : The difference between two models.
-    finite_sample_radius : The half-widths of "finite-sample", also before there are data.
-    skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
-    skcalib.hypothesis_tests.SubgroupCalibrationTest : Whether all subgroups are calibrated.
+    finite_sample_radius : The half-widths of "finite-sample".
+    skcalib.hypothesis_tests.CalibrationTest : The p-value.
+    skcalib.hypothesis_tests.SubgroupCalibrationTest : Tests subgroups.
 
     Notes
     -----
@@ -405,24 +404,21 @@ def confidence_interval(
     **Weights and groups.** The effective number of samples, or of groups, :math:`(\sum W)^2 / \sum
     W^2`, replaces n; below 10 it is refused.
 
-    **Subgroups.** Errors of small subgroups are biased upwards, so compare intervals.
-
     **Cost**: 101 values of the metric of all samples, and `n_resamples` of b of them; of a mean,
     one value.
 
     References
     ----------
-    .. [1] D. N. Politis and J. P. Romano (1994). Large Sample Confidence Regions Based on
-       Subsamples under Minimal Assumptions. Annals of Statistics 22(4).
-       :doi:`10.1214/aos/1176325770`
-    .. [2] Z. Fang and A. Santos (2019). Inference on Directionally Differentiable Functions. Review
-       of Economic Studies 86(1). :doi:`10.1093/restud/rdy049`
-    .. [3] D. W. K. Andrews and P. Guggenberger (2009). Hybrid and Size-Corrected Subsampling
-       Methods. Econometrica 77(3). :doi:`10.3982/ECTA7015`
-    .. [4] C. J. Clopper and E. S. Pearson (1934). The Use of Confidence or Fiducial Limits
-       Illustrated in the Case of the Binomial. Biometrika 26(4). :doi:`10.1093/biomet/26.4.404`
-    .. [5] W. Hoeffding (1956). On the Distribution of the Number of Successes in Independent
-       Trials. Annals of Mathematical Statistics 27(3). :doi:`10.1214/aoms/1177728178`
+    .. [1] Politis and Romano (1994). Large Sample Confidence Regions Based on Subsamples under
+       Minimal Assumptions. Annals of Statistics. :doi:`10.1214/aos/1176325770`
+    .. [2] Fang and Santos (2019). Inference on Directionally Differentiable Functions. Review of
+       Economic Studies. :doi:`10.1093/restud/rdy049`
+    .. [3] Andrews and Guggenberger (2009). Hybrid and Size-Corrected Subsampling Methods.
+       Econometrica. :doi:`10.3982/ECTA7015`
+    .. [4] Clopper and Pearson (1934). The Use of Confidence or Fiducial Limits Illustrated in the
+       Case of the Binomial. Biometrika. :doi:`10.1093/biomet/26.4.404`
+    .. [5] Hoeffding (1956). On the Distribution of the Number of Successes in Independent Trials.
+       Annals of Mathematical Statistics. :doi:`10.1214/aoms/1177728178`
 
     Examples
     --------
@@ -523,7 +519,7 @@ def compare_models(
     r"""Compare the calibration errors of two models on the same samples.
 
     The difference of their metrics, with a confidence interval and the p-value of the hypothesis
-    that there is none. The samples are resampled together with both predictions.
+    that there is none.
 
     Parameters
     ----------
@@ -562,23 +558,21 @@ def compare_models(
         Probability with which the interval is to cover the difference.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
-        What a small p-value shows: that the metrics differ, that A's is less, or that it is
-        greater. With "less" the interval has an upper end alone, with "greater" a lower one.
+        What a small p-value shows: that the metrics differ; that A's is less (the interval has an
+        upper end alone); or greater (a lower one).
 
     method : {"auto", "resampling", "jackknife"}, default="auto"
-        "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
-        right for means over the samples and smooth functions of means, and more powerful. "auto":
-        "jackknife" for the metrics of :mod:`skcalib.metrics` that are means, for signed measures
-        such as :func:`~skcalib.metrics.observed_expected_ratio`, and for
-        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`; otherwise
-        "resampling".
+        "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone, for
+        smooth functions of means, and more powerful. "auto": "jackknife" for means, also
+        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`, and signed
+        measures such as :func:`~skcalib.metrics.observed_expected_ratio`; otherwise "resampling".
 
     n_resamples : int, default=999
-        Number of subsamples of "resampling". The smallest possible p-value is then
-        ``2 / (n_resamples + 1)``, or half of that if it is one-sided.
+        Number of subsamples of "resampling"; the smallest p-value is ``2 / (n_resamples + 1)``, or
+        half of that if one-sided.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result depends on the order of the samples, but not on `n_jobs`.
+        Seed of the resampling, for any `n_jobs`. The order of the samples matters.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -596,29 +590,27 @@ def compare_models(
     Notes
     -----
     Subsamples, groups, weights and rare events are treated as in :func:`confidence_interval`. Fix
-    parameters that would otherwise follow the predictions, such as the `bandwidth` of a kernel
-    error, so that both models are measured in the same way.
+    parameters that follow the predictions, such as the `bandwidth` of a kernel error.
 
     **Two outcomes.** Two language models that answer the same questions are right on different
     ones: pass the tuple ``(right_a, right_b)`` as `y_true`, with the same question in each row. A
     single array says that both models predict the same event.
 
     **Resampling.** The interval is the hull of those of the jackknife and of subsampling, and the
-    p-value is the larger one of both, doubled for two sides. From B subsamples it is
-    :math:`(1 + \#\{\sqrt{b/n}\,\Delta_b \ge \Delta_n\}) / (1 + B)`. So 0 lies outside of the
-    interval if the p-value is at most 1 − `confidence_level`, and, up to interpolation, only then.
+    p-value is the larger one of both, doubled for two sides. From B subsamples it is :math:`(1 +
+    \#\{\sqrt{b/n}\,\Delta_b \ge \Delta_n\}) / (1 + B)`. 0 lies outside of the interval if the
+    p-value is at most 1 − `confidence_level`, and, up to interpolation, only then.
 
     **What the ends mean.** Both errors are biased upwards, the smaller one usually more, so
     `difference` understates what recalibration gains. An end that does not exclude 0 is therefore
-    moved by as much as the biases may differ: a small p-value says that there is a gain, and `high`
-    how large it may be. Means, signed measures and callables of your own are not moved.
+    moved by as much as the biases may differ; not for means, signed measures and callables.
 
     **Opposite sides.** If two models are wrong on opposite sides by less than the noise, chance
     decides whose error is larger. For errors that a few directions decide (smooth, Laplace kernel,
     kernel, cumulative, decision and quantile errors, the lower distance, and a single bin)
     differences with p ≤ 0.2 are therefore checked in 100 halves of the samples. False alarms at
-    0.05, up to 0.4 without, are at most about 0.08 then. With several bins and the ICI they are at
-    most 0.09 without halves; callables of your own are not checked.
+    0.05, up to 0.4 without, are at most about 0.08 then (0.09 with several bins and the ICI,
+    unchecked). Callables are not checked.
 
     **Jackknife.** For means over independent samples of equal weight this is the paired t-test.
     With blocks of a series as `groups` it is a test of equal accuracy in the manner of Diebold and
@@ -626,8 +618,8 @@ def compare_models(
 
     References
     ----------
-    .. [1] F. X. Diebold and R. S. Mariano (1995). Comparing Predictive Accuracy. Journal of
-       Business & Economic Statistics 13(3). :doi:`10.1080/07350015.1995.10524599`
+    .. [1] Diebold and Mariano (1995). Comparing Predictive Accuracy. Journal of Business & Economic
+       Statistics. :doi:`10.1080/07350015.1995.10524599`
 
     Examples
     --------
@@ -642,16 +634,6 @@ def compare_models(
     ... )
     >>> result.difference, result.p_value
     (0.028..., 0.002)
-
-    Two language models, each with answers of its own to the same questions:
-
-    >>> import numpy as np
-    >>> from sklearn.metrics import brier_score_loss
-    >>> rng = np.random.default_rng(0)
-    >>> confidence_a, confidence_b = rng.uniform(0.5, 1, size=(2, 500))
-    >>> right = rng.random(500) < confidence_a, rng.random(500) < 0.6
-    >>> compare_models(brier_score_loss, right, confidence_a, confidence_b).high < 0
-    True
     """
     data: dict[str, Any] = {
         "sample_weight": sample_weight,
