@@ -174,8 +174,8 @@ def decision_calibration_error(
         stands for the decision whether the outcome exceeds c, with loss 1 if that is wrong.
 
     given : "action" or array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        "action" compares losses apart for the samples of each best action; an array for each group
-        of equal values.
+        "action" compares losses apart for samples with the same best action; an array, for samples
+        with equal values.
 
     kind : {"all", "chosen"}, default="all"
         Whether the losses of all actions are compared for every sample, or only that of the best
