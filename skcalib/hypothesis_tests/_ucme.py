@@ -12,6 +12,7 @@ from .._inputs.checks import map_codes
 from .._inputs.labels import encode_labels
 from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import Count, RandomState, fit_context
+from .._inputs.warnings import check_memory
 from .._statistics.kernels import KERNEL_CONSTRAINTS, check_finite_kernel, kernel_function
 from ._base import check_class_input
 from ._classical import DRAWN_CONSTRAINTS, ClassicalTest
@@ -194,7 +195,10 @@ class UCMETest(ClassicalTest):
 
     def _statistic(self, data: Any, points: Any, codes: Any) -> Any:
         """mᵀ (Cov m)⁻¹ m, of which the covariance depends on the predictions only."""
-        matrix = data.matrix
+        matrix, m = data.matrix, len(codes)
+        # the values and their products with residuals, the covariance and what it is made of
+        needed = 8.0 * (3 * len(matrix) * m + 4 * m**2)
+        check_memory(needed, f"n_locations={m}", "Pass fewer locations: 10 is usual.")
         kernel = kernel_function(data, self.kernel, self.bandwidth)
         values = data.weight[:, None] * kernel(matrix, points)  # (n, m)
         check_finite_kernel(values)

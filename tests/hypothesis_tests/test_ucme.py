@@ -92,3 +92,8 @@ def test_bad_locations_are_refused(locations, message):
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
     with pytest.raises(ValueError, match=message):
         UCMETest(locations=locations, labels=range(3)).fit(proba, label)
+
+
+def test_locations_beyond_the_memory_are_refused():
+    with pytest.raises(MemoryError, match=r"n_locations=1000000 needs .* GB of memory"):
+        UCMETest(n_locations=10**6).fit([0.2, 0.8, 0.4], [0, 1, 1])
