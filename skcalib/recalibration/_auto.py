@@ -102,8 +102,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         write them. They need ``ensemble=True``, the log loss and ``keep_order=False``.
 
     cv : int, default=5
-        Number of folds, at most that of the samples. They are random within each class, without a
-        seed, whatever the order of samples and names of classes.
+        Number of folds, at most that of the samples; random within each class, whatever the order
+        of samples.
 
     n_jobs : int, default=None
         Number of jobs that fit candidates to folds; see :obj:`joblib.parallel_backend`.

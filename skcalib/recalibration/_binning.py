@@ -133,7 +133,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         each class.
 
     values_ : ndarray of shape (n_intervals,)
-        Calibrated probabilities of the intervals, before rows are divided by sums.
+        Calibrated probabilities of the intervals.
 
     certificate_ : IntervalCertificate
         The error of the partition on the calibration data; its `distance_bound` is at least the

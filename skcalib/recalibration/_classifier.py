@@ -119,8 +119,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     The scale r of decision scores is their weighted root mean square over the samples that the
     classifier was fitted on (for a frozen one, those passed to `fit`), or 1 if all are 0, times the
-    temperature, at most 10, at which out-of-fold labels are likeliest: the prior of a recalibrator
-    draws to the predictions. For more than two classes the mean of each row is subtracted first.
+    temperature, at most 10, at which out-of-fold labels are likeliest. For more than two classes
+    the mean of each row is subtracted first.
 
     Examples
     --------

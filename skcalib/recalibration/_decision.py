@@ -94,8 +94,8 @@ class DecisionRecalibrator(Recalibrator):
 
     References
     ----------
-    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions: A Novel
-       Approach to Multi-Class Calibration. NeurIPS. :arxiv:`2107.05719`
+    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions. NeurIPS.
+       :arxiv:`2107.05719`
 
     Examples
     --------
@@ -184,7 +184,7 @@ class AnyDecisionRecalibrator(Recalibrator):
 
     alpha : float in [1e-4, 1], default=0.05
         Probability of any shift if the predictions are calibrated. With 1 all shifts are made,
-        `max_rounds` times at most. Each round draws 1/alpha − 1 vectors of labels.
+        `max_rounds` times at most.
 
     max_rounds : int, default=100
         The largest number of rounds.
@@ -231,16 +231,15 @@ class AnyDecisionRecalibrator(Recalibrator):
     .. math:: b_a = \sum_{\delta(p_i) = a} w_i (e_{y_i} - p_i) \Big/ \sum_{\delta(p_i) = a} w_i.
 
     It ends if the error is not larger than that of all :math:`\lceil 1 / \mathrm{alpha} \rceil - 1`
-    label vectors drawn from the current probabilities. In the first round this is an exact test, so
-    calibrated predictions are unchanged with a probability of at least 1 − `alpha`.
+    label vectors drawn from the current probabilities. In the first round this is an exact test.
 
     For more than two classes a worse decision may be missed. Results stay 2.2e-16 away from 0 and
     1. A round of 1000 samples takes 0.01 s for two classes, 4 s for ten.
 
     References
     ----------
-    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions: A Novel
-       Approach to Multi-Class Calibration. NeurIPS. :arxiv:`2107.05719`
+    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions. NeurIPS.
+       :arxiv:`2107.05719`
 
     Examples
     --------

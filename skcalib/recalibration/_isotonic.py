@@ -39,7 +39,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 
     maps_ : list of (knots, values)
         Calibrated probabilities (values) at sorted predicted ones (knots): one pair for the last of
-        two classes; else one for each class, before rows are divided by sums.
+        two classes; else one for each class.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -67,8 +67,8 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     ----------
     .. [1] Zadrozny and Elkan (2002). Transforming Classifier Scores into Accurate Multiclass
        Probability Estimates. KDD. :doi:`10.1145/775047.775151`
-    .. [2] Oron and Flournoy (2017). Centered Isotonic Regression: Point and Interval Estimation for
-       Dose-Response Studies. Statistics in Biopharmaceutical Research. :arxiv:`1701.05964`
+    .. [2] Oron and Flournoy (2017). Centered Isotonic Regression. Statistics in Biopharmaceutical
+       Research. :arxiv:`1701.05964`
 
     Examples
     --------
@@ -121,7 +121,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     maps_ : list of ((knots, values), (knots, values))
         The two isotonic fits at a query as step functions: with label 0, the values from a knot on;
         with label 1, those up to a knot. One pair for the last of two classes; else one for each
-        class, before rows are divided by sums.
+        class.
 
     n_features_in_ : int
         Number of columns of `X`.

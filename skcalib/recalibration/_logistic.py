@@ -112,8 +112,8 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in both columns.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -194,8 +194,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in both columns.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -273,8 +273,8 @@ class BetaRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in both columns.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -302,9 +302,8 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     References
     ----------
-    .. [1] Kull, Silva Filho and Flach (2017). Beyond sigmoids: How to obtain well-calibrated
-       probabilities from binary classifiers with beta calibration. Electronic Journal of
-       Statistics. :doi:`10.1214/17-EJS1338SI`
+    .. [1] Kull, Silva Filho and Flach (2017). Beyond sigmoids. Electronic Journal of Statistics.
+       :doi:`10.1214/17-EJS1338SI`
 
     Examples
     --------

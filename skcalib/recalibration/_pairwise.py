@@ -106,9 +106,9 @@ class PairwiseScalingRecalibrator(Recalibrator):
     where L is the log loss of the labels, λ the `penalty` and s the weighted root mean square of
     all u.
 
-    The objective is strictly convex. The cost is :math:`O(n K^4)` once and some steps of :math:`O(n
-    K^3 / 2)`, in memory for :math:`2 n K^2` numbers. With more than a hundred classes, or fewer
-    than ten samples for each, use the :class:`MatrixScalingRecalibrator`.
+    The cost is :math:`O(n K^4)` once and some steps of :math:`O(n K^3 / 2)`, in memory for :math:`2
+    n K^2` numbers. With more than a hundred classes, or fewer than ten samples for each, use the
+    :class:`MatrixScalingRecalibrator`.
 
     Examples
     --------

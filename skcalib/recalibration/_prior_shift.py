@@ -107,8 +107,7 @@ class PriorShiftRecalibrator(Recalibrator):
     References
     ----------
     .. [1] Saerens, Latinne and Decaestecker (2002). Adjusting the Outputs of a Classifier to New a
-       Priori Probabilities: A Simple Procedure. Neural Computation.
-       :doi:`10.1162/089976602753284446`
+       Priori Probabilities. Neural Computation. :doi:`10.1162/089976602753284446`
     .. [2] Alexandari, Kundaje and Shrikumar (2020). Maximum Likelihood with Bias-Corrected
        Calibration is Hard-To-Beat at Label Shift Adaptation. ICML. :arxiv:`1901.06852`
 

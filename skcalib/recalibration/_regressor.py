@@ -81,18 +81,16 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
       a number) or a :class:`QuantileRecalibrator`, intervals cover at least what is asked for, and
       quantiles are at most 1/(n + 1) away from it, if the samples given to :meth:`fit` and new ones
       are exchangeable and none was used to fit the regressor.
-    - With cross-fitting no such bound holds (that of [1]_ is for CV+).
+    - With cross-fitting no such bound holds.
     - With the default recalibrator, or a step before the conformal one that is fitted on the same
       samples, nothing is guaranteed.
 
-    Quantiles that cross are sorted in each row, which never increases their mean pinball loss [2]_.
+    Quantiles that cross are sorted in each row, which never increases their mean pinball loss [1]_.
     Where only quantiles are known, :meth:`predict` returns the median.
 
     References
     ----------
-    .. [1] Barber, Candès, Ramdas and Tibshirani (2021). Predictive inference with the jackknife+.
-       :doi:`10.1214/20-AOS1965`
-    .. [2] Chernozhukov, Fernández-Val and Galichon (2010). Quantile and probability curves without
+    .. [1] Chernozhukov, Fernández-Val and Galichon (2010). Quantile and probability curves without
        crossing. :doi:`10.3982/ECTA7880`
 
     Examples

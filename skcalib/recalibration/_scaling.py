@@ -55,9 +55,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         T; above 1, the predictions were overconfident.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
-        with logits.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in several columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
@@ -76,11 +75,10 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     Notes
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(\log p / T)` with the T in :math:`[0,
-    \infty]` of the least log loss [1]_. The loss is convex in 1/T; the exact minimum takes a few
-    steps of :math:`O(n K)`. :math:`T = \infty` means 1/K for all. :math:`T = 1` if all T fit
-    equally well (constant rows). With `prior_weight=0`, :math:`T = 0` if every label has the
-    largest probability of its row, which then gets everything; otherwise T is positive. Results
-    stay 2.2e-16 away from 0 and 1.
+    \infty]` of the least log loss [1]_. The exact minimum takes a few steps of :math:`O(n K)`.
+    :math:`T = \infty` means 1/K for all. :math:`T = 1` if all T fit equally well (constant rows).
+    With `prior_weight=0`, :math:`T = 0` if every label has the largest probability of its row,
+    which then gets everything; otherwise T is positive. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -154,9 +152,8 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         1.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
-        with logits.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in several columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
@@ -187,8 +184,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     References
     ----------
-    .. [1] Zhang, Kailkhura and Han (2020). Mix-n-Match: Ensemble and Compositional Methods for
-       Uncertainty Calibration in Deep Learning. ICML. :arxiv:`2003.07329`
+    .. [1] Zhang, Kailkhura and Han (2020). Mix-n-Match. ICML. :arxiv:`2003.07329`
 
     Examples
     --------
@@ -250,9 +246,8 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
-        with logits.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in several columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
@@ -278,9 +273,8 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     -----
     The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least log
     loss [1]_ of the labels and the prior; for two classes this is a :class:`BetaRecalibrator`
-    without fixed signs. The loss is convex, and its minimum reached by some steps of :math:`O(n
-    K)`. With a large `prior_weight` and K > 2 classes the map is a temperature. Results stay
-    2.2e-16 away from 0 and 1.
+    without fixed signs. The cost is some steps of :math:`O(n K)`. With a large `prior_weight` and K
+    > 2 classes the map is a temperature. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -363,9 +357,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
-        with logits.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in several columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
@@ -401,8 +394,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     where :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` are the three penalties in the
     order of the parameters. With many samples of many classes, try penalties of 1.
 
-    The objective is convex; a step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf``
-    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
+    A step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf`` :math:`O(n K)`, in
+    :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
@@ -508,9 +501,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         b, the intercepts.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
-        with logits.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in several columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
@@ -543,14 +535,13 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. With
     many samples per class, try smaller ones.
 
-    The objective is convex; a step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf``
-    :math:`O(n K)`, in :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
+    A step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf`` :math:`O(n K)`, in
+    :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
 
     References
     ----------
     .. [1] Kull, Perello Nieto, Kängsepp, Silva Filho, Song and Flach (2019). Beyond Temperature
-       Scaling: Obtaining Well-Calibrated Multi-Class Probabilities with Dirichlet Calibration.
-       NeurIPS. :arxiv:`1910.12656`
+       Scaling. NeurIPS. :arxiv:`1910.12656`
 
     Examples
     --------

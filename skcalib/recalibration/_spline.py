@@ -44,14 +44,14 @@ class SplineRecalibrator(LogisticRecalibrator):
 
     maps_ : list of (knots, values)
         Calibrated logits (values) at sorted predicted ones (knots): one pair for the last of two
-        classes; else one for each class, before rows are divided by sums.
+        classes; else one for each class.
 
     smoothing_ : ndarray of shape (1,) or (n_classes,)
         The factors λ.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in both columns.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in both columns.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -87,9 +87,8 @@ class SplineRecalibrator(LogisticRecalibrator):
     .. [2] Wood (2011). Fast stable restricted maximum likelihood and marginal likelihood estimation
        of semiparametric generalized linear models. Journal of the Royal Statistical Society B.
        :doi:`10.1111/j.1467-9868.2010.00749.x`
-    .. [3] Simpson, Rue, Riebler, Martins and Sørbye (2017). Penalising Model Component Complexity:
-       A Principled, Practical Approach to Constructing Priors. Statistical Science.
-       :arxiv:`1403.4630`
+    .. [3] Simpson, Rue, Riebler, Martins and Sørbye (2017). Penalising Model Component Complexity.
+       Statistical Science. :arxiv:`1403.4630`
 
     Examples
     --------

@@ -47,9 +47,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         log-probability of each class, with mean 0.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
-        with logits.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in several columns; 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
@@ -162,9 +161,9 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
-        Before logarithms, probabilities are clipped this far from 0 and 1: machine epsilon, half of
-        the smallest positive one if there are zeros, or less for smaller ones in several columns; 0
-        with logits or without an update.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
+        positive one if there are zeros, or less for smaller ones in several columns; 0 with logits
+        or without an update.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
@@ -189,18 +188,9 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     Notes
     -----
-    All updates are of the form :math:`\mathrm{softmax}(v \circ \log p + b)`:
-
-    ==================== =============== ======================== ==================
-    update               v               for two classes          parameters
-    ==================== =============== ======================== ==================
-    none                 1, and b = 0    p                        0
-    intercept            1               logit p + c              K − 1
-    intercept and slope  the same for    a logit p + c            K
-                         all classes
-    flexible             any             a log p − b log(1 − p)   2K − 1
-                                         + c
-    ==================== =============== ======================== ==================
+    All updates are of the form :math:`\mathrm{softmax}(v \circ \log p + b)`: "intercept" has v = 1
+    and K − 1 parameters, "intercept and slope" the same v for all classes and K, "flexible" any v
+    and 2K − 1. Of two classes, "flexible" is :math:`a \log p - b \log(1 - p) + c`.
 
     With the least mean log losses :math:`L_m` of the updates, the statistic :math:`2 n (L_m -
     L_{\text{flexible}})` is compared with the chi-squared distribution [1]_ of 2K − 1, K and K − 1
@@ -215,8 +205,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     ----------
     .. [1] Vergouwe et al. (2017). A closed testing procedure to select an appropriate method for
        updating prediction models. Statistics in Medicine. :doi:`10.1002/sim.7179`
-    .. [2] Rao and Scott (1984). On Chi-Squared Tests for Multiway Contingency Tables with Cell
-       Proportions Estimated from Survey Data. Annals of Statistics. :doi:`10.1214/aos/1176346391`
+    .. [2] Rao and Scott (1984). On Chi-Squared Tests for Multiway Contingency Tables. Annals of
+       Statistics. :doi:`10.1214/aos/1176346391`
 
     Examples
     --------

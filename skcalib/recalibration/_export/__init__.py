@@ -151,8 +151,8 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     -----
     Other maps, and averages of several, have no table.
 
-    The first interval starts at 0, and starts increase. So the row of a prediction is the last one
-    whose start it reaches: a lookup with sorted keys in a spreadsheet, an ASOF join in a database.
+    The row of a prediction is the last one whose start it reaches: a lookup with sorted keys in a
+    spreadsheet, an ASOF join in a database.
 
     Examples
     --------
