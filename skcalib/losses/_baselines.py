@@ -77,12 +77,12 @@ def kde_calibration_loss(
     Dirichlet distribution with parameters :math:`p_i / h + 1` [1]_. Cost :math:`O(n^2 K)`, and 42
     times :math:`O(n^2 + n K)` more with "likelihood", which searches h on two grids to 3 %.
 
-    Bad values, such as labels out of range or negative weights, lead to NaN.
+    Bad values lead to NaN.
 
     References
     ----------
-    .. [1] T. Popordanoska, R. Sayer and M. B. Blaschko (2022). A Consistent and Differentiable Lp
-       Canonical Calibration Error Estimator. NeurIPS 2022. :arxiv:`2210.07810`
+    .. [1] Popordanoska, Sayer and Blaschko (2022). A Consistent and Differentiable Lp Canonical
+       Calibration Error Estimator. NeurIPS. :arxiv:`2210.07810`
 
     Examples
     --------
@@ -168,8 +168,8 @@ def soft_binned_calibration_loss(
         The T of the soft membership; the smaller, the harder the bins.
 
     multi_class : {"confidence", "classwise"}, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right, or the mean over each class against the rest.
+        For more than two classes: the predicted class and whether it was right, or the mean over
+        each class against the rest.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
@@ -177,7 +177,7 @@ def soft_binned_calibration_loss(
     Returns
     -------
     loss : array of shape ()
-        Between 0 and 1. It is biased, as are all binned errors.
+        Between 0 and 1, and biased.
 
     Notes
     -----
@@ -186,12 +186,12 @@ def soft_binned_calibration_loss(
     10^{-10}\bigr)^{1/2}` for sample weights :math:`w_i` that sum to 1 [1]_. Cost and memory
     :math:`O(n)` times the number of bins, and times K for "classwise".
 
-    Bad values, such as labels out of range or negative weights, lead to NaN.
+    Bad values lead to NaN.
 
     References
     ----------
-    .. [1] A. Karandikar et al. (2021). Soft Calibration Objectives for Neural Networks. NeurIPS
-       2021. :arxiv:`2108.00106`
+    .. [1] Karandikar et al. (2021). Soft Calibration Objectives for Neural Networks. NeurIPS.
+       :arxiv:`2108.00106`
 
     Examples
     --------

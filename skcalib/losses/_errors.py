@@ -66,8 +66,8 @@ def smooth_calibration_loss(
         1e-5.
 
     multi_class : {"confidence", "classwise"}, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right, or the mean over each class against the rest.
+        For more than two classes: the predicted class and whether it was right, or the mean over
+        each class against the rest.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
@@ -75,28 +75,24 @@ def smooth_calibration_loss(
     Returns
     -------
     loss : array of shape ()
-        Between 0 and 1. It is biased: calibrated models have a positive one, which falls with the
-        size of the batch.
+        Between 0 and 1, and biased.
 
     See Also
     --------
-    skcalib.metrics.smooth_expected_calibration_error : The metric, whose bandwidth need not be
-        chosen.
+    skcalib.metrics.smooth_expected_calibration_error : The metric.
 
     Notes
     -----
     :math:`\int_0^1 |r(t)| \, dt` of the residuals smoothed by a kernel that is reflected at 0 and
-    1, :math:`r(t) = \sum_i w_i (y_i - p_i) K_\sigma(t, p_i)`, as for the metric [1]_. It is a sum
-    of cosines, integrated by the trapezoidal rule with 32 steps to a bandwidth; :math:`|r|` becomes
-    :math:`\sqrt{r^2 + 10^{-12}}`, which has a derivative at 0. Cost and memory :math:`O(n /
-    \sigma)`, times K for "classwise".
+    1, :math:`r(t) = \sum_i w_i (y_i - p_i) K_\sigma(t, p_i)`, as for the metric [1]_, by the
+    trapezoidal rule with 32 steps to a bandwidth; :math:`|r|` becomes :math:`\sqrt{r^2 +
+    10^{-12}}`. Cost and memory :math:`O(n / \sigma)`, times K for "classwise".
 
-    Bad values, such as labels out of range or negative weights, lead to NaN.
+    Bad values lead to NaN.
 
     References
     ----------
-    .. [1] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
-       Smoothing. ICLR 2024. :arxiv:`2309.12236`
+    .. [1] Błasiok and Nakkiran (2024). Smooth ECE. ICLR. :arxiv:`2309.12236`
 
     Examples
     --------
@@ -145,12 +141,12 @@ def maximum_mean_calibration_loss(
         The ν of the kernel :math:`e^{-|c - c'| / \nu}`.
 
     balanced : bool, default=False
-        Whether hits and misses have the same weight in sum, as in the formula of the paper
-        (:math:`\mathrm{MMCE}_w`). To compare with it; see Notes.
+        Whether hits and misses have the same weight in sum, as in the paper
+        (:math:`\mathrm{MMCE}_w`).
 
     multi_class : {"confidence", "classwise"}, default="confidence"
-        For more than two classes, the binary problems that are measured: the probability of the
-        predicted class and whether it was right, or the mean over each class against the rest.
+        For more than two classes: the predicted class and whether it was right, or the mean over
+        each class against the rest.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
@@ -158,8 +154,7 @@ def maximum_mean_calibration_loss(
     Returns
     -------
     loss : array of shape ()
-        Between 0 and 1. It is biased: calibrated models have a positive one, of order
-        :math:`n^{-1/2}`.
+        Between 0 and 1, and biased: of order :math:`n^{-1/2}` for calibrated models.
 
     See Also
     --------
@@ -174,15 +169,14 @@ def maximum_mean_calibration_loss(
 
     With `balanced` each :math:`w_i` is divided by the sum of the weights of its kind, hits or
     misses (of two classes, the labels), and batches of one kind have the loss 0. That is no
-    calibration error: it is not 0 for calibrated models unless half of their predictions hit, and
-    where most hit, it draws confidences below the accuracy.
+    calibration error: it is not 0 for calibrated models unless half of their predictions hit.
 
-    Bad values, such as labels out of range or negative weights, lead to NaN.
+    Bad values lead to NaN.
 
     References
     ----------
-    .. [1] A. Kumar, S. Sarawagi and U. Jain (2018). Trainable Calibration Measures for Neural
-       Networks from Kernel Mean Embeddings. ICML 2018.
+    .. [1] Kumar, Sarawagi and Jain (2018). Trainable Calibration Measures for Neural Networks from
+       Kernel Mean Embeddings. ICML.
 
     Examples
     --------
@@ -246,8 +240,8 @@ def conditional_kernel_calibration_loss(
         of positive weight.
 
     estimator : {"biased", "unbiased"}, default="biased"
-        "unbiased" leaves out the products of the residuals of a sample with themselves. Value and
-        gradient are then 0 on average over the labels of calibrated predictions.
+        "unbiased" leaves out the products of the residuals of a sample with themselves, and is 0 on
+        average for calibrated predictions.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
@@ -259,8 +253,7 @@ def conditional_kernel_calibration_loss(
 
     See Also
     --------
-    skcalib.metrics.conditional_kernel_calibration_error : The metric, with the same number for the
-        same bandwidth and regularization.
+    skcalib.metrics.conditional_kernel_calibration_error : The metric.
 
     Notes
     -----
@@ -269,12 +262,12 @@ def conditional_kernel_calibration_loss(
     "unbiased" the sum over :math:`i \ne j`. Cost :math:`O(n^3 + n^2 K)`, memory :math:`O(n^2)`:
     choose small batches.
 
-    Bad values, such as labels out of range or negative weights, lead to NaN.
+    Bad values lead to NaN.
 
     References
     ----------
-    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
-       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
+    .. [1] Moskvichev and Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So.
+       :arxiv:`2502.11465`
 
     Examples
     --------

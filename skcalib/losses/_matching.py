@@ -89,9 +89,8 @@ def distribution_matching_loss(
     r"""Distribution matching error of a batch, as a function that can be differentiated.
 
     The formula of :func:`skcalib.metrics.distribution_matching_error` for NumPy, torch and JAX
-    arrays: added to a proper loss, it draws a model in training towards calibration [1]_. The
-    unbiased estimate has the same expectation for every size of a batch; it can be negative, and
-    must not be clipped.
+    arrays, to be added to a proper loss [1]_. The unbiased estimate can be negative, and must not
+    be clipped.
 
     Parameters
     ----------
@@ -124,17 +123,16 @@ def distribution_matching_loss(
         Classes have the kernel 1 if they are equal and 0 if not, or "loss".
 
     bandwidth : float, default=None
-        The ν of `kernel` in the units of the outcomes, or the s of "tanh". It is 0.2236 by default
-        for PITs, and otherwise required. "energy", "moments", "thresholds", "loss" and callables
-        have none.
+        The ν of `kernel` in the units of the outcomes, or the s of "tanh": 0.2236 by default for
+        PITs, otherwise required. "energy", "moments", "thresholds", "loss" and callables have none.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation"} or callable, default="rbf"
         Kernel on what is conditioned on, if that is numbers. A callable takes arrays of shapes (a,
         d) and (b, d).
 
     given_bandwidth : float, default=None
-        The ν of `given_kernel`, in the units of what is conditioned on. For probabilities of
-        classes it is 0.4 by default; otherwise it is required, but for callables, which have none.
+        The ν of `given_kernel`, in the units of what is conditioned on: 0.4 by default for
+        probabilities of classes, otherwise required. Callables have none.
 
     thresholds : array of shape (n_thresholds,), default=None
         For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
@@ -146,12 +144,11 @@ def distribution_matching_loss(
         actions, of shape (m, n_actions). For a number "decision" takes it, or `thresholds`.
 
     class_kernel : array of shape (n_classes, n_classes), default=None
-        M of :math:`r^\top M r'`; by default the identity. A diagonal gives weights to classes, and
-        ``loss.T @ loss`` compares losses, as ``kernel="loss"`` does. Not for "top-label",
-        "marginal" and ``kernel="loss"``.
+        M of :math:`r^\top M r'`; by default the identity. A diagonal gives weights to classes. Not
+        for "top-label", "marginal" and ``kernel="loss"``.
 
     detach_given : bool, default=False
-        Whether what is conditioned on counts as constant. Otherwise gradients flow through it, too.
+        Whether what is conditioned on counts as constant, through which no gradients flow.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over each sample with
@@ -175,24 +172,22 @@ def distribution_matching_loss(
     probabilities; for one class against the rest :math:`2 k r_i r_j`, whose mean over classes is
     "marginal", with the kernel of the pairs (1 − c, c) of its probability c. For a number it is
     equation 3 of [1]_ with the forecast's randomness integrated out: in closed form for normal
-    distributions and their mixtures, and over draws for others, which leaves the estimate unbiased.
-    The weights of mixtures are divided by their sum. The kernels "tanh" and "thresholds" are means
-    over all thresholds.
+    distributions and their mixtures, and over draws for others. The weights of mixtures are divided
+    by their sum. The kernels "tanh" and "thresholds" are means over all thresholds.
 
-    A callable kernel must be symmetric and positive semi-definite, which is not checked. A loss
-    with a step has the derivative 0: use "thresholds" instead.
+    A callable kernel must be symmetric and positive semi-definite. A loss with a step has the
+    derivative 0: use "thresholds" instead.
 
     The cost is :math:`O(n^2)`, times K for classes, and times s² for s draws or components; all
     pairs are held. For "marginal" and "top-label" with "rbf" and a bandwidth of at least 0.12 it is
     :math:`O(n K)`.
 
-    All arrays are of one package. Bad values, such as labels out of range or negative weights, lead
-    to NaN.
+    All arrays are of one package. Bad values lead to NaN.
 
     References
     ----------
-    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
-       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [1] Marx, Zalouk and Ermon (2023). Calibration by Distribution Matching. NeurIPS.
+       :arxiv:`2310.20211`
 
     Examples
     --------

@@ -114,15 +114,13 @@ def _brief(value: Any) -> str:
 class CalibrationPenalty(Penalty):
     """A calibration error of the literature, of a batch of class scores.
 
-    They are biased: the error of a calibrated model is positive, and larger in smaller batches.
-    "conditional" with ``estimator="unbiased"`` and :class:`DistributionMatchingLoss` have no bias.
+    They are biased: the error of a calibrated model is positive, and larger in smaller batches; but
+    for "conditional" with ``estimator="unbiased"``.
 
     Parameters
     ----------
     name : {"conditional", "kde", "mmce", "smooth", "soft-binned"}
-        The error: conditional kernel calibration error, canonical by kernel density estimates
-        (ECE-KDE), maximum mean calibration error, smooth expected calibration error, or with bins
-        of soft membership.
+        The error; its function is under See Also.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What predictions hold.
@@ -131,26 +129,20 @@ class CalibrationPenalty(Penalty):
         Samples with this target are left out.
 
     **options : dict
-        Options of the function of :mod:`skcalib.losses`, such as `bandwidth`, `balanced`,
-        `multi_class`, `order`, `n_bins` or `regularization`, with the defaults that they have
-        there.
+        Options of the function, with its defaults, such as `bandwidth`.
 
     See Also
     --------
-    skcalib.losses.conditional_kernel_calibration_loss : The function of "conditional", with its
-        formula.
-    skcalib.losses.kde_calibration_loss : That of "kde".
-    skcalib.losses.maximum_mean_calibration_loss : That of "mmce".
-    skcalib.losses.smooth_calibration_loss : That of "smooth".
-    skcalib.losses.soft_binned_calibration_loss : That of "soft-binned".
+    skcalib.losses.conditional_kernel_calibration_loss : "conditional".
+    skcalib.losses.kde_calibration_loss : "kde".
+    skcalib.losses.maximum_mean_calibration_loss : "mmce".
+    skcalib.losses.smooth_calibration_loss : "smooth".
+    skcalib.losses.soft_binned_calibration_loss : "soft-binned".
 
     Notes
     -----
     Call it with predictions and targets. Bad values, such as NaN or labels out of range, raise
     errors. Half precision is computed in single precision.
-
-    ``DistributionMatchingLoss("top-label", given_kernel="total-variation")`` with the same
-    bandwidth is twice the square of "mmce", without bias.
 
     Examples
     --------
@@ -231,9 +223,8 @@ class CalibrationRegularizedLoss(torch.nn.Module):
 
     Notes
     -----
-    A tensor is passed to both as it is, so both must take logits, or both probabilities. Search for
-    the weight by the base loss on validation data, from 0 on: a penalty that is too strong costs
-    sharpness.
+    Both must take logits, or both probabilities. Search for the weight by the base loss on
+    validation data, from 0 on: a penalty that is too strong costs sharpness.
 
     Examples
     --------

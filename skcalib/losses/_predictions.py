@@ -101,9 +101,8 @@ def less_largest(score: Array) -> Array:
 class SampledForecast:
     """Predictive distributions that are known by draws from each.
 
-    Gradients flow through the draws, which are functions of what a model predicts
-    (reparameterization), and through their weights. Averages over them are unbiased estimates of
-    expectations, and so is the loss that is made of them.
+    Gradients flow through the draws (reparameterization) and their weights. The loss is an unbiased
+    estimate.
 
     Parameters
     ----------
@@ -120,9 +119,8 @@ class SampledForecast:
         What describes the distributions. ``calibration="distribution"`` conditions on it.
 
     weight : array of shape (n_samples, n_draws), default=None
-        The weights of the draws, which are used as they are and sum to 1 for each sample: of draws
-        from each component of a mixture, or of all values that a discrete distribution has. By
-        default they are equal.
+        The weights of the draws, which sum to 1 for each sample: of draws from each component of a
+        mixture, or of all values of a discrete distribution. By default they are equal.
 
     See Also
     --------

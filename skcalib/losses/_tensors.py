@@ -23,10 +23,9 @@ _state = {"checks": True}
 def set_value_checks(enabled: bool) -> None:
     """Switch the checks of values on or off, for all losses of this module.
 
-    They are on at first, so that bad values raise an error that names them. To look at values,
-    the host waits for the device several times a step, and a graph of :func:`torch.compile` ends.
-    So a compiled loss leaves them out in any case. Without them bad values lead to NaN; shapes
-    and types are still judged.
+    They are on at first, and make the host wait for the device several times a step; a compiled
+    loss leaves them out in any case. Without them bad values lead to NaN; shapes and types are
+    still judged.
 
     Parameters
     ----------
@@ -35,8 +34,8 @@ def set_value_checks(enabled: bool) -> None:
 
     Notes
     -----
-    Samples to ignore get the weight 0 then, and are not removed. Bandwidths that `fit` has learned
-    are read once a step all the same; pass numbers in their place.
+    Samples to ignore get the weight 0 then. Bandwidths that `fit` has learned are read once a step;
+    pass numbers instead.
 
     Examples
     --------

@@ -49,9 +49,8 @@ _LEARNED = (
 class DistributionMatchingLoss(Penalty):
     r"""Distribution matching error of a batch, for classes and for forecasts of a number.
 
-    Added to a proper loss, it draws a network in training towards the chosen form of calibration
-    [1]_. The unbiased estimate has the same expectation for every size of a batch, 0 for calibrated
-    models; it can be negative, and must not be clipped.
+    To be added to a proper loss [1]_. The unbiased estimate is 0 on average for calibrated models;
+    it can be negative, and must not be clipped.
 
     Parameters
     ----------
@@ -62,10 +61,8 @@ class DistributionMatchingLoss(Penalty):
 
     kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds", "loss"} or callable, \
             default="rbf"
-        Kernel on the outcomes; "rbf", "laplacian" and "energy" also on probability integral
-        transforms (PITs). "loss" compares the losses of all actions, also for classes, for which
-        other kernels are left out. A callable takes tensors of shapes (a, 1) and (b, 1), of
-        outcomes or of PITs, and returns values of shape (a, b).
+        Kernel on the outcomes, or on probability integral transforms (PITs), as for
+        :func:`skcalib.losses.distribution_matching_loss`. For classes, leave out all but "loss".
 
     bandwidth : "median" or float, default="median"
         Bandwidth of `kernel` in the units of the outcomes; "median" is the median distance of the
@@ -78,19 +75,17 @@ class DistributionMatchingLoss(Penalty):
 
     given_bandwidth : "median" or float, default="median"
         Bandwidth of `given_kernel`, in the units of what is passed. "median" is the median distance
-        of the training data after standardization (at least a tenth of the root mean square
-        distance), which `fit` computes, and 0.4 for probabilities of classes. Callables have none;
-        "median" standardizes for them, and a number does not.
+        of the training data after standardization, and 0.4 for probabilities of classes. Callables
+        have none; "median" standardizes for them, and a number does not.
 
     thresholds : array-like of shape (n_thresholds,), default=None
-        For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
-        outcome exceeds each), and for the kernels "tanh" and "thresholds". By default `fit` takes
-        64 quantiles of the training outcomes.
+        For ``calibration="threshold"`` and "decision" of a number, and for the kernels "tanh" and
+        "thresholds". By default `fit` takes 64 quantiles of the training outcomes.
 
     loss : array-like of shape (n_actions, n_classes), or callable, default=None
         For ``kernel="loss"`` and ``calibration="decision"``: the loss of each action in each class,
         or, for a number, a function of outcomes of shape (m,) that returns the losses of all
-        actions, of shape (m, n_actions). For a number "decision" takes it, or `thresholds`.
+        actions, of shape (m, n_actions).
 
     class_weight : array-like of shape (n_classes,), default=None
         How much the residuals of each class count.
@@ -110,7 +105,7 @@ class DistributionMatchingLoss(Penalty):
         less biased and the noisier their gradients.
 
     detach_given : bool, default=False
-        Whether what is conditioned on counts as constant. Otherwise gradients flow through it, too.
+        Whether what is conditioned on counts as constant, through which no gradients flow.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over each sample with
@@ -131,14 +126,13 @@ class DistributionMatchingLoss(Penalty):
 
     `fit` sets bandwidths once, as buffers that are saved with the state.
 
-    The cost is :math:`O(n^2)` for n samples, times K for classes, and times s² for s draws or
-    components. Bad values, such as NaN, labels out of range or standard deviations that are not
-    positive, raise errors. Half precision is computed in single precision.
+    The cost is that of the function. Bad values, such as NaN, labels out of range or standard
+    deviations that are not positive, raise errors. Half precision is computed in single precision.
 
     References
     ----------
-    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
-       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [1] Marx, Zalouk and Ermon (2023). Calibration by Distribution Matching. NeurIPS.
+       :arxiv:`2310.20211`
 
     Examples
     --------
@@ -148,13 +142,6 @@ class DistributionMatchingLoss(Penalty):
     >>> penalty = DistributionMatchingLoss("canonical")
     >>> round(penalty(logits, torch.tensor([1, 1, 0, 0])).item(), 2)  # 95 % sure, 50 % right
     0.24
-
-    Of a number, with bandwidths from the training outcomes:
-
-    >>> y = torch.linspace(-1, 1, 64)
-    >>> penalty = DistributionMatchingLoss().fit(y)
-    >>> penalty((torch.zeros(64), torch.full((64,), 0.1)), y).item() > 0
-    True
     """
 
     def __init__(
