@@ -30,8 +30,8 @@ def make_covariate_shift(
 ) -> tuple[np.ndarray, ...]:
     r"""Binary predictions of one overconfident model, for inputs that shift.
 
-    The distributions of outcome and prediction given the input stay the same, while inputs move,
-    as in Section 5.2 of [1]_: a measure for comparing models should move little.
+    The distributions of outcome and prediction given the input stay the same, while inputs move, as
+    in Section 5.2 of [1]_.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def make_covariate_shift(
 
     References
     ----------
-    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
-       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
+    .. [1] Moskvichev and Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So.
+       :arxiv:`2502.11465`
 
     Examples
     --------
@@ -109,9 +109,7 @@ def make_dirichlet_family(
 ) -> tuple[np.ndarray, ...]:
     r"""Multi-class predictions from a Dirichlet distribution, of three models.
 
-    The predictions are the same, the labels differ: drawn from the predictions (M1, calibrated);
-    from the predictions in half of the cases and otherwise always the first class (M2); or
-    uniformly from all classes (M3). These are the models of Section 7 of [1]_.
+    The predictions are the same, the labels differ (see Notes), as in Section 7 of [1]_.
 
     Parameters
     ----------
@@ -122,7 +120,7 @@ def make_dirichlet_family(
         Number of classes K, at least 2.
 
     model : {"M1", "M2", "M3"}, default="M1"
-        Which model: the calibrated one, or one of the two that are not.
+        Which model; only the first one is calibrated.
 
     return_true_proba : bool, default=False
         Whether to return the true probabilities too.
@@ -156,8 +154,8 @@ def make_dirichlet_family(
 
     References
     ----------
-    .. [1] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
-       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [1] Widmann, Lindsten and Zachariah (2019). Calibration tests in multi-class classification.
+       NeurIPS. :arxiv:`1910.11385`
 
     Examples
     --------
@@ -201,9 +199,9 @@ def make_temperature_family(
 ) -> tuple[np.ndarray, ...]:
     r"""Binary predictions that are a calibrated model's at another temperature.
 
-    The true probability f is uniform on [0, 1]; the prediction multiplies its logit by the inverse
-    temperature. 1 gives a calibrated model, more an overconfident and less an underconfident one; 0
-    always predicts 1/2, which is calibrated too. This is the family of Section 10.1 of [1]_.
+    The prediction multiplies the logit of the true probability by the inverse temperature, as in
+    Section 10.1 of [1]_: 1 gives a calibrated model, more an overconfident and less an
+    underconfident one; 0 always predicts 1/2, which is calibrated too.
 
     Parameters
     ----------
@@ -218,7 +216,7 @@ def make_temperature_family(
 
     random_state : int, RandomState instance or None, default=None
         Draws the true probabilities, then the outcomes. An integer gives the same ones at every
-        inverse temperature, so that only the predictions differ.
+        inverse temperature.
 
     Returns
     -------
@@ -237,21 +235,17 @@ def make_temperature_family(
         p = \frac{f^\beta}{f^\beta + (1 - f)^\beta}
 
     (equation 34 of [1]_). The expected calibration error of the whole distribution is
-    :math:`\mathrm{E}|f - p|` unless :math:`\beta = 0`, for example :math:`(\ln 2) / 2 - 1/4 \approx
-    0.097` at :math:`\beta = 2`.
+    :math:`\mathrm{E}|f - p|` unless :math:`\beta = 0`, such as 0.097 at :math:`\beta = 2`.
 
     References
     ----------
-    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
-       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [1] Błasiok, Gopalan, Hu and Nakkiran (2023). A Unifying Theory of Distance from Calibration.
+       STOC. :arxiv:`2211.16886`
 
     Examples
     --------
     >>> from skcalib.datasets import make_temperature_family
     >>> from skcalib.metrics import smooth_calibration_error
-    >>> y_true, y_proba = make_temperature_family(10_000, random_state=0)
-    >>> smooth_calibration_error(y_true, y_proba)
-    0.00...
     >>> y_true, y_proba = make_temperature_family(10_000, inverse_temperature=2, random_state=0)
     >>> smooth_calibration_error(y_true, y_proba)
     0.04...

@@ -82,8 +82,8 @@ def make_forecasts(
 ) -> tuple[Any, ...]:
     r"""Outcomes and forecasts of them: calibrated, too narrow, biased, or wrong in places.
 
-    Every problem has forecasts of its own kind, and the truth is known. With the defaults all are
-    calibrated, except those of "unfocused", "sign-reversed" and "spatial".
+    With the defaults all are calibrated, except those of "unfocused", "sign-reversed" and
+    "spatial".
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def make_forecasts(
         Whether to return the true distributions too.
 
     random_state : int, RandomState instance or None, default=None
-        Draws the outcomes before what only the forecasts depend on. An integer gives the same
-        outcomes for every dispersion and bias, and for each of the last four problems.
+        An integer gives the same outcomes for every dispersion and bias, and for each of the last
+        four problems.
 
     Returns
     -------
@@ -155,13 +155,12 @@ def make_forecasts(
       Without bias, the quantile calibration error (l1) of the whole distribution is :math:`|1/4 -
       \arctan(d) / \pi|`.
     - "ensemble": the same outcomes; the members of an :class:`~skcalib.forecasts.EnsembleForecast`
-      are independent draws from the normal forecast. With the defaults, the outcome is equally
-      likely to have any rank among them.
-    - "zero-inflated": amounts that are often exactly zero, as of rain: outcomes and forecasts of
-      "gaussian" in which everything below zero counts as zero.
+      are independent draws from the normal forecast.
+    - "zero-inflated": amounts as of rain: outcomes and forecasts of "gaussian", with 0 in place of
+      everything below.
     - "counts": Poisson or negative binomial outcomes, and forecasts of the same means, which are 10
-      to the power of a uniform number in [0, 1]. A negative binomial distribution of mean m and
-      variance :math:`m + \alpha m^2` is SciPy's ``nbinom(1 / α, 1 / (1 + α m))``.
+      to the power of a uniform number in [0, 1]. The negative binomial distribution is SciPy's
+      ``nbinom(1 / α, 1 / (1 + α m))``.
     - "spatial": forecasts on a map that are biased in each place, but calibrated over all places,
       even given the forecast. With forecasts :math:`\mathrm{N}(\mu, \sigma^2)` as in "gaussian",
       independent of the position s, with `local_bias` β and w waves,
@@ -171,12 +170,12 @@ def make_forecasts(
 
       where t rises linearly from 0 to 1 and falls again, w times from 0 to 1.
 
-    The other four tell the kinds of calibration apart [1]_, [2]_. What can be known is :math:`\mu
-    \sim \mathrm{N}(0, 1)`; the outcome is :math:`y \sim \mathrm{N}(\mu, 1)`.
+    The other four tell the kinds of calibration apart [1]_, [2]_, for :math:`\mu \sim \mathrm{N}(0,
+    1)` and :math:`y \sim \mathrm{N}(\mu, 1)`.
 
-    - "ideal" says :math:`\mathrm{N}(\mu, 1)`, which is calibrated in every sense.
-    - "climatological" says :math:`\mathrm{N}(0, 2)`, of variance 2, for every outcome, which is
-      calibrated in every sense of forecast and outcome.
+    - "ideal" says :math:`\mathrm{N}(\mu, 1)`: calibrated in every sense.
+    - "climatological" says :math:`\mathrm{N}(0, 2)`, of variance 2, for every outcome: calibrated
+      in every sense, too.
     - "unfocused" says :math:`\frac12 (\mathrm{N}(\mu, 1) + \mathrm{N}(\mu + \tau, 1))`, where
       :math:`\tau` is −1 or 1 with equal probability. Its PIT values are uniform (quantile
       calibration), but it is neither auto-calibrated nor marginally calibrated.
@@ -184,11 +183,11 @@ def make_forecasts(
 
     References
     ----------
-    .. [1] T. Gneiting, F. Balabdaoui and A. E. Raftery (2007). Probabilistic forecasts, calibration
-       and sharpness. Journal of the Royal Statistical Society B 69(2).
+    .. [1] Gneiting, Balabdaoui and Raftery (2007). Probabilistic forecasts, calibration and
+       sharpness. Journal of the Royal Statistical Society B.
        :doi:`10.1111/j.1467-9868.2007.00587.x`
-    .. [2] T. Gneiting and R. Ranjan (2013). Combining predictive distributions. Electronic Journal
-       of Statistics 7. :doi:`10.1214/13-EJS823`
+    .. [2] Gneiting and Ranjan (2013). Combining predictive distributions. Electronic Journal of
+       Statistics. :doi:`10.1214/13-EJS823`
 
     Examples
     --------
@@ -199,18 +198,6 @@ def make_forecasts(
     ...     print(((low <= y_true) & (y_true <= high)).mean().round(2))
     0.81
     0.49
-
-    How often the outcome is below, among and above four members:
-
-    >>> import numpy as np
-    >>> for dispersion in [1, 0.5]:
-    ...     y_true, ensemble = make_forecasts(
-    ...         problem="ensemble", n_members=4, dispersion=dispersion, random_state=0
-    ...     )
-    ...     rank = (ensemble.members < y_true[:, None]).sum(axis=1)
-    ...     print((np.bincount(rank) / len(y_true)).round(2))
-    [0.2  0.22 0.2  0.2  0.19]
-    [0.32 0.13 0.12 0.14 0.29]
 
     Forecasts that are right on the map, and wrong in the middle of it:
 
