@@ -68,9 +68,8 @@ class Forecast(ABC):
     """Predictive distributions, one for each sample: what all kinds of forecasts share.
 
     A forecast behaves like a one-dimensional array of distributions: it has a length and a shape,
-    and rows are taken with brackets. So it goes through scikit-learn's
-    :func:`~sklearn.model_selection.cross_val_score` and searches as X. What a kind of forecast
-    cannot know is refused with an error that names the remedy.
+    and rows are taken with brackets. So it goes through scikit-learn's cross-validation and
+    searches as X.
 
     Attributes
     ----------

@@ -21,8 +21,7 @@ class CensoredForecast(Forecast):
     Parameters
     ----------
     forecast : forecast of shape (n_samples,)
-        The forecasts of Y, continuous: whatever :func:`as_forecast` takes, such as the tuple (mean,
-        std) for normal distributions.
+        The forecasts of Y, continuous: whatever :func:`as_forecast` takes.
 
     lower : float or array-like of shape (n_samples,), default=0.0
         The bound, in the units of the outcome.
@@ -42,19 +41,16 @@ class CensoredForecast(Forecast):
 
     Notes
     -----
-    The bound has the probability F(lower) of all that Y has up to it. There `logpdf` is the
-    logarithm of this probability, and above it that of the density, so that the log score is the
-    likelihood of censored regression. Outcomes below the bound are impossible. The probability
-    integral transform of an outcome at the bound is drawn uniformly from [0, F(lower)].
+    The bound has the probability F(lower). There `logpdf` is the logarithm of this probability, and
+    above it that of the density. Outcomes below the bound are impossible. The probability integral
+    transform of an outcome at the bound is drawn uniformly from [0, F(lower)].
 
     :meth:`crps` is the integral of :math:`(F(t) - 1[y \le t])^2` over t from the bound up: a closed
-    form for normal forecasts, their mixtures and logistic ones, and quadrature for others. Mean and
-    standard deviation are found with 64 quadrature nodes above the bound.
+    form for normal forecasts, their mixtures and logistic ones, and quadrature for others.
 
     References
     ----------
-    .. [1] Thorarinsdottir and Gneiting (2010). Probabilistic forecasts of wind speed: ensemble
-       model output statistics by using heteroscedastic censored regression.
+    .. [1] Thorarinsdottir and Gneiting (2010). Probabilistic forecasts of wind speed.
        :doi:`10.1111/j.1467-985X.2009.00616.x`
 
     Examples

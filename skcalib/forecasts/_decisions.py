@@ -506,8 +506,8 @@ def expected_loss(
 
     References
     ----------
-    .. [1] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
-       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+    .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions. NeurIPS.
+       :arxiv:`2107.05719`
 
     Examples
     --------

@@ -42,13 +42,12 @@ class DistributionForecast(Forecast):
     Notes
     -----
     Without `logcdf` and `logsf`, the log odds of an outcome whose `cdf` is 0 or 1 in double
-    precision are refused, not guessed. Where moments of transformed outcomes have no closed form,
-    :meth:`components` stands for the distribution by 64 quadrature nodes of its quantile function,
-    or by all likely values of a discrete one (up to 512 of them). The score :meth:`crps` is found
-    by quadrature of the quantile function, with 32 nodes on each piece between 0, 1/2, the level of
-    the outcome and 1; it is right to about eight digits if the quantile function has no kink but at
-    the median. For a discrete distribution it is the sum over its likely values, up to 512 of them.
-    Outcomes beyond the support have a score; what needs their probability refuses them.
+    precision are refused, not guessed. The score :meth:`crps` is found by quadrature of the
+    quantile function, with 32 nodes on each piece between 0, 1/2, the level of the outcome and 1,
+    right to about eight digits if the quantile function has no kink but at the median;
+    :meth:`components` are 64 such nodes. For a discrete distribution both have its likely values,
+    up to 512 of them. Outcomes beyond the support have a score; what needs their probability
+    refuses them.
 
     Examples
     --------

@@ -26,9 +26,8 @@ class EnsembleForecast(Forecast):
         Possible outcomes, in the units of the outcome; at least two.
 
     weights : array-like of shape (n_members,) or (n_samples, n_members), default=None
-        Weights of the members, not negative. They are divided by their sum. With weights, the
-        forecast is the weighted distribution of the members. Without, the members are a sample of
-        a distribution that is not known otherwise (see Notes).
+        Weights of the members, not negative. They are divided by their sum. Without weights, the
+        members are a sample of a distribution that is not known otherwise (see Notes).
 
     Attributes
     ----------
@@ -44,11 +43,10 @@ class EnsembleForecast(Forecast):
 
     Notes
     -----
-    An ensemble without weights is calibrated if the outcome is exchangeable with the members:
-    together they are like a sample of s + 1 values. So :meth:`pit_bounds` gives the interval of the
-    outcome's rank among all of them, [#{<}, #{<} + #{=} + 1] / (s + 1), and tests exchange the
-    outcome with members. With weights, also equal ones, the outcome is held to be drawn from the
-    members.
+    An ensemble without weights is calibrated if the outcome is exchangeable with the members. So
+    :meth:`pit_bounds` gives the interval of the outcome's rank among all of them, [#{<}, #{<} +
+    #{=} + 1] / (s + 1), and tests exchange the outcome with members. With weights, also equal ones,
+    the outcome is held to be drawn from the members.
 
     `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
     weighted distribution; `crps` with ``estimator="fair"`` is unbiased for the distribution that
@@ -147,8 +145,7 @@ class EnsembleForecast(Forecast):
 class ResidualForecast(Forecast):
     """A location for each sample, plus residuals that all samples share.
 
-    This is the forecast of a model that only predicts a number: the prediction, plus the residuals
-    that the model left on other samples.
+    The forecast of a model that only predicts a number.
 
     Parameters
     ----------

@@ -24,10 +24,8 @@ def get_forecast(estimator: Any, X: Any) -> Forecast:
     What the estimator knows of the outcomes is taken in this order: its `predict_forecast`; the
     distribution of NGBoost's `pred_dist`; the normal distribution of ``predict(X,
     return_std=True)``; the distribution of skpro's `predict_proba`. Pipelines, searches, feature
-    eliminations and frozen estimators are looked into, so that a forecast inside is not taken for
-    a normal distribution. A :class:`~sklearn.dummy.DummyRegressor` has none: its standard
-    deviations are 0. Forecasts as features go through a recalibrator of forecasts, which has no
-    `predict`: its `transform` returns the forecast.
+    eliminations and frozen estimators are looked into. For a recalibrator of forecasts it is the
+    result of `transform`.
 
     Parameters
     ----------

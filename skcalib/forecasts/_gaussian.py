@@ -155,8 +155,7 @@ class GaussianMixtureForecast(Forecast):
 
     Notes
     -----
-    Quantiles have no closed form. They are found between the quantiles of the components, to the
-    last digits, by Newton steps that fall back on bisection.
+    Quantiles have no closed form; Newton steps find them to the last digits.
 
     Examples
     --------

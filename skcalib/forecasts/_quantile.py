@@ -38,14 +38,10 @@ class QuantileForecast(Forecast):
     Notes
     -----
     Quantiles :math:`q_1 \le \dots \le q_K` at the levels :math:`\alpha_k` tell the probability
-    :math:`\alpha_{k+1} - \alpha_k` of each cell :math:`(q_k, q_{k+1}]`, and nothing about how it
-    is spread within the cell, or how far the outer cells reach. So there is no density, mean or
-    standard deviation, and no drawing. Where one value is needed within a cell, `cdf` and `ppf`
-    interpolate linearly between neighbouring quantiles; beyond the outer ones they are refused.
-    :meth:`pit_bounds` gives the levels around the outcome's cell.
-
-    Outcomes that are often 0 need forecasts of whole distributions, such as an
-    :class:`EnsembleForecast` with weights.
+    :math:`\alpha_{k+1} - \alpha_k` of each cell :math:`(q_k, q_{k+1}]`, and nothing about how it is
+    spread within the cell. So there is no density, mean or standard deviation, and no drawing.
+    Within a cell, `cdf` and `ppf` interpolate linearly between neighbouring quantiles; beyond the
+    outer ones they are refused. :meth:`pit_bounds` gives the levels around the outcome's cell.
 
     The score :meth:`crps` is the trapezoidal rule over the levels, :math:`\sum_k (\alpha_{k+1} -
     \alpha_{k-1}) \rho_k` with the pinball losses :math:`\rho_k`, :math:`\alpha_0 = 0` and
