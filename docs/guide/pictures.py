@@ -21,8 +21,9 @@ from skcalib.display import (
 )
 from skcalib.forecasts import EnsembleForecast
 from skcalib.hypothesis_tests import CalibrationTest, RatingGradeTest, SequentialCalibrationTest
+from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 from skcalib.recalibration import PriorShiftRecalibrator, TemperatureRecalibrator
-from skcalib.uncertainty import clinical_calibration
+from skcalib.uncertainty import clinical_calibration, confidence_interval
 
 
 def make_panels(n_panels, height=3.6):
@@ -216,3 +217,39 @@ def another_population():
     ReliabilityDisplay.from_predictions(
         y[is_seen], models, band=None, axis_scale="linear", random_state=0
     )
+
+
+def chance():
+    """Draw the smooth and the binned error of calibrated models, by the number of samples."""
+    sizes = [100, 300, 1000, 3000, 10_000]
+    samples = [[make_temperature_family(n, random_state=k) for k in range(20)] for n in sizes]
+    ax = plt.subplots(figsize=(6, 3.6), layout="constrained")[1]
+    for measure, name in [
+        (expected_calibration_error, "binned (ECE)"),
+        (smooth_calibration_error, "smooth"),
+    ]:
+        errors = [[measure(*sample) for sample in of_size] for of_size in samples]
+        ax.plot(sizes, np.mean(errors, axis=1), "o-", label=name)
+        ax.fill_between(sizes, *np.quantile(errors, [0.05, 0.95], axis=1), alpha=0.2)
+    ax.set(xscale="log", ylim=(0, None), xlabel="samples", ylabel="error of calibrated models")
+    ax.legend()
+
+
+def intervals():
+    """Draw intervals of an overconfident and a calibrated model, by the number of samples."""
+    ax = plt.subplots(figsize=(6, 3.2), layout="constrained")[1]
+    for name, sharpness, offset in [("overconfident", 2, -0.12), ("calibrated", 1, 0.12)]:
+        ends = []
+        for n in (300, 1000, 3000):
+            sample = make_temperature_family(n, inverse_temperature=sharpness, random_state=1)
+            ends.append(
+                confidence_interval(
+                    "smooth_calibration_error", *sample, n_resamples=199, random_state=0
+                )
+            )
+        estimates, lows, highs = np.transpose([(end.estimate, end.low, end.high) for end in ends])
+        errors = [estimates - lows, highs - estimates]
+        ax.errorbar(np.arange(3) + offset, estimates, errors, fmt="o", capsize=4, label=name)
+    ax.set(ylabel="smooth calibration error", xticks=range(3), ylim=(-0.002, None))
+    ax.set_xticklabels([f"{n} samples" for n in (300, 1000, 3000)])
+    ax.legend()
