@@ -22,7 +22,12 @@ from skcalib.display import (
 from skcalib.forecasts import EnsembleForecast
 from skcalib.hypothesis_tests import CalibrationTest, RatingGradeTest, SequentialCalibrationTest
 from skcalib.metrics import expected_calibration_error, smooth_calibration_error
-from skcalib.recalibration import PriorShiftRecalibrator, TemperatureRecalibrator
+from skcalib.recalibration import (
+    IsotonicRecalibrator,
+    PriorShiftRecalibrator,
+    SigmoidRecalibrator,
+    TemperatureRecalibrator,
+)
 from skcalib.uncertainty import clinical_calibration, confidence_interval
 
 
@@ -252,4 +257,45 @@ def intervals():
         ax.errorbar(np.arange(3) + offset, estimates, errors, fmt="o", capsize=4, label=name)
     ax.set(ylabel="smooth calibration error", xticks=range(3), ylim=(-0.002, None))
     ax.set_xticklabels([f"{n} samples" for n in (300, 1000, 3000)])
+    ax.legend()
+
+
+def ordered_classes():
+    """Draw the reliability of the problems into which ordered classes are cut."""
+    rng = np.random.default_rng(0)
+    score, limits = rng.normal(size=1000), np.array([-1.0, 0.0, 1.5])
+    right = expit(limits - score[:, None])
+    said = expit(3 * (limits - score[:, None]))
+    stage = (rng.random((1000, 1)) > right).sum(axis=1)
+    panels = make_panels(3, 3.8)
+    names = "none", "at most mild", "at most moderate"
+    for k, (ax, name) in enumerate(zip(panels, names, strict=True)):
+        ReliabilityDisplay.from_predictions(
+            stage <= k, said[:, k], axis_scale="linear", ax=ax, random_state=0
+        )
+        ax.set_title(name)
+
+
+def deployed_map():
+    """Draw the map of a score to a recalibrated probability."""
+    label, score = make_temperature_family(500, inverse_temperature=2, random_state=0)
+    grid = np.linspace(0.001, 0.999, 500)
+    ax = plt.subplots(figsize=(4, 4), layout="constrained")[1]
+    ax.plot([0, 1], [0, 1], "k:")
+    for method, line in [(SigmoidRecalibrator(), "-"), (IsotonicRecalibrator(), "--")]:
+        values = method.fit(score, label).predict_proba(grid)[:, 1]
+        ax.plot(grid, values, line, label=type(method).__name__)
+    ax.set(xlabel="score of the model", ylabel="recalibrated probability", aspect="equal")
+    ax.legend(loc="upper left")
+
+
+def numbers_of_bins():
+    """Draw the binned errors of one model by the number and kind of their bins."""
+    y, p = make_temperature_family(1000, inverse_temperature=2, random_state=0)
+    sizes = range(2, 51)
+    ax = plt.subplots(figsize=(6, 3.2), layout="constrained")[1]
+    for strategy, name in [("uniform", "equal width"), ("quantile", "equal mass")]:
+        errors = [expected_calibration_error(y, p, n_bins=n, strategy=strategy) for n in sizes]
+        ax.plot(sizes, errors, label=name)
+    ax.set(xlabel="number of bins", ylabel="ECE of one model", ylim=(0, None))
     ax.legend()
