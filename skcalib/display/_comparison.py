@@ -38,10 +38,10 @@ _TITLE_LETTER_WIDTH = 0.57
 class ComparisonDisplay(PredictionsDisplay):
     """Measures of several models, with their intervals.
 
-    Use :meth:`from_estimators` or :meth:`from_predictions` to create one. Each measure has a panel,
-    in which each model has a row: a dot for the estimate, and a line for the confidence interval.
-    With a reference, the differences from its measures are shown: a model whose line does not reach
-    0 differs from the reference by more than chance.
+    Made by :meth:`from_estimators` or :meth:`from_predictions`. Each measure has a panel, in which
+    each model has a dot for the estimate, and a line for the confidence interval. With a reference,
+    the differences from its measures are shown: where the line does not reach 0, they are more than
+    chance.
 
     Parameters
     ----------
@@ -93,7 +93,6 @@ class ComparisonDisplay(PredictionsDisplay):
     --------
     skcalib.uncertainty.confidence_interval : The intervals.
     skcalib.uncertainty.compare_models : The differences from a reference.
-    skcalib.metrics.conditional_kernel_calibration_error : A measure that was made for comparisons.
 
     Examples
     --------

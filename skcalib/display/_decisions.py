@@ -34,10 +34,9 @@ _DECISION_LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
 class DecisionDisplay(PredictionsDisplay):
     """Announced and realised losses: for each action, or along a cost ratio.
 
-    Made by :meth:`from_estimator` or :meth:`from_predictions`. Points above the diagonal are
-    actions that cost more than was announced. Along a cost ratio the dashed line is announced, and
-    the solid one realised; where the dashed line leaves the shaded band, the difference is more
-    than chance.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. Points above the diagonal cost more
+    than announced. Along a cost ratio the dashed line is announced, and the solid one realised;
+    where the dashed line leaves the shaded band, the difference is more than chance.
 
     Parameters
     ----------
@@ -86,14 +85,13 @@ class DecisionDisplay(PredictionsDisplay):
 
     Notes
     -----
-    With a threshold t the losses are ``[[0, 1 - t], [t, 0]]``: it is best to act if the probability
-    of the second class exceeds t. The net benefit of decision curves [1]_ is the share of true
-    alarms minus t/(1 − t) times that of false ones; it is the base rate minus the loss over 1 − t.
+    With a threshold t it is best to act if the probability of the second class exceeds t. The net
+    benefit of decision curves [1]_ is the share of true alarms minus t/(1 − t) times that of false
+    ones.
 
     References
     ----------
-    .. [1] A. J. Vickers and E. B. Elkin (2006). Decision Curve Analysis: A Novel Method for
-       Evaluating Prediction Models. Medical Decision Making 26(6).
+    .. [1] Vickers and Elkin (2006). Decision Curve Analysis. Medical Decision Making.
        :doi:`10.1177/0272989X06295361`
 
     Examples

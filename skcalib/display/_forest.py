@@ -28,12 +28,11 @@ _IDEAL = {_RATIO: 1.0, "calibration_slope": 1.0, "estimate": np.nan}
 class ForestDisplay(Display):
     """Forest plot: a measure of each subgroup, such as each hospital, with its interval.
 
-    Use :meth:`from_result` to create one. Each measure has a panel, in which each subgroup has a
-    row: a square for the estimate, and a line for the confidence interval. Below are all samples
-    together; the mean over subgroups, as a diamond as wide as its interval; and the prediction
-    interval, in which the measure of a new subgroup is to be expected. A line that reaches the edge
-    of the axes goes on beyond it, as unbounded intervals and wide prediction intervals do. A dotted
-    line marks calibrated predictions. Nothing is computed.
+    Made by :meth:`from_result`. Each measure has a panel, in which each subgroup has a square for
+    the estimate, and a line for the confidence interval. Below are all samples together; the mean
+    over subgroups, as a diamond as wide as its interval; and the prediction interval, in which the
+    measure of a new subgroup is to be expected. A line that reaches the edge of the axes goes on
+    beyond it. A dotted line marks calibrated predictions.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ class ForestDisplay(Display):
 
     See Also
     --------
-    skcalib.uncertainty.clinical_calibration : With `by`, the measures and what they have in common.
+    skcalib.uncertainty.clinical_calibration : With `by`, the measures.
     skcalib.uncertainty.confidence_interval : With `by`, any metric.
 
     Examples

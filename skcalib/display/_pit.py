@@ -56,8 +56,8 @@ class PITHistogramDisplay(_PitDisplay):
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`. The probability integral transform
     (PIT) of an outcome is the probability that its forecast gave to less. PITs of calibrated
-    forecasts are uniform: all bars have the height 1 but for chance. High ends show forecasts that
-    are too narrow, a high middle forecasts that are too wide, and a slope a bias.
+    forecasts are uniform: all bars have the height 1 but for chance. High ends show too narrow
+    forecasts, a high middle too wide ones, and a slope a bias.
 
     Parameters
     ----------
@@ -97,13 +97,13 @@ class PITHistogramDisplay(_PitDisplay):
     Notes
     -----
     An outcome of positive probability has an interval of PITs, from the probability of less to that
-    of at most the outcome. By default it counts in each bin by the share of the interval that lies
-    there [1]_. For an ensemble without weights that is the interval of the outcome's rank.
+    of at most the outcome, for an ensemble without weights that of its rank. By default it counts
+    in each bin by the share of the interval that lies there [1]_.
 
     References
     ----------
-    .. [1] C. Czado, T. Gneiting and L. Held (2009). Predictive model assessment for count data.
-       Biometrics 65(4). :doi:`10.1111/j.1541-0420.2009.01191.x`
+    .. [1] Czado, Gneiting and Held (2009). Predictive model assessment for count data. Biometrics.
+       :doi:`10.1111/j.1541-0420.2009.01191.x`
 
     Examples
     --------
@@ -271,8 +271,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     Notes
     -----
     Of an outcome of positive probability, the part of its interval of PITs counts that lies below
-    the level, as in :func:`~skcalib.metrics.quantile_calibration_error`. Forecasts by quantiles at
-    given levels are shown at these.
+    the level.
 
     Examples
     --------

@@ -32,8 +32,8 @@ class ReliabilityDisplay(CurvesDisplay):
     r"""Reliability diagram: how often the event happens, against its predicted probability.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`. A calibrated model's curve is near
-    the diagonal: in the band, but for chance. Below the diagram a strip shows how the predictions
-    are distributed, those of events upwards and those of the others downwards.
+    the diagonal: in the band, but for chance. A strip below shows how the predictions are
+    distributed, those of events upwards and those of the others downwards.
 
     Parameters
     ----------
@@ -83,9 +83,7 @@ class ReliabilityDisplay(CurvesDisplay):
 
     See Also
     --------
-    skcalib.metrics.smooth_calibration_error : The error beside the isotonic curve.
-    skcalib.metrics.smooth_expected_calibration_error : The error of the smooth curve.
-    skcalib.metrics.expected_calibration_error : The error of the bins.
+    skcalib.metrics.reliability_curve : The numbers alone.
 
     Notes
     -----
@@ -104,12 +102,11 @@ class ReliabilityDisplay(CurvesDisplay):
 
     References
     ----------
-    .. [1] T. Dimitriadis, T. Gneiting and A. I. Jordan (2021). Stable reliability diagrams for
-       probabilistic classifiers. PNAS 118(8). :doi:`10.1073/pnas.2016191118`
-    .. [2] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
-       Smoothing. ICLR 2024. :arxiv:`2309.12236`
-    .. [3] T. Dimitriadis, L. Dümbgen, A. Henzi, M. Puke and J. Ziegel (2023). Honest calibration
-       assessment for binary outcome predictions. Biometrika 110(3). :doi:`10.1093/biomet/asac068`
+    .. [1] Dimitriadis, Gneiting and Jordan (2021). Stable reliability diagrams for probabilistic
+       classifiers. PNAS. :doi:`10.1073/pnas.2016191118`
+    .. [2] Błasiok and Nakkiran (2024). Smooth ECE. ICLR. :arxiv:`2309.12236`
+    .. [3] Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023). Honest calibration assessment for
+       binary outcome predictions. Biometrika. :doi:`10.1093/biomet/asac068`
 
     Examples
     --------

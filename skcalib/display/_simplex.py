@@ -93,14 +93,13 @@ class SimplexDisplay(PredictionsDisplay):
 
     See Also
     --------
-    skcalib.metrics.expected_calibration_error : With ``multi_class="canonical"``, the error.
     ReliabilityDisplay : Any number of classes, one by one.
 
     Notes
     -----
     The p-values are :math:`(1 + \#\{d^*_b \ge d\}) / (1 + B)`, where d is the total variation
-    distance between mean prediction and frequencies in the cell, and the :math:`d^*_b` are those of
-    labels that are drawn from the predictions.
+    distance between mean prediction and frequencies, and the :math:`d^*_b` are those of drawn
+    labels.
 
     Examples
     --------

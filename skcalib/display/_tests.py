@@ -41,10 +41,10 @@ _FINITE = 250 * np.log(10)
 class NullDistributionDisplay(PredictionsDisplay):
     """Statistics of a test, among the values that they have for calibrated models.
 
-    Use :meth:`from_test`, :meth:`from_predictions` or :meth:`from_estimator` to create one. Each
-    statistic has a panel. The bars are its values for outcomes that are drawn from the predictions,
-    and the line is its value for the data: far to the right of the bars, or for a statistic with a
-    sign to the left of them, it is evidence against calibration.
+    Made by :meth:`from_test`, :meth:`from_predictions` or :meth:`from_estimator`. Each statistic
+    has a panel. The bars are its values for outcomes drawn from the predictions, and the line is
+    its value for the data: far to the right of the bars, or for a statistic with a sign to the
+    left, it is evidence against calibration.
 
     Parameters
     ----------
@@ -266,10 +266,9 @@ class NullDistributionDisplay(PredictionsDisplay):
 class SequentialTestDisplay(Display):
     r"""The evidence of a sequential test of calibration, batch by batch.
 
-    Use :meth:`from_test` to create one. The curve is the e-value: it falls or stays around 1 for a
-    calibrated model, and grows where the model errs in a way that its past has shown. Where it
-    first reaches the dashed line, :math:`1/\alpha`, the hypothesis is rejected at the level
-    :math:`\alpha`; that is valid whenever one looks.
+    Made by :meth:`from_test`. The curve is the e-value: it falls or stays around 1 for a calibrated
+    model. Where it first reaches the dashed line, :math:`1/\alpha`, the hypothesis is rejected at
+    the level :math:`\alpha`; that is valid whenever one looks.
 
     Parameters
     ----------
@@ -291,8 +290,8 @@ class SequentialTestDisplay(Display):
         Number of samples after the batch at which the hypothesis was first rejected.
 
     line_ : matplotlib Line2D
-        The e-value, on a logarithmic axis that reaches it, and :math:`1/\alpha^2`; infinite
-        ones leave it, and so do those above 1e250. The legend has the last value.
+        The e-value, on a logarithmic axis; above 1e250 it leaves the axes. The legend has the last
+        value.
 
     threshold_ : matplotlib Line2D
         The line at :math:`1/\alpha`.

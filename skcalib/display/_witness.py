@@ -100,10 +100,9 @@ class WitnessDisplay(CurvesDisplay):
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`. The curve is the function that
     :func:`skcalib.metrics.smooth_calibration_witness` returns, less its mean over the samples.
-    Where it is high, outcomes tend to be more frequent than predicted, and where it is low, less
-    frequent, compared with the whole. It matters where predictions are: their distribution is
-    shaded. The strip below shows the residuals, upwards where predictions are too low. The legend
-    has the parts of the error by bias and by shape.
+    Where it is high, outcomes tend to be more frequent than predicted, compared with the whole. The
+    distribution of the predictions is shaded. The strip below shows the residuals, upwards where
+    predictions are too low. The legend has the parts of the error by bias and by shape.
 
     Parameters
     ----------
@@ -144,15 +143,12 @@ class WitnessDisplay(CurvesDisplay):
 
     See Also
     --------
-    skcalib.metrics.smooth_calibration_witness : The numbers, and how they are found.
-    ReliabilityDisplay : How often the event happens.
+    skcalib.metrics.smooth_calibration_witness : The numbers.
 
     Examples
     --------
     >>> from skcalib.display import WitnessDisplay
     >>> display = WitnessDisplay.from_predictions([1, 1, 0], [0.2, 0.3, 0.9])
-    >>> display.curves[0].witness
-    array([1. , 0.9, 0.3])
     >>> round(display.curves[0].error, 3)
     0.387
     """
