@@ -426,16 +426,14 @@ def calibration_report(
 
     See Also
     --------
-    skcalib.metrics : The measures one by one.
     skcalib.hypothesis_tests.CalibrationTest : The test, with all its options.
 
     Notes
     -----
     **Several models.** `y_pred` may be a dict of predictions for the same samples, such as
     ``{"before": p, "after": q}``. The others are compared with the first by
-    :func:`skcalib.uncertainty.compare_models`, with the samples resampled for both models together.
-    If each model has outcomes of its own, such as whether its answers were right, pass them as a
-    dict with the same names in `y_true`.
+    :func:`skcalib.uncertainty.compare_models`. If each model has outcomes of its own, such as
+    whether its answers were right, pass them as a dict with the same names in `y_true`.
 
     **Numbers of probabilities.** "n_samples", "n_classes"; for two classes "event" (the name of the
     positive class), "n_events", "prevalence", "mean_prediction", "observed_expected_ratio",
@@ -443,25 +441,23 @@ def calibration_report(
     "integrated_calibration_index"; then "accuracy", "mean_confidence", "brier_score_loss",
     "log_loss", "smooth_calibration_error", "expected_calibration_error" (for more than two classes
     these two end in "_confidence" and "_classwise"), "distance_lower_bound" and
-    "distance_upper_bound" of the distance to calibration (for more than two classes with
-    "_confidence"), "p_value", the adjusted p-values of its components, "p_value_skce",
-    "p_value_log_loss", "p_value_level_and_spread" and "p_value_local", and "n_tested" (the number
-    of samples in these); with `by` "subgroup_p_value"; for miscalibrated predictions "gain" and
-    "n_recalibrated" (the number of samples on which it was found). Besides, "name", "date",
-    "intervals", "findings", "classes", "subgroups", "advice" and "audit", which holds a hash of the
-    data in their order.
+    "distance_upper_bound" (for more than two classes with "_confidence"), "p_value", the adjusted
+    p-values of its components, "p_value_skce", "p_value_log_loss", "p_value_level_and_spread" and
+    "p_value_local", and "n_tested" (the number of samples in these); with `by` "subgroup_p_value";
+    for miscalibrated predictions "gain" and "n_recalibrated" (the number of samples on which it was
+    found). Besides, "name", "date", "intervals", "findings", "classes", "subgroups", "advice" and
+    "audit".
 
     **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
     "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals
     of `forecast.interval`), "mean_width_50", "mean_width_80", "mean_width_95", "mean_std", for s
-    exchangeable members "share_between_members" ((s − 1)/(s + 1) if they are calibrated, which no
-    interval of theirs can exceed), "mean_z", "rms_z" (of standardised errors, (outcome − mean) /
-    standard deviation), "distribution_matching_error", "distribution_matching_ratio" (to its
-    standard deviation for calibrated forecasts), "p_value", "p_value_skce", "p_value_pit",
-    "p_value_bias_and_spread" and "n_tested"; for more than 1000 samples "quantile_p_value",
-    "quantile_n_tested" and "moments_p_value" (of bias, spread and skewness); "subgroup_p_value",
-    "gain" and "n_recalibrated" as above. Intervals of censored and discrete forecasts cover more
-    than their level where an end has a positive probability; the findings count such outcomes in
+    exchangeable members "share_between_members" ((s − 1)/(s + 1) if they are calibrated), "mean_z",
+    "rms_z" (of standardised errors, (outcome − mean) / standard deviation),
+    "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
+    calibrated forecasts), "p_value", "p_value_skce", "p_value_pit", "p_value_bias_and_spread" and
+    "n_tested"; for more than 1000 samples "quantile_p_value", "quantile_n_tested" and
+    "moments_p_value" (of bias, spread and skewness); "subgroup_p_value", "gain" and
+    "n_recalibrated" as above. The findings count outcomes at an end of positive probability in
     part, and those of an ensemble without weights by their rank. Errors of ensembles and discrete
     forecasts are divided by the root mean square standard deviation, for s members without weights
     times :math:`\\sqrt{(s + 1) / (s - 1)}`.
@@ -496,11 +492,6 @@ def calibration_report(
     >>> print(calibration_report(y, proba, random_state=0))
     Calibration of 1000 predictions, 2 classes
     ...
-    >>> mean = rng.normal(size=200)
-    >>> y = rng.normal(mean, 1.0)
-    >>> forecast = mean, np.full(200, 0.4)
-    >>> calibration_report(y, forecast, random_state=0).advice
-    'Miscalibrated (p ≤ 0.001): prediction intervals are too narrow: standard deviations are ...'
     """
     several, outcomes = isinstance(y_pred, Mapping), None
     if several:
