@@ -52,8 +52,8 @@ _BINARY_CLASSES = np.array([False, True])
 class CalibrationState:
     r"""Counts of any number of predictions, in constant memory.
 
-    Predictions are counted on a grid of probabilities for each label, so that calibration can be
-    measured of a stream, of chunks of files, or of the merged states of several machines.
+    Predictions are counted on a grid of probabilities for each label: of a stream, of chunks of
+    files, or of several machines.
 
     Parameters
     ----------
@@ -118,19 +118,14 @@ class CalibrationState:
     At 4 decimals there are 29 603 points, so a state of two classes takes at most 0.95 MB, with
     weights 1.9 MB, and twice as much while samples wait to be sorted in. A state of K classes holds
     counts of each class against the rest, and of the predicted class: 16 bytes for each point and
-    label that occur, with weights 32. Counts of merged states do not depend on the order; sums of
-    weights do by rounding only.
-
-    An update or merge that fails or is interrupted leaves the state as it was.
+    label that occur, with weights 32.
 
     **What the grid changes.** With :math:`\bar\varepsilon` the mean distance between predictions
     and points, the lower distance changes by at most :math:`\bar\varepsilon`; the smooth
     calibration error and the Brier score by :math:`2 \bar\varepsilon`; the squared Laplace kernel
     error by :math:`2 \bar\varepsilon (1 + 1/h)`, and the squared kernel error of two classes with a
-    bandwidth
-    ν by twice that, with :math:`h = \nu/a` for a kernel whose distance is :math:`a |p - q|`.
-    `evaluate` gives this bound beside the value. Binned errors are discontinuous, and have no bound
-    unless all predictions were on the grid.
+    bandwidth ν by twice that, with :math:`h = \nu/a` for a kernel whose distance is :math:`a |p -
+    q|`. Binned errors have no bound unless all predictions were on the grid.
 
     Weights must be on the same scale in all updates: a sample without a weight has weight 1.
 
