@@ -174,9 +174,6 @@ class DecisionRecalibrator(Recalibrator):
 class AnyDecisionRecalibrator(Recalibrator):
     r"""Recalibration for all decisions with a few actions: shifts where the worst one is wrong.
 
-    Each round shifts the probabilities of the samples with each action of the decision whose losses
-    are announced worst, until it is no worse than chance.
-
     Parameters
     ----------
     n_actions : int, default=2
@@ -225,8 +222,8 @@ class AnyDecisionRecalibrator(Recalibrator):
     Notes
     -----
     This is the algorithm of [1]_, with a test in place of a tolerance. In each round let
-    :math:`\delta` be the policy of :func:`skcalib.metrics.any_decision_calibration_error`. Samples
-    with :math:`\delta(p_i) = a` get the probabilities next to :math:`p_i + b_a`, with
+    :math:`\delta` be the worst decision, of :func:`skcalib.metrics.any_decision_calibration_error`.
+    Samples with :math:`\delta(p_i) = a` get the probabilities next to :math:`p_i + b_a`, with
 
     .. math:: b_a = \sum_{\delta(p_i) = a} w_i (e_{y_i} - p_i) \Big/ \sum_{\delta(p_i) = a} w_i.
 

@@ -378,7 +378,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     See Also
     --------
     TemperatureRecalibrator : One number for all classes.
-    DirichletRecalibrator : Without a common temperature and a dependence on the sample size.
+    DirichletRecalibrator : Without a common temperature.
 
     Notes
     -----
