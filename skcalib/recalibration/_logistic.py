@@ -216,7 +216,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     .. math::
         \operatorname{logit} q_i = a + b x_i + c x_i^2, \qquad x_i = \operatorname{logit} p_i.
 
-    With two distinct predictions c is 0, with one b is 1, too.
+    With two distinct predictions c is 0, with one b is 1, too. Cost, ties, bounds and warnings are
+    those of :class:`SigmoidRecalibrator`.
 
     References
     ----------
@@ -298,7 +299,8 @@ class BetaRecalibrator(LogisticRecalibrator):
     If both a and b are 0, as where outcomes fall with the
     predictions, all results are equal.
 
-    With two distinct predictions a = b, with one both are 1.
+    With two distinct predictions a = b, with one both are 1. Cost, ties, bounds and warnings are
+    those of :class:`SigmoidRecalibrator`.
 
     References
     ----------

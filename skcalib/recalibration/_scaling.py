@@ -70,7 +70,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     See Also
     --------
     VectorScalingRecalibrator : A scale and a shift for each class.
-    MatrixScalingRecalibrator : Close to a temperature with few samples, richer with many.
+    MatrixScalingRecalibrator : Close to a temperature with few samples.
 
     Notes
     -----

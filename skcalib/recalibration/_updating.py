@@ -184,7 +184,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     --------
     InterceptRecalibrator : The first update.
     VectorScalingRecalibrator : The flexible one.
-    AutoRecalibrator : Asks which recalibrator predicts best, not what is significant.
+    AutoRecalibrator : Weighs recalibrators by what predicts best.
 
     Notes
     -----
