@@ -94,7 +94,7 @@ class Display:
         return self._draw_styled(ax, name, kwargs)
 
     def _draw_styled(self, ax: Any, name: Any, style: dict[str, Any], **draw_options: Any) -> Any:
-        self._draw(ax, self.name if name is None else name, style, **draw_options)
+        self._draw(ax, self.name if name is None else str(name), style, **draw_options)
         self.figure_ = self.ax_.figure.figure
         return self
 

@@ -41,6 +41,11 @@ def test_points_are_those_of_the_table():
     assert labels == ["as announced", "model", "other"]
 
 
+def test_a_name_is_written_as_a_text():
+    display = DecisionDisplay.from_predictions(Y, P, loss=LOSS).plot(name=np.array([1, 2]))
+    assert "[1 2]" in display.ax_.get_legend_handles_labels()[1]
+
+
 def test_losses_that_are_close_have_clear_ticks_and_a_true_diagonal(layout):
     generator = np.random.default_rng(0)
     proba = generator.random(2000)
