@@ -299,3 +299,13 @@ def numbers_of_bins():
         ax.plot(sizes, errors, label=name)
     ax.set(xlabel="number of bins", ylabel="ECE of one model", ylim=(0, None))
     ax.legend()
+
+
+def before_and_after():
+    """Draw the overconfident model of a report, and what it becomes."""
+    rng = np.random.default_rng(0)
+    proba = rng.random(1000)
+    after = expit(0.5 * logit(proba))
+    y = rng.random(1000) < after
+    models = {"before": proba, "after": after}
+    ReliabilityDisplay.from_predictions(y, models, axis_scale="linear", random_state=0)
