@@ -331,6 +331,7 @@ def resolve_metric(
                 "largest",
                 "shares_witness",
                 "count_cells",
+                "fixed",
             )
             shared = {name: vars(entry)[name] for name in names}
         elif callable(metric) and is_mean_loss(partial(metric, **params)):
