@@ -244,13 +244,21 @@ def check_predicted(
     pairs = outcomes.items() if outcomes else [("y_true", y_true)] * len(probas)
     for (outcome_name, outcome), (name, y_pred) in zip(pairs, probas.items(), strict=True):
         models.append(check_data(outcome, y_pred, names=(outcome_name, name), **data))
-        data["labels"] = models[0].labels  # hold for the next models, too
+        if data["labels"] is None:  # those of the first model hold for the next ones, too
+            data["labels"] = _order_columns(models[0].labels, data.get("pos_label"))
     return {
         "models": models,
         "as_matrix": [has_several_columns(y_pred) for y_pred in probas.values()],
         "weighted": data["sample_weight"] is not None,
         "shares_outcomes": outcomes is None,
     }
+
+
+def _order_columns(classes: np.ndarray | None, pos_label: Any) -> np.ndarray | None:
+    """The classes (2,) in the order of columns: those of checked data end with `pos_label`."""
+    if classes is None or pos_label is None or classes[0] is None:
+        return classes
+    return np.unique(classes)
 
 
 def split_outcomes(y_true: Any) -> dict[str, Any] | None:

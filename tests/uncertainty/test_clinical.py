@@ -96,8 +96,14 @@ def test_a_positive_class_may_be_named(groups):
         result = confidence_interval(named, names, PROBA, metric_params=metric_params, **options)
         assert ends(result) == expected
     assert params == {"pos_label": "ill"}
-    result = compare_models(metric, names, PROBA, PROBA**2, metric_params=params, random_state=0)
-    assert result.estimate_a == pytest.approx(expected[0])
+    matrices = (np.column_stack([p, 1 - p]) for p in (PROBA, PROBA**2))
+    results = [
+        compare_models(metric, names, *models, metric_params=params, random_state=0)
+        for models in ((PROBA, PROBA**2), matrices)
+    ]
+    estimates = expected[0], metric(LABEL, PROBA**2)
+    for result in results:
+        assert (result.estimate_a, result.estimate_b) == pytest.approx(estimates)
 
 
 def test_two_models_are_compared_by_the_paired_jackknife():
