@@ -223,14 +223,19 @@ def test_every_smooth_map_is_a_module(name, n_classes):
         np.testing.assert_allclose(proba, expected, atol=1e-12 if scale == 1 else 1e-7)
         result[:, 0].sum().backward()
         assert X.grad.isfinite().all()
-    single = fitted.to_module()(torch.tensor(other))
-    assert single.dtype == torch.float32
-    proba = torch.softmax(single.double(), dim=1).numpy()
-    np.testing.assert_allclose(proba, fitted.predict_proba(softmax(other, axis=1)), atol=2e-5)
+    for scale in (1, 5):  # 1 - p is less than single precision tells from 0
+        X = torch.tensor(scale * other, requires_grad=True)
+        single = fitted.to_module()(X)
+        assert single.dtype == torch.float32
+        single[:, 0].sum().backward()
+        assert X.grad.isfinite().all()
+        proba = torch.softmax(single.double(), dim=1).detach().numpy()
+        expected = fitted.predict_proba(softmax(scale * other, axis=1))
+        np.testing.assert_allclose(proba, expected, atol=2e-5)
     if n_classes == 2:
         odds = torch.tensor(other[:, 1] - other[:, 0])
         np.testing.assert_allclose(
-            module(odds).sigmoid(), torch.softmax(module(X / 20), 1)[:, 1].detach(), atol=1e-12
+            module(odds).sigmoid(), torch.softmax(module(X / 5), 1)[:, 1].detach(), atol=1e-12
         )
 
 

@@ -88,9 +88,24 @@ class LogOddsMaps(LogitMap):
         if len(self.skew) == 1:
             log_odds = self.map_log_odds(log_proba[:, 1:] - log_proba[:, :1], log_proba[:, 1:])
             return torch.cat((torch.zeros_like(log_odds), log_odds), dim=1)
-        log_rest = torch.log(-torch.expm1(log_proba))
-        log_odds = self.map_log_odds(log_proba - log_rest, log_proba)
+        log_odds = self.map_log_odds(log_proba - self.log_rest(scores, log_proba), log_proba)
         return torch.nn.functional.logsigmoid(log_odds)
+
+    def log_rest(self, scores: Tensor, log_proba: Tensor) -> Tensor:
+        """Logarithms (n, K) of what each class leaves to the others.
+
+        That of the likeliest class is summed over the others: in single precision its probability
+        is 1 where the rest is below 6e-8. In double precision it is rounded as predictions are.
+        """
+        if scores.dtype == torch.float64:
+            return torch.log(-torch.expm1(log_proba))
+        columns = torch.arange(self.n_classes, device=scores.device)
+        is_largest = columns == torch.argmax(scores, dim=1)[:, None]
+        others = scores.masked_fill(is_largest, -torch.inf)
+        rest = torch.logsumexp(others, dim=1) - torch.logsumexp(scores, dim=1)
+        rest_of_largest = torch.clamp(rest, self.limits[0], self.limits[1])[:, None]
+        smaller = log_proba.masked_fill(is_largest, -1.0)  # where the derivative is finite
+        return torch.where(is_largest, rest_of_largest, torch.log(-torch.expm1(smaller)))
 
     def map_log_odds(self, log_odds: Tensor, log_proba: Tensor) -> Tensor:
         """From predicted log-odds and log-probabilities (n, M) to calibrated log-odds."""
