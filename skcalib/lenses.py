@@ -76,7 +76,7 @@ class BinaryProblem(NamedTuple):
 
 
 class Lens(Protocol):
-    """What `multi_class` takes: an object that makes binary problems of several classes.
+    """Object that makes binary problems of several classes; `multi_class` takes it.
 
     Write a class with the method `reduce`; it need not derive from this one. An attribute
     `average`, by default "weighted", says what ``average="auto"`` means. With a method

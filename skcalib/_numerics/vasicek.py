@@ -112,7 +112,7 @@ def _hazard(x: np.ndarray) -> np.ndarray:
 
 
 def _bisect(is_below: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Where the condition, which holds at `low` and fails at `high`, begins to fail."""
+    """The first point at which the condition fails, which holds at `low` and fails at `high`."""
     for _ in range(50):
         middle = (low + high) / 2
         below = is_below(middle)

@@ -63,7 +63,7 @@ class ClassicalTest(HypothesisTest):
 
     @property
     def _side(self) -> str:
-        """Which values speak against calibration: only large ones, unless that can be chosen."""
+        """Side of values that speak against calibration: large ones, unless it can be chosen."""
         return getattr(self, "alternative", "greater")
 
     def __init__(

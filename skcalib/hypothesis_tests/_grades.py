@@ -370,7 +370,7 @@ LIMITS = {"binomial": default_rate_limits, "jeffreys": jeffreys_limits}
 
 
 def effective_sizes(data: ClassData, code: np.ndarray) -> np.ndarray:
-    """How many independent samples have a default rate as precise as that of each grade, (m,).
+    """Numbers of independent samples whose default rates are as precise as those of grades, (m,).
 
     Two labels of a group have the correlation that all groups of similar size show.
     """

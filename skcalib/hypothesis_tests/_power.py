@@ -48,7 +48,7 @@ _POWER_CONSTRAINTS: dict = {
 
 @dataclass(frozen=True, eq=False)
 class RequiredSampleSize:
-    """How many samples a test needs, and what the search for that number found.
+    """Number of samples that a test needs, and the search for it.
 
     Parameters
     ----------

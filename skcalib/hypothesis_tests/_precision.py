@@ -15,7 +15,7 @@ from ._power import take_one_column
 
 @dataclass(frozen=True)
 class PrecisionSampleSize:
-    """How many samples make the intervals of a validation narrow enough.
+    """Numbers of samples that make the intervals of a validation narrow enough.
 
     Parameters
     ----------

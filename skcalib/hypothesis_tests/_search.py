@@ -383,7 +383,7 @@ def _candidates(name: Any, column: Any, n: int, used: Any, n_bins: int) -> Itera
 
 
 def _cross_columns(candidates: list[Candidate], min_samples: int) -> list[Candidate]:
-    """What candidates of two columns have in common, if it is less than each of them."""
+    """Intersections of candidates of two columns that are less than each of them."""
     pairs = [
         (first, second)
         for first, second in itertools.combinations(candidates, 2)

@@ -36,7 +36,7 @@ PIT_CONSTRAINTS: dict = {
 
 
 class Band(NamedTuple):
-    """Where calibrated forecasts stay with a probability: at one place, and at all of them."""
+    """Bands that calibrated forecasts stay in with a probability: at one place, and at all."""
 
     lower: np.ndarray
     upper: np.ndarray

@@ -272,7 +272,7 @@ def _interval_levels(grid: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """How concentrated forecasts are, on average: what :func:`sharpness` returns.
+    """Mean widths and standard deviation of forecasts, which :func:`sharpness` returns.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ _DATA |= {"pos_label", "given"}
 
 
 class RadiusRule(NamedTuple):
-    """How far an estimate may be off: the Notes of `finite_sample_radius` say why.
+    """Distance by which an estimate may be off; the Notes of `finite_sample_radius` say why.
 
     `bounds` gives B, R and what is added above, of all options. `options` are those that may have
     other values than their defaults: a list of values, or None for all that the metric takes.

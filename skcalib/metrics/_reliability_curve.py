@@ -224,7 +224,7 @@ class CurveMethod(ABC):
     def band(
         self, kind: str | None, level: float, n_resamples: int, random_state: np.random.RandomState
     ) -> ReliabilityBand | None:
-        """Where the curves of drawn labels are, or where the frequencies may be."""
+        """Bands of the curves of drawn labels, or of the frequencies."""
         tail = (1 - level) / 2
         if kind is None:
             return None

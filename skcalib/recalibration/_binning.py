@@ -283,7 +283,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         return clip_proba(proba, self.smallest_probability_)
 
     def _cuts(self, points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Where the second and each further interval begins; which points begin all of them."""
+        """Beginnings of the second and each further interval; indices of points that begin all."""
         if self.strategy == "uniform":
             if not self.random_shift:
                 return np.arange(1, self.n_bins) / self.n_bins, None

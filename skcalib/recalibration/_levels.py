@@ -364,7 +364,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
         return self
 
     def _make_offsets(self, distance: np.ndarray) -> np.ndarray:
-        """What is added to all quantiles (K,), if the ends of intervals move out by distances."""
+        """Shifts of all quantiles (K,) that move the ends of intervals out by distances."""
         median = np.zeros(len(self.levels_) % 2)
         return np.concatenate([-distance, median, distance[::-1]])
 
@@ -405,7 +405,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
 
 def _interval_scores(gap: np.ndarray) -> np.ndarray:
-    """How far outcomes lie outside of each interval, (n, K) in the column of its lower end."""
+    """Distances of outcomes outside of each interval, (n, K) in the column of its lower end."""
     return np.maximum(-gap, gap[:, ::-1])
 
 

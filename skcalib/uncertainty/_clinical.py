@@ -109,7 +109,7 @@ class ClinicalCalibration:
 
 @dataclass(frozen=True)
 class RandomEffects:
-    """What the subgroups have in common in a measure, and how much they differ in it.
+    """Mean of a measure over subgroups, and the spread of subgroups around it.
 
     Parameters
     ----------
@@ -505,7 +505,7 @@ def combine_sites(
     deviation: np.ndarray,
     confidence_level: float,
 ) -> RandomEffects:
-    """What the subgroups have in common, from their estimates and standard errors (k,)."""
+    """Random effects of subgroups, from their estimates and standard errors (k,)."""
     is_ratio = name == "observed_expected_ratio"
     with np.errstate(divide="ignore"):  # no events
         estimate = np.log(estimate) if is_ratio else estimate
