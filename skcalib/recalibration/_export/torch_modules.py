@@ -94,18 +94,18 @@ class LogOddsMaps(LogitMap):
     def log_rest(self, scores: Tensor, log_proba: Tensor) -> Tensor:
         """Logarithms (n, K) of what each class leaves to the others.
 
-        That of the likeliest class is summed over the others: in single precision its probability
-        is 1 where the rest is below 6e-8. In double precision it is rounded as predictions are.
+        For the likeliest class the others are summed: in single precision its probability is 1
+        where the rest is below 6e-8. In double precision it is rounded as predictions are.
         """
         if scores.dtype == torch.float64:
             return torch.log(-torch.expm1(log_proba))
         columns = torch.arange(self.n_classes, device=scores.device)
         is_largest = columns == torch.argmax(scores, dim=1)[:, None]
-        others = scores.masked_fill(is_largest, -torch.inf)
-        rest = torch.logsumexp(others, dim=1) - torch.logsumexp(scores, dim=1)
-        rest_of_largest = torch.clamp(rest, self.limits[0], self.limits[1])[:, None]
+        other_scores = scores.masked_fill(is_largest, -torch.inf)
+        log_complement = torch.logsumexp(other_scores, dim=1) - torch.logsumexp(scores, dim=1)
+        log_complement = torch.clamp(log_complement, self.limits[0], self.limits[1])[:, None]
         smaller = log_proba.masked_fill(is_largest, -1.0)  # where the derivative is finite
-        return torch.where(is_largest, rest_of_largest, torch.log(-torch.expm1(smaller)))
+        return torch.where(is_largest, log_complement, torch.log(-torch.expm1(smaller)))
 
     def map_log_odds(self, log_odds: Tensor, log_proba: Tensor) -> Tensor:
         """From predicted log-odds and log-probabilities (n, M) to calibrated log-odds."""
