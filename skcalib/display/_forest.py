@@ -185,6 +185,7 @@ class ForestDisplay(Display):
             ax.tick_params(labelsize="x-small")
         visible = np.concatenate(ends)
         visible = visible[np.isfinite(visible) & ((visible > 0) | (measure != _RATIO))]
+        visible = visible if len(visible) else np.zeros(1)  # nothing is known
         if measure == _RATIO:
             left, right = visible.min() / 1.1, visible.max() * 1.1
             ratio_axis(ax, left, right)

@@ -69,6 +69,13 @@ def test_sites_without_events_have_a_row():
     assert display.ax_.get_yticklabels()[0].get_text() == "a"
 
 
+def test_a_measure_without_a_finite_value_has_rows():
+    y = np.arange(150) % 2  # separated by the predictions
+    table = confidence_interval("calibration_slope", y, 0.3 + 0.4 * y, by=SITE, random_state=0)
+    display = ForestDisplay.from_result(table)
+    assert len(display.ax_.get_yticklabels()) == 4
+
+
 @pytest.mark.parametrize(
     ("result", "measures", "message"),
     [
