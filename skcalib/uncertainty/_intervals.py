@@ -13,7 +13,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_by, format_label, printable
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
-from ..metrics._registry import find_entry, find_multi_class
+from ..metrics._registry import find_entry, find_multi_class, is_data
 from ._finite_sample import finite_sample_radius
 from ._measured import (
     RESAMPLING_CONSTRAINTS,
@@ -667,12 +667,13 @@ def interval_of(
 ) -> ConfidenceInterval:
     """The interval of one model; `resampling` holds n_resamples, random_state and n_jobs."""
     if method == "finite-sample":
-        function = measured.metrics[0].function
+        function, fixed = measured.metrics[0].function, measured.metrics[0].fixed
         entry = find_entry(function)
+        options = {name: value for name, value in fixed.items() if not is_data(name, value)}
         radius = finite_sample_radius(
             str(function) if entry is None else entry.name,
             len(measured.models[0].weight),
-            metric_params=measured.options,
+            metric_params=options | measured.options,
             confidence_level=confidence_level,
             alternative=alternative,
         )

@@ -1,5 +1,7 @@
 """The radius that holds at every number of samples, and the bounds that it is made of."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -261,6 +263,12 @@ def test_confidence_interval_is_the_estimate_and_the_radius():
         assert interval.estimate == function(y, proba, **params or {})
         assert interval.low == max(interval.estimate - below, 0)
         assert interval.high == interval.estimate + above
+    laplace = partial(metrics.laplace_kernel_calibration_error, bandwidth=0.1)
+    interval, with_labels = (
+        confidence_interval(metric, y, proba, method="finite-sample")
+        for metric in (laplace, partial(laplace, labels=[0, 1]))
+    )
+    assert with_labels == interval
 
 
 def test_confidence_interval_without_a_known_radius():
