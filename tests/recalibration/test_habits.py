@@ -4,6 +4,7 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from skcalib import recalibration
 from skcalib.forecasts import GaussianForecast, QuantileForecast
@@ -11,6 +12,7 @@ from skcalib.recalibration import (
     AutoRecalibrator,
     IdentityRecalibrator,
     IsotonicRecalibrator,
+    PairwiseScalingRecalibrator,
     PITRecalibrator,
     PredictProba,
     RecalibratedClassifier,
@@ -83,6 +85,13 @@ NO_MODULES |= {"problems of a lens"}
 def test_maps_that_are_no_modules_name_those_that_are(name):
     fitted = clone(RECALIBRATORS[name].recalibrator).fit(FITTED.predict_proba(X), Y)
     with pytest.raises(TypeError, match=rf"{type(fitted).__name__} is not. Fit a Temperature"):
+        fitted.to_module()
+
+
+def test_a_map_inside_that_is_no_module_is_named():
+    base = make_pipeline(SigmoidRecalibrator())
+    fitted = PairwiseScalingRecalibrator(base).fit(FITTED.predict_proba(X), Y)
+    with pytest.raises(TypeError, match=r"Pipeline is not\. Fit a Temperature"):
         fitted.to_module()
 
 

@@ -96,9 +96,7 @@ def _(recalibrator: EnsembleTemperatureRecalibrator, dtype: Any) -> Any:
 
 @_make.register
 def _(recalibrator: AutoRecalibrator, dtype: Any) -> Any:
-    members = [
-        candidate.to_module(dtype=dtype) for candidate in recalibrator.recalibrators_.values()
-    ]
+    members = [make_module(each, dtype) for each in recalibrator.recalibrators_.values()]
     members.append(_scale_all(recalibrator, 0.0, dtype))
     weights = [*recalibrator.weights_.values(), recalibrator.uniform_share_]
     return _mix(recalibrator, members, weights, dtype)
@@ -109,7 +107,7 @@ def _(recalibrator: PairwiseScalingRecalibrator, dtype: Any) -> Any:
     n_classes = len(recalibrator.classes_)
     quadratic = np.zeros((n_classes, n_classes, n_classes))
     quadratic[np.triu_indices(n_classes)] = recalibrator.coef_
-    base = recalibrator.base_.to_module(dtype=dtype)
+    base = make_module(recalibrator.base_, dtype)
     return _torch().PairwiseScaling(
         base,
         float(np.log(MIN_PRODUCT_PROBABILITY)),
