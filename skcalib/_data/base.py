@@ -1,4 +1,4 @@
-"""What checked data of every kind have in common."""
+"""Base of checked data of every kind."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -27,8 +27,8 @@ _MIN_RELATIVE_RANGE, _MIN_RANGE = 1e-10, 1e-30
 # these are projected out.
 _DEGREE_RTOL = 1e-13
 
-# More samples are summed in blocks of so many rows, which stay in the cache. A sum of squares or of
-# fourth powers that is below this share of another one has lost digits.
+# More samples are summed in blocks of `_MAX_ROWS` rows, which stay in the cache. A sum of squares
+# or of fourth powers that is below this share of another one has lost digits.
 _MAX_ROWS, _MIN_MOMENT_SHARE = 2**13, 1e-3
 
 # Distances in memory at the same time, unless there are more samples.

@@ -20,8 +20,8 @@ _MAX_HALVINGS = 8
 _DETERMINANT_RTOL = 1e-10
 
 # A curve reaches this many standard deviations of the best positions from 0. For fewer samples it
-# bends too much there. It is interpolated at a square of so many nodes, the first number for which
-# its highest coefficients are below this fraction of the expected gain.
+# bends too much there. It is interpolated at a square of nodes; their number is the first one
+# for which its highest coefficients are below `_CURVE_GAIN_RTOL` times the expected gain.
 _CURVE_REACH, _MIN_CURVE_SAMPLES = 5.0, 1000
 _CURVE_NODES, _CURVE_GAIN_RTOL = (10, 14, 18, 24), 1e-10
 

@@ -1,4 +1,4 @@
-"""What models return as a forecast."""
+"""Forecasts from the results of other packages and models."""
 
 from typing import Any
 

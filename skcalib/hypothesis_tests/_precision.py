@@ -23,7 +23,7 @@ class PrecisionSampleSize:
         The larger one of the two numbers below.
 
     n_events : float
-        The number of events to be expected among so many samples.
+        The number of events to be expected among these samples.
 
     observed_expected_ratio : int
         Number of samples for the O:E ratio.

@@ -35,7 +35,7 @@ from ._reductions import average_over_reductions
 # Integrals over cells of thresholds may miss by this share of the score.
 _CELL_RTOL = 1e-4
 
-# The same for each draw, if only the mean over many draws counts.
+# Relative tolerance of each draw, if only the mean over many draws counts.
 DRAW_RTOL = 5e-3
 
 # A forecast is narrow if its quantiles at the levels Φ(−5) and Φ(5) are within 1/16 of the range of

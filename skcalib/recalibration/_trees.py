@@ -17,15 +17,15 @@ from ._base import Recalibrator
 # almost certain predictions would be cut where none are.
 _N_QUANTILES = 256
 
-# Trees are grown on at most so many rows, to so many leaves, each of at least so many of all rows.
+# Limits of a tree: rows that it is grown on, its leaves, and the samples in each leaf.
 _MAX_TREE_ROWS, _MAX_LEAVES, _MIN_LEAF_SAMPLES = 2000, 16, 20
 
 # A leaf moves scores by this part of a Newton step, of two classes and of more. The step has this
 # ridge, and at most this length.
 _TWO_CLASS_RATE, _RATE, _RIDGE, _MAX_LEAF_STEP = 0.2, 0.3, 2.0, 1.0
 
-# Rounds end if the loss has not fallen for so many; or at a maximum, which is the second one if
-# there are more samples than the last number.
+# Rounds end if the loss has not fallen for `_PATIENCE` rounds, or at a maximum: the second one with
+# more than `_MANY_SAMPLES` samples.
 _PATIENCE, _MAX_ROUNDS, _MAX_ROUNDS_OF_MANY, _MANY_SAMPLES = 8, 150, 300, 10_000
 
 

@@ -39,7 +39,7 @@ _N_TIMED_DRAWS = 100
 # Bytes of memory for each number that is known of a subsample.
 _BYTES_PER_RESAMPLE = 100.0
 
-# Jobs share at least this many batches of subsamples, and batches of so many larger parts.
+# Jobs share at least `_BATCHES` batches of subsamples, and batches of ten larger parts.
 _BATCHES, _PARTS_PER_BATCH = 64, 10
 
 # Fewer samples say nothing about how the estimate varies.
