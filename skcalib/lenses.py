@@ -222,8 +222,8 @@ def top_k(
         Number of probabilities to keep, at most the number of classes.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     Returns
     -------
@@ -304,8 +304,8 @@ def class_groups(
         then called 0, 1, and so on. Every class belongs to exactly one of at least two groups.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     Returns
     -------

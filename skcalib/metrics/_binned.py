@@ -176,8 +176,8 @@ def expected_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     n_bins : int, default=15
         Number of bins; with "canonical", of intervals for the probability of each class. Not for
@@ -414,8 +414,8 @@ def level_set_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same

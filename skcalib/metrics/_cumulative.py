@@ -79,8 +79,8 @@ def cumulative_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     kind : {"max", "range"}, default="max"
         The largest absolute value of the cumulated residuals (Kolmogorov–Smirnov, ECCE-MAD in

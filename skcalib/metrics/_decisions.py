@@ -164,8 +164,8 @@ def decision_calibration_error(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"
@@ -284,8 +284,8 @@ def any_decision_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     n_actions : int, default=2
         The largest number of actions, at most 50. 1 leaves the mean of the residuals.
@@ -367,8 +367,8 @@ def decision_calibration(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
             default="zero-one"

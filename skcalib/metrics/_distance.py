@@ -167,8 +167,8 @@ def lower_distance_to_calibration(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
@@ -263,8 +263,8 @@ def distance_certificate(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     tol : float in [1e-6, 1], default=1e-4
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
@@ -344,8 +344,8 @@ def calibration_distance_bounds(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the

@@ -155,8 +155,8 @@ def squared_kernel_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"
@@ -332,8 +332,8 @@ def kernel_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"
@@ -450,8 +450,8 @@ def joint_kernel_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"

@@ -252,8 +252,8 @@ def score_decomposition(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     score : {"brier", "log_loss", "crps"}, default="brier"
         The mean squared error of the probabilities, or minus the mean logarithm of the probability

@@ -76,8 +76,8 @@ def smooth_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
@@ -164,8 +164,8 @@ def smooth_calibration_witness(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same

@@ -70,8 +70,8 @@ def smooth_expected_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     bandwidth : float, default=None
         Standard deviation of the Gaussian kernel, on the scale of the probabilities; at least 1e-5.

@@ -195,8 +195,8 @@ def upper_distance_to_calibration(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the
@@ -304,8 +304,8 @@ def upper_distance_certificate(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
         What the calibrated predictor may know beside the prediction, such as the inputs of the

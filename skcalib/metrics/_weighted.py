@@ -160,8 +160,8 @@ def weighted_calibration_error(
         The class of a one-dimensional `y_proba`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     function_class : object with a method `constraints`, default=Lipschitz() & Bounded()
         The class of weight functions: one of :mod:`skcalib.function_classes`, an intersection of

@@ -392,8 +392,8 @@ def calibration_report(
         The class of a one-dimensional `y_pred`; by default the last of `labels`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in column order; by default the sorted labels in `y_true`, a lone 0 or 1
-        completed.
+        The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
+        are only 0, or only 1, the other is added.
 
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
