@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 from scipy import sparse
-from sklearn.utils import check_random_state
 
+from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Count, StrOptions
 from .._numerics.array_api import (
     Array,
@@ -259,5 +259,5 @@ def make_kernel_error(
     if method == "exact":
         return SquaredKernelError(data, block_size=block_size, **options)
     check_fourier(method, options["kernel"], estimator)
-    seed = check_random_state(random_state).randint(2**31 - 1)
+    seed = draw_seed(random_state)
     return FourierKernelError(data, n_components=n_components, seed=seed, **options)

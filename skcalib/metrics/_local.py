@@ -6,10 +6,10 @@ from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .._data import ForecastData, check_forecasts, check_given
 from .._inputs.arrays import ArrayLike, as_array, check_numbers
+from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.pit import PitLaw, pit_laws
@@ -233,7 +233,7 @@ def compute_local_calibration(
 ) -> LocalCalibration:
     """Return `local_calibration` of checked data that hold the features."""
     locations = _make_locations(data, query, kernel, bandwidth)
-    seed = check_random_state(random_state).randint(2**31 - 1)
+    seed = draw_seed(random_state)
     null_laws = []  # the laws of the PITs of outcomes drawn from the forecasts
     for outcome in data.simulate_outcomes(np.random.default_rng(seed), n_resamples):
         simulated = data.with_outcome(outcome)

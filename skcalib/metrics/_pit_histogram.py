@@ -5,10 +5,10 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
+from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions, validate_params
 from .._inputs.warnings import check_memory
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
@@ -262,7 +262,7 @@ def simulate_pit_cdf(
 
     PITs that are single numbers are uniform, also folded, and need no outcomes.
     """
-    generator = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    generator = np.random.default_rng(draw_seed(random_state))
     if not is_uniform:
         null_cdf = []
         for _ in range(n_resamples):

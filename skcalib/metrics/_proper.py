@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtr
-from sklearn.utils import check_random_state
 
 from .._data import ClassData, ForecastData, check_forecasts, check_no_labels, check_predictions
 from .._inputs.arrays import ArrayLike
+from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -363,7 +363,7 @@ def decompose(
     average: Average = "auto",
 ) -> ScoreDecomposition:
     """Return `score_decomposition` of checked data."""
-    seed = check_random_state(random_state).randint(2**31 - 1)
+    seed = draw_seed(random_state)
     if score == "crps":
         values = _append_null_mean(data, n_resamples, seed, crps_components, tolerance=DRAW_RTOL)
         return ScoreDecomposition(*values.tolist())

@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import RandomState
 from .._statistics.base import Statistic
 from .._statistics.omnibus import SeveralBandwidths, omnibus, several_bandwidths
@@ -140,7 +140,7 @@ def _independent_seed(random_state: Any) -> int:
     """A seed of what is random in the statistic, whose numbers are not those of the draws."""
     if isinstance(random_state, Integral):
         random_state = np.random.RandomState([int(random_state), 1])
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    return draw_seed(random_state)
 
 
 def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
+from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba
@@ -277,7 +277,7 @@ class AnyDecisionRecalibrator(Recalibrator):
 
     def _fit(self, data: ClassData) -> None:
         data = data.sort_samples()  # draws follow their order
-        generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        generator = np.random.default_rng(draw_seed(self.random_state))
         n_draws = int(np.ceil(1 / self.alpha)) - 1
         needed = 32.0 * n_draws * data.matrix.size
         check_memory(needed, f"alpha={self.alpha}", "Choose a larger alpha, which draws less.")

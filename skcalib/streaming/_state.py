@@ -9,13 +9,12 @@ from threading import Lock
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_sample_weight, positive_weight_rows
-from .._inputs.drawing import draw_from_counts
+from .._inputs.drawing import draw_from_counts, draw_seed
 from .._inputs.scikit_learn import (
     Count,
     HasMethods,
@@ -422,7 +421,7 @@ class CalibrationState:
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
-        seed = check_random_state(random_state).randint(2**31 - 1)
+        seed = draw_seed(random_state)
         index = draw_from_counts(samples, n, np.random.default_rng(seed))
         return rows.classes[rows.label[index]], rows.proba[index]
 
