@@ -353,11 +353,13 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
 
         Also return their out-of-fold probabilities (n, K).
         """
-        rows, proba = _canonical_order(data)[0], np.empty((len(fold), len(self.classes_)))
-        proba[rows] = trees.fit_folds(data.take(rows), fold[rows], _canonical_class_order(data))
-        label_proba = proba[np.arange(len(fold)), data.label]
         used = weight > 0
         average = weight[used] @ np.exp(-loss[used]) + self.uniform_share_ / len(self.classes_)
+        rows, proba = _canonical_order(data)[0], np.empty((len(fold), len(self.classes_)))
+        proba[rows] = trees.fit_folds(
+            data.take(rows), fold[rows], _canonical_class_order(data), average[rows]
+        )
+        label_proba = proba[np.arange(len(fold)), data.label]
         share = likeliest_share(average, label_proba, data.weight / data.inverse_effective_size)
         share = share if share >= _MIN_CANDIDATE_WEIGHT else 0.0
         self.uniform_share_ *= 1 - share

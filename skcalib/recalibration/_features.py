@@ -13,7 +13,7 @@ from .._inputs.by import are_unnamed, encode_column, to_columns
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.drawing import draw_labels, make_batches
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
-from .._numerics.logits import log_probabilities, softmax_in_place
+from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator, assign_folds
 from ._base import Recalibrator, check_calibration_data, negative_log_loss, to_matrix
@@ -201,10 +201,11 @@ class FeatureRecalibrator(Recalibrator):
         self.recalibrator_, start, fold = _cross_fit(plain, data)
         rng = check_random_state(self.random_state)
         test_fold = rng.permutation(len(data.label)) % _N_FOLDS
-        looks = range(_FIRST_TEST_FOLD, _N_FOLDS)
-        p_values = [
-            _feature_p_value(plain, data, design, test_fold < k, test_fold == k, rng) for k in looks
-        ]
+        p_values = []
+        for k in range(_FIRST_TEST_FOLD, _N_FOLDS):
+            rows = np.flatnonzero(test_fold <= k)
+            look = data.take(rows), design[rows], test_fold[rows] == k
+            p_values.append(_feature_p_value(plain, *look, rng))
         self.p_value_ = float(combine_pvalues(p_values).pvalue)
         if self.p_value_ <= self.alpha:
             weight = data.weight / data.inverse_effective_size
@@ -349,38 +350,37 @@ class FeatureRecalibrator(Recalibrator):
 
 
 def _cross_fit(plain: Any, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return the fitted plain map, its out-of-fold log-probabilities (K, n), and the folds (n,)."""
+    """Return the fitted plain map, its out-of-fold probabilities (n, K), and the folds (n,)."""
     examples, fold = to_fit_data(data), assign_folds(data, _N_FOLDS)
     if isinstance(plain, AutoRecalibrator):
         fitted = examples.fit_clone(plain, _keeps_out_of_fold=True)
-        return fitted, log_probabilities(vars(fitted).pop("_out_of_fold")).T, fold
+        return fitted, clip_proba(vars(fitted).pop("_out_of_fold")), fold
     proba = np.empty((len(fold), len(data.classes)))
     for k in range(_N_FOLDS):
         model = examples.fit_clone(plain, fold != k)
         proba[fold == k] = calibrate(model, examples.X[fold == k], data.classes)
-    return examples.fit_clone(plain), log_probabilities(proba).T, fold
+    return examples.fit_clone(plain), clip_proba(proba), fold
 
 
 def _feature_p_value(
     plain: Any,
     data: ClassData,
     design: np.ndarray,
-    train: np.ndarray,
     test: np.ndarray,
     rng: np.random.RandomState,
 ) -> float:
     """Return the p-value of the hypothesis that test labels follow the plain map of the others."""
-    fitted, train_start, _ = _cross_fit(plain, data.take(np.flatnonzero(train)))
+    fitted, train_start, _ = _cross_fit(plain, data.take(np.flatnonzero(~test)))
     proba = calibrate(fitted, data.columns[test], data.classes)
-    start = np.empty((len(data.classes), len(test)))
-    start[:, train], start[:, test] = train_start, log_probabilities(proba).T
+    start = np.empty((len(test), len(data.classes)), dtype=np.float32)
+    start[~test], start[test] = train_start, clip_proba(proba)
     weight = data.weight / data.inverse_effective_size
-    run = BoostedFold(design, data.label, weight, start, train, test, seed=0)
+    run, memory = BoostedFold(design, data.label, weight, start, test, seed=0), np.empty_like(start)
     for _ in range(_N_TEST_ROUNDS):
-        run.grow()
-    correction = (run.test_scores - start[:, test]).T
+        run.grow(memory)
+    correction = np.log(run.proba[test] / start[test])
     rows = np.arange(len(proba))
-    observed, n_extreme = correction[rows, run.test_label] @ run.test_weight, 0
+    observed, n_extreme = correction[rows, data.label[test]] @ run.test_weight, 0
     for size, seed in make_batches(_N_SIMULATIONS, proba.size, 1, rng):
         label = draw_labels(proba, size, np.random.default_rng(seed))
         null_values = correction[rows, label] @ run.test_weight

@@ -1,9 +1,11 @@
 """Boosted trees that all classes share, on the ranks of predicted probabilities."""
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.sparse import csr_array
 from scipy.special import softmax
 from sklearn import config_context
 from sklearn.tree import ExtraTreeRegressor
@@ -28,6 +30,10 @@ _TWO_CLASS_RATE, _RATE, _RIDGE, _MAX_LEAF_STEP = 0.2, 0.3, 2.0, 1.0
 # more than `_MANY_SAMPLES` samples.
 _PATIENCE, _MAX_ROUNDS, _MAX_ROUNDS_OF_MANY, _MANY_SAMPLES = 8, 150, 300, 10_000
 
+# With more than the first number of samples, trees end after the second one of rounds if a share of
+# them in a mixture with other predictions raises the log-likelihood by less than the third.
+_FEW_SAMPLES, _N_TRIAL_ROUNDS, _MIN_LIKELIHOOD_GAIN = 1000, 32, 0.5
+
 
 class TreeRecalibrator(Recalibrator):
     """Boosted trees on the ranks of probabilities, which start from the class frequencies.
@@ -41,8 +47,17 @@ class TreeRecalibrator(Recalibrator):
     def _fit(self, data: ClassData) -> None:
         self.fit_folds(data, np.arange(len(data.label)) % 5, np.arange(len(data.classes)))
 
-    def fit_folds(self, data: ClassData, fold: np.ndarray, class_order: np.ndarray) -> np.ndarray:
-        """Fit all folds, and return the out-of-fold probabilities (n, K)."""
+    def fit_folds(
+        self,
+        data: ClassData,
+        fold: np.ndarray,
+        class_order: np.ndarray,
+        rival: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Fit all folds, and return the out-of-fold probabilities (n, K).
+
+        `rival` is that of `BoostedTrees.fit`.
+        """
         self.classes_, self._class_order = data.classes, class_order
         n, n_classes = len(data.label), len(data.classes)
         self._cuts = [quantile_cuts(data.proba[:, k]) for k in class_order]
@@ -51,10 +66,10 @@ class TreeRecalibrator(Recalibrator):
         share = np.bincount(label, weight, n_classes) + 1
         self._prior = np.log(share / share.sum()).astype(np.float32)
         self._trees = BoostedTrees()
-        start = np.broadcast_to(self._prior[:, None], (n_classes, n))
-        scores = self._trees.fit(self._ranks(data.proba), label, weight, start, fold)
+        start = np.broadcast_to(share / share.sum(), (n, n_classes))
+        boosted = self._trees.fit(self._ranks(data.proba), label, weight, start, fold, rival)
         self.n_rounds_, proba = self._trees.n_rounds, np.empty((n, n_classes))
-        proba[:, class_order] = softmax(scores, axis=0).T
+        proba[:, class_order] = boosted
         return proba
 
     def _ranks(self, proba: np.ndarray) -> np.ndarray:
@@ -81,7 +96,7 @@ class BoostedTrees:
 
     In each round a random tree with a leaf value for each class is grown to the residuals. All
     folds have the same number of rounds, that of the least loss of the samples left out, whose
-    scores so come with the fit.
+    probabilities so come with the fit.
     """
 
     def fit(
@@ -91,28 +106,38 @@ class BoostedTrees:
         weight: np.ndarray,
         start: np.ndarray,
         fold: np.ndarray,
+        rival: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Add to the starting scores (K, n), and return the out-of-fold scores."""
+        """Change the starting probabilities (n, K), and return the out-of-fold ones.
+
+        With many samples, trees end early that cannot improve a rival, of which the probabilities
+        (n,) of the labels are given.
+        """
         n = len(label)
         max_rounds = _MAX_ROUNDS if n <= _MANY_SAMPLES else _MAX_ROUNDS_OF_MANY
         runs = [
-            BoostedFold(design, label, weight, start, fold != k, fold == k, seed=k)
+            BoostedFold(design, label, weight, start, fold == k, seed=k)
             for k in range(fold.max() + 1)
         ]
+        memory, label_proba = np.empty(start.shape, dtype=np.float32), np.empty(n)
         losses = [sum(run.loss() for run in runs)]
         while len(losses) <= min(max_rounds, int(np.argmin(losses)) + _PATIENCE):
             for run in runs:
-                run.grow()
+                run.grow(memory)
             losses.append(sum(run.loss() for run in runs))
-            if losses[-1] < min(losses[:-1]):
-                for run in runs:
-                    run.best_scores = run.test_scores.copy()
+            if rival is None or n <= _FEW_SAMPLES or len(losses) <= _N_TRIAL_ROUNDS:
+                continue
+            for run in runs:
+                label_proba[run.test] = run.proba[run.test, label[run.test]]
+            share = likeliest_share(rival, label_proba, weight)
+            if weight @ np.log1p(share * (label_proba / rival - 1)) < _MIN_LIKELIHOOD_GAIN:
+                break
+            rival = None
         self.n_rounds, self._n_folds = int(np.argmin(losses)), len(runs)
         self._trees = [tree for run in runs for tree in run.trees[: self.n_rounds]]
-        scores = np.empty(start.shape, dtype=np.float32)
-        for k, run in enumerate(runs):
-            scores[:, fold == k] = run.best_scores
-        return scores
+        for run in runs:
+            memory[run.test] = run.test_proba(self.n_rounds)
+        return memory
 
     def correction(self, design: np.ndarray) -> np.ndarray:
         """Return what the trees add to the scores, (n, K)."""
@@ -123,9 +148,9 @@ class BoostedTrees:
 
 
 class BoostedFold:
-    """Trees that are fitted to some samples, and the scores (K, n) that they give to these.
+    """Trees that are fitted to all samples but those of a test, and the probabilities of all.
 
-    `test_scores` are those of other samples.
+    Samples, weights and starting probabilities are those of `BoostedTrees.fit`.
     """
 
     def __init__(
@@ -134,59 +159,62 @@ class BoostedFold:
         label: np.ndarray,
         weight: np.ndarray,
         start: np.ndarray,
-        train: np.ndarray,
-        test: np.ndarray,
+        is_test: np.ndarray,
         seed: int,
     ) -> None:
-        weight = weight.astype(np.float32)
-        self.design, self.label, self.weight = design[train], label[train], weight[train]
-        self.test_design, self.test_label = design[test], label[test]
-        self.test_weight, self.is_weighted = weight[test], np.ptp(weight) > 0
-        self.scores = start[:, train].astype(np.float32)
-        self.best_scores = self.test_scores = start[:, test].astype(np.float32)
-        self.random_state = np.random.RandomState(seed)
+        self.design, self.label, self.is_weighted = design, label, np.ptp(weight) > 0
+        self.train, self.test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+        self.weight = np.where(is_test, 0, weight).astype(np.float32)
+        self.test_weight = weight[self.test]
+        self.proba = start.astype(np.float32, order="C")
+        self.generator = np.random.default_rng(seed)
         self.trees: list[tuple[Any, np.ndarray]] = []
 
     def loss(self) -> float:
         """Return the weighted sum of the log losses of the test samples."""
-        scores = self.test_scores - self.test_scores.max(axis=0)
-        label_scores = scores[self.test_label, np.arange(len(self.test_label))]
-        losses = np.log(np.exp(scores).sum(axis=0)) - label_scores
-        return float(losses.astype(np.float64) @ self.test_weight)
+        label_proba = self.proba[self.test, self.label[self.test]].astype(np.float64)
+        return -float(np.log(label_proba) @ self.test_weight)
 
-    def grow(self) -> None:
-        """Add a tree: its shape from some rows, the values of its leaves from all."""
-        n, n_classes = len(self.label), len(self.scores)
-        proba = softmax(self.scores, axis=0)
-        curvature = proba * (1 - proba)
-        residual = np.negative(proba, out=proba)
-        residual[self.label, np.arange(n)] += 1
-        n_rows = min(_MAX_TREE_ROWS, n // 2)
-        rows = self.random_state.permutation(n)[:n_rows]
+    def test_proba(self, n_trees: int) -> np.ndarray:
+        """Return the probabilities of the test samples (m, K) by the first trees."""
+        proba, design = self.proba[self.test], self.design[self.test]
+        for tree, value in self.trees[n_trees:]:
+            proba /= np.exp(value)[tree.apply(design)]
+        return proba / proba.sum(axis=1, keepdims=True)
+
+    def grow(self, memory: np.ndarray) -> None:
+        """Add a tree: its shape from some rows, the values of its leaves from all.
+
+        `memory` (n, K) is overwritten: new memory would cost more time than the numbers in it.
+        """
+        n, n_classes = self.proba.shape
+        n_train = len(self.train)
+        n_rows = min(_MAX_TREE_ROWS, n_train // 2)
+        rows = self.train[self.generator.choice(n_train, n_rows, replace=False, shuffle=False)]
+        residual = -self.proba[rows].astype(np.float64)
+        residual[np.arange(n_rows), self.label[rows]] += 1
         model = ExtraTreeRegressor(
             max_leaf_nodes=_MAX_LEAVES,
             # of more classes, cuts of all columns take longer and gain nothing
             max_features=None if n_classes == 2 else "sqrt",
-            min_samples_leaf=max(2, round(_MIN_LEAF_SAMPLES * n_rows / n)),
-            random_state=self.random_state,
+            min_samples_leaf=max(2, round(_MIN_LEAF_SAMPLES * n_rows / n_train)),
+            random_state=int(self.generator.integers(2**31)),
         )
-        target = residual[:, rows].T.astype(np.float64)
         weight = self.weight[rows] if self.is_weighted else None
         with config_context(skip_parameter_validation=True, assume_finite=True):
-            tree = model.fit(self.design[rows], target, weight, check_input=False).tree_
-        node = tree.apply(self.design)
-        is_leaf = np.bincount(node, minlength=tree.node_count) > 0
-        leaf = (np.cumsum(is_leaf) - 1)[node]
-        is_in = np.zeros((n, leaf.max() + 1), dtype=np.float32)
-        is_in[np.arange(n), leaf] = self.weight
-        step = (residual @ is_in) / (curvature @ is_in + _RIDGE) * (1 - 1 / n_classes)
+            tree = model.fit(self.design[rows], residual, weight, check_input=False).tree_
+        node, shape = tree.apply(self.design), (tree.node_count, n_classes)
+        in_node = csr_array((self.weight, node, np.arange(n + 1)), (n, tree.node_count)).T
+        expected = in_node @ self.proba
+        curvature = expected - in_node @ np.square(self.proba, out=memory)
+        observed = np.bincount(node * n_classes + self.label, self.weight, math.prod(shape))
+        step = (observed.reshape(shape) - expected) / (curvature + _RIDGE) * (1 - 1 / n_classes)
+        step -= step.mean(axis=1, keepdims=True)
         rate = _TWO_CLASS_RATE if n_classes == 2 else _RATE
-        step = np.clip(rate * (step - step.mean(axis=0)), -_MAX_LEAF_STEP, _MAX_LEAF_STEP)
-        value = np.zeros((tree.node_count, n_classes), dtype=np.float32)
-        value[is_leaf] = step.T
-        self.scores += step.astype(np.float32)[:, leaf]
-        self.test_scores = self.test_scores + value[tree.apply(self.test_design)].T
+        value = np.clip(rate * step, -_MAX_LEAF_STEP, _MAX_LEAF_STEP).astype(np.float32)
         self.trees.append((tree, value))
+        self.proba *= np.take(np.exp(value), node, axis=0, out=memory, mode="clip")
+        self.proba /= (self.proba @ np.ones(n_classes, np.float32))[:, None]
 
 
 # Samples that favour the first component of a mixture, and how close to 1 a share can be.

@@ -143,6 +143,14 @@ def recorded_looks(monkeypatch):
             looks.append(self)
             self.start = self.test_scores
 
+        @property
+        def test_scores(self):
+            return np.log(self.proba[self.test])
+
+        @property
+        def test_design(self):
+            return self.design[self.test]
+
     monkeypatch.setattr(_features, "BoostedFold", Recorded)
     return looks
 
@@ -151,7 +159,7 @@ def look(y, proba, X, n_train, plain=None):
     data, is_train = check_predictions(y, proba, None), np.arange(len(y)) < n_train
     rng = np.random.RandomState(0)
     plain = plain or IdentityRecalibrator()
-    return _features._feature_p_value(plain, data, X.astype(np.float32), is_train, ~is_train, rng)
+    return _features._feature_p_value(plain, data, X.astype(np.float32), ~is_train, rng)
 
 
 def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
@@ -162,7 +170,7 @@ def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
     p_value = look(y, proba, proba.round(1), 250)
     statistic = variance = 0.0
     for correction, label, q in zip(
-        (looks[0].test_scores - looks[0].start).T, y[250:], proba[250:], strict=True
+        looks[0].test_scores - looks[0].start, y[250:], proba[250:], strict=True
     ):
         mean = correction @ q
         statistic += correction[label] - mean

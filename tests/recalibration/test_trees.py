@@ -65,10 +65,11 @@ def test_one_round_by_loops(weighted, monkeypatch):
     total = np.zeros((200, 3))
     for fold in range(5):
         train = np.flatnonzero(np.arange(200) % 5 != fold)
-        random_state = np.random.RandomState(fold)
-        rows = train[random_state.permutation(160)[:80]]
+        generator = np.random.default_rng(fold)
+        rows = train[generator.choice(160, 80, replace=False, shuffle=False)]
+        seed = int(generator.integers(2**31))
         tree = ExtraTreeRegressor(
-            max_leaf_nodes=16, max_features="sqrt", min_samples_leaf=10, random_state=random_state
+            max_leaf_nodes=16, max_features="sqrt", min_samples_leaf=10, random_state=seed
         ).fit(ranks[rows], np.eye(3)[y[rows]] - prior, weight[rows])
         leaf = tree.apply(ranks)
         for j in set(leaf):
