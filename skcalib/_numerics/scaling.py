@@ -198,7 +198,9 @@ class Point:
         inputs, share = self.problem.inputs[rows, :], self.proba[rows, :]
         if share.dtype != inputs.dtype:  # the last digits of where a fit ends would depend on it
             share = softmax_in_place(self.problem.scores(self.parameters, rows))
-        spread = (weight[rows] / xp.sum(weight[rows]))[:, None] * share * (1 - share)
+        spread = 1 - share
+        spread *= share
+        spread *= (weight[rows] / xp.sum(weight[rows]))[:, None]
         return self.problem.design.preconditioner(spread, inputs, self.problem.penalty)
 
     def newton_step(self, precondition: Solve, tolerance: float) -> tuple[Array, float]:

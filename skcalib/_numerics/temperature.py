@@ -209,8 +209,9 @@ def best_mixture(
     x = _find_minimum(fine, start, origin)
     fits = [fine.fit(2.0**exponent / start) for exponent in (x, origin, 0.0)]
     best_fit = min(fits, key=lambda fit: round(fit.loss, _LOSS_DIGITS))
-    # SciPy's search leaves a cycle of references, which keeps the blocks until garbage is collected
-    coarse.cached_blocks = fine.cached_blocks = None
+    for profile in (coarse, fine):
+        # SciPy's search leaves a cycle of references, which keeps data until garbage is collected
+        vars(profile).clear()
     return 1 / best_fit.inverse, best_fit.shares
 
 

@@ -445,7 +445,13 @@ def cross_validated_losses(
         groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
         results = Parallel(n_jobs=n_jobs)(
             delayed(_losses_of_fold)(
-                candidates[c], examples, fold == k, scoring, uniform * bool(c), bool(base)
+                candidates[c],
+                examples,
+                fold == k,
+                scoring,
+                uniform * bool(c),
+                with_base=bool(base),
+                keeps_proba=keeps_proba,
             )
             for c, *base in groups
         )
@@ -507,9 +513,16 @@ def uniform_weight(weight: np.ndarray) -> float:
 
 
 def _losses_of_fold(
-    model: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, with_base: bool
+    model: Any,
+    examples: FitData,
+    test: np.ndarray,
+    scoring: str,
+    uniform: float,
+    *,
+    with_base: bool,
+    keeps_proba: bool,
 ) -> list[tuple[np.ndarray, Any]]:
-    """Return the losses (m,) of a fold, and probabilities (m, K), under a candidate.
+    """Return the losses (m,) of a fold, and probabilities (m, K) or None, under a candidate.
 
     With `with_base`, also under its base.
     """
@@ -517,7 +530,8 @@ def _losses_of_fold(
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = examples.fit_clone(model, ~test)
     recalibrators = [fitted, fitted.base_] if with_base else [fitted]
-    return [examples.losses(recalibrator, test, scoring, uniform) for recalibrator in recalibrators]
+    losses = (examples.losses(each, test, scoring, uniform) for each in recalibrators)
+    return [(loss, proba if keeps_proba else None) for loss, proba in losses]
 
 
 def assign_folds(data: Any, n_folds: int) -> np.ndarray:

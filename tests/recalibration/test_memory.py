@@ -8,8 +8,10 @@ import pytest
 from scipy.special import expit, logit, softmax
 
 from skcalib.recalibration import (
+    AutoRecalibrator,
     BetaRecalibrator,
     EnsembleTemperatureRecalibrator,
+    IdentityRecalibrator,
     PairwiseScalingRecalibrator,
     SigmoidRecalibrator,
     SplineRecalibrator,
@@ -47,8 +49,8 @@ def test_a_fit_takes_less_than_ten_times_the_memory_of_its_input(recalibrator, p
     assert peak < 10 * (proba.nbytes + label.nbytes)
 
 
-def test_the_search_for_a_mixture_leaves_no_blocks_behind():
-    """Else the candidates of all folds hold theirs until garbage is collected."""
+def test_the_search_for_a_mixture_leaves_no_data_behind():
+    """Else the fits of all folds hold theirs until garbage is collected."""
     proba, label = (column[:5000] for column in ten_classes())
     EnsembleTemperatureRecalibrator().fit(proba[:100], label[:100])  # imports what it needs
     gc.collect()
@@ -60,4 +62,15 @@ def test_the_search_for_a_mixture_leaves_no_blocks_behind():
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert left < 2 * proba.nbytes
+    assert left < proba.nbytes / 2
+
+
+def test_probabilities_of_folds_are_not_kept():
+    """Only the losses of candidates are compared."""
+    proba, label = (column[:5000] for column in ten_classes())
+    candidates = [(f"candidate {k}", IdentityRecalibrator()) for k in range(20)]
+    tracemalloc.start()
+    AutoRecalibrator(candidates, ensemble=False).fit(proba, label)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * proba.nbytes
