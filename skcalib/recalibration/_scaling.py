@@ -203,9 +203,13 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     def _fit_scores(self, predictions: ClassData) -> None:
         predictions = predictions.sort_samples()
-        log_proba = partial(self._log_proba, predictions)
-        data = predictions.label, predictions.weight
+        data, logs = (predictions.label, predictions.weight), self._log_proba(predictions)
         prior = prior_share(predictions, self.prior_weight)
+        del predictions  # they take as much memory as their logarithms
+
+        def log_proba(rows: slice) -> np.ndarray:
+            return logs[rows].copy()
+
         start = best_temperature(log_proba, *data, prior)
         if start in (0, np.inf):
             start = 1.0
