@@ -553,6 +553,9 @@ def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
     if not data.is_forecast:
         classes = _canonical_class_order(data)
         class_rank = np.argsort(classes)[data.label]
+        first_key = data.matrix[:, classes[-1]]
+        if len(np.unique(first_key)) == len(first_key):  # no other key matters
+            return np.argsort(first_key), class_rank
         return np.lexsort((class_rank, data.weight, *data.matrix.T[classes])), class_rank
     order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
     return order, np.zeros_like(order)
