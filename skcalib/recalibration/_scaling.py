@@ -208,7 +208,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         del predictions  # they take as much memory as their logarithms
 
         def log_proba(rows: slice) -> np.ndarray:
-            return logs[rows].copy()
+            return logs[rows].copy(order="K")
 
         start = best_temperature(log_proba, *data, prior)
         if start in (0, np.inf):
