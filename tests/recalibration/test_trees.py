@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.tree import ExtraTreeRegressor
 
+from skcalib._data import check_predictions
 from skcalib.recalibration import AutoRecalibrator, TemperatureRecalibrator, _trees, export_sql
 from skcalib.recalibration._auto import assign_folds
 from skcalib.recalibration._trees import TreeRecalibrator, likeliest_share
@@ -179,3 +180,18 @@ def test_out_of_fold_probabilities_are_those_of_their_fold():
         rows = label_proba[1] == fold
         found = fitted.predict_proba(proba[rows])[np.arange(rows.sum()), y[rows]]
         np.testing.assert_allclose(label_proba[0][rows], found, rtol=1e-5)
+
+
+def test_trees_end_early_where_they_cannot_improve_a_rival(monkeypatch):
+    monkeypatch.setattr(_trees, "_N_TRIAL_ROUNDS", 5)
+
+    def n_rounds(n, rival):
+        proba, y = bent_problem(n)
+        data, fitted = check_predictions(y, proba, None), TreeRecalibrator()
+        proba = fitted.fit_folds(data, np.arange(n) % 5, np.arange(3), rival)
+        assert len(fitted._trees._trees) == 5 * fitted.n_rounds_
+        np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
+        return fitted.n_rounds_
+
+    assert n_rounds(1500, np.full(1500, 0.9)) <= 5 < n_rounds(1500, np.full(1500, 0.1))
+    assert n_rounds(1000, np.full(1000, 0.9)) == n_rounds(1000, None)
