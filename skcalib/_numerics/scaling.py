@@ -334,12 +334,14 @@ def softmax_regression(
     penalty: np.ndarray | float = 0.0,
     preconditioner: "Callable[[Point], Solve]" = Point.preconditioner,
     offset: np.ndarray | None = None,
+    guess: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
     """Parameters (d, K) of least loss plus ½ Σ penalty·δ², and the score change of the last step.
 
     The change is small where the minimum exists, unless some probability is 0 there, and infinite
     if the minimum has not been reached. Inputs and targets are (n, K), and so is an offset of the
-    scores; δ is the deviation from the start, which is 0 where the penalty is infinite.
+    scores; δ is the deviation from the start, which is 0 where the penalty is infinite. The search
+    begins at the guess, by default at the start.
 
     Newton's method, each step by conjugate gradients, preconditioned by an approximation of the
     Hessian: by default in the parameters of each class, from a sample of the rows. Directions that
@@ -352,6 +354,8 @@ def softmax_regression(
     start = asarray_like(inputs, start)
     penalty = asarray_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
     problem = SoftmaxProblem(design, inputs, target, weight, start, penalty, offset)
+    if guess is not None:
+        start = array_namespace(start).where(problem.is_fixed, start, asarray_like(inputs, guess))
     here = problem.evaluate(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf
     unseen = _DECREASE_PER_ENTRY * target.shape[1] / target.shape[0]

@@ -291,7 +291,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         names = list(candidates)
         mixes = averages and len(self.classes_) == 2
         shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
-        loss, proba = cross_validated_losses(
+        loss, proba, neighbours = cross_validated_losses(
             list(candidates.values()), *shared, mixes=mixes, keeps_proba=self._keeps_out_of_fold
         )
         self.results_, surest = summarize_losses(names, loss, data.weight, fold)
@@ -326,9 +326,12 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         selected = [names[c] for c in np.flatnonzero(weight)]
         self.weights_ = dict(zip(selected, weight[weight > 0].tolist(), strict=True))
         self.recalibrators_ = {
-            name: trees if name == "trees" and with_trees else examples.fit_clone(candidates[name])
+            name: examples.fit_clone(candidates[name], _neighbour=neighbours[names.index(name)])
             for name in selected
+            if name in candidates
         }
+        if selected[-1] not in candidates:
+            self.recalibrators_["trees"] = trees
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
         smooth = list(map(is_smooth, self.recalibrators_.values()))
@@ -419,10 +422,11 @@ def cross_validated_losses(
     *,
     mixes: bool,
     keeps_proba: bool,
-) -> tuple[np.ndarray, list[np.ndarray]]:
+) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
     """Return the loss of each sample under each candidate, fitted without its fold, (c, n).
 
-    With `keeps_proba`, also return the probabilities (n, K) under each candidate.
+    With `keeps_proba`, also return the probabilities (n, K) under each candidate. Last come the
+    latest fits, from which the next ones may start; None for candidates that cannot.
 
     If `weight` (n,) is given, dominated candidates stop after a fold; their losses in further folds
     are NaN. If `mixes`, all candidates but the first one are mixed with equal probabilities. A
@@ -431,7 +435,7 @@ def cross_validated_losses(
     losses = np.full((len(candidates), len(fold)), np.nan)
     n_classes = len(examples.classes) if keeps_proba and examples.classes is not None else 0
     proba = np.zeros((*losses.shape, n_classes))
-    running = np.arange(len(candidates))
+    running, neighbours = np.arange(len(candidates)), [None] * len(candidates)
     base_recalibrators = [
         candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None
         for candidate in candidates
@@ -450,18 +454,19 @@ def cross_validated_losses(
                 fold == k,
                 scoring,
                 uniform * bool(c),
+                neighbours[c],
                 with_base=bool(base),
                 keeps_proba=keeps_proba,
             )
             for c, *base in groups
         )
-        for c, (loss, fold_proba) in zip(np.concatenate(groups), chain(*results), strict=True):
-            losses[c, fold == k] = loss
+        for c, result in zip(np.concatenate(groups), chain(*results), strict=True):
+            losses[c, fold == k], fold_proba, neighbours[c] = result
             if keeps_proba:
                 proba[c, fold == k] = fold_proba
         if weight is not None:
             running = running[~is_dominated(losses[running], weight, fold <= k)]
-    return losses, list(proba)
+    return losses, list(proba), neighbours
 
 
 def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -518,20 +523,25 @@ def _losses_of_fold(
     test: np.ndarray,
     scoring: str,
     uniform: float,
+    neighbour: Any,
     *,
     with_base: bool,
     keeps_proba: bool,
-) -> list[tuple[np.ndarray, Any]]:
+) -> list[tuple[np.ndarray, Any, Any]]:
     """Return the losses (m,) of a fold, and probabilities (m, K) or None, under a candidate.
 
-    With `with_base`, also under its base.
+    Also return the fit if the next one can start from it, else None. With `with_base`, return all
+    this for its base, too.
     """
     with warnings.catch_warnings():  # a selected fit without an optimum warns once more
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fit_clone(model, ~test)
-    recalibrators = [fitted, fitted.base_] if with_base else [fitted]
-    losses = (examples.losses(each, test, scoring, uniform) for each in recalibrators)
-    return [(loss, proba if keeps_proba else None) for loss, proba in losses]
+        fitted = examples.fit_clone(model, ~test, _neighbour=neighbour)
+    results = []
+    for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:
+        loss, proba = examples.losses(recalibrator, test, scoring, uniform)
+        next_neighbour = recalibrator if hasattr(recalibrator, "_neighbour") else None
+        results.append((loss, proba if keeps_proba else None, next_neighbour))
+    return results
 
 
 def assign_folds(data: Any, n_folds: int) -> np.ndarray:

@@ -237,7 +237,9 @@ class FitData(NamedTuple):
         X = self.X if self.classes is None else _columns_for(recalibrator, self.X)
         copy = clone_for(recalibrator, self.classes)
         vars(copy).update(private)
-        return copy.fit(X[rows], self.y[rows], **weights)
+        copy.fit(X[rows], self.y[rows], **weights)
+        vars(copy).pop("_neighbour", None)  # the fit has started from it
+        return copy
 
     def losses(
         self, recalibrator: Any, rows: Any, scoring: str, uniform: float = 0.0

@@ -57,6 +57,9 @@ class LogScaleRecalibrator(Recalibrator):
     _is_smooth = True
     _fits_on_device = _maps_on_device = True
 
+    # A copy that is fitted to almost the same samples: its map is close to the optimum.
+    _neighbour: Any = None
+
     # Whether prior samples lend each class the best temperature, rather than what is predicted.
     _draws_to_temperature = False
 
@@ -146,6 +149,13 @@ class LogScaleRecalibrator(Recalibrator):
         Both matrices may be changed.
         """
         raise NotImplementedError
+
+    def _first_map(self, identity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The factors and shifts where a search begins: of the neighbour, or the identity."""
+        # without a prior there may be no optimum, and the neighbour is far away then
+        if self._neighbour is None or self.prior_weight == 0:
+            return identity, np.zeros(len(identity))
+        return self._neighbour.coef_, self._neighbour.intercept_
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         """The factors and the shifts that make scores of log-probabilities."""

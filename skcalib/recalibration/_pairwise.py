@@ -125,6 +125,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
         "penalty": [PENALTY],
     }
 
+    _neighbour: Any = None  # a copy that is fitted to almost the same samples
+
     def __init__(
         self, base: Any = None, *, penalty: float = 0.1, labels: ArrayLike | None = None
     ) -> None:
@@ -142,7 +144,9 @@ class PairwiseScalingRecalibrator(Recalibrator):
         weight, n_classes = data.weight, len(data.classes)
         task = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
         check_memory(8.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
-        self.base_ = to_fit_data(data).fit_clone(self._base_recalibrator)
+        near = self._neighbour
+        near_base = None if near is None else near.base_
+        self.base_ = to_fit_data(data).fit_clone(self._base_recalibrator, _neighbour=near_base)
         check_has_classes(self.base_, data.classes)
         self._is_smooth = is_smooth(self.base_)
         inverse_size, label = data.inverse_effective_size, data.label
@@ -176,6 +180,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
             penalty,
             separate_preconditioner,
             log_proba,
+            None if near is None else np.vstack([rotation.T @ near.coef_ * scale, start[-1]]),
         )
         if change == np.inf:
             warn(

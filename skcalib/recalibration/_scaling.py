@@ -310,12 +310,14 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         weight, centre, spread = data.weight, *_centre_and_spread(log_proba, data)
         inputs = log_proba
         inputs -= asarray_like(inputs, centre)
-        spread[spread <= CONSTANT * np.abs(centre)] = 1.0
-        identity = np.stack([spread, centre - centre.mean()])
+        constant = spread <= CONSTANT * np.abs(centre)
+        spread[constant] = 1.0
+        scale, shift = self._first_map(np.ones(len(centre)))
+        scale = np.where(constant, 1.0, scale)  # without effect on the loss
+        shift = shift + scale * centre
+        start = np.stack([scale * spread, shift - shift.mean()])
         inputs /= asarray_like(inputs, spread)
-        (scale, shift), change = softmax_regression(
-            ScaledAndShifted, inputs, target, weight, identity
-        )
+        (scale, shift), change = softmax_regression(ScaledAndShifted, inputs, target, weight, start)
         self.coef_ = scale / spread
         self.intercept_ = shift - self.coef_ * centre
         self.intercept_ -= self.intercept_.mean()
@@ -445,11 +447,17 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
             penalty[:n_classes] = strength * (n_classes - 1) * np.float64(self.off_diagonal_penalty)
             np.fill_diagonal(penalty, strength * np.float64(self.diagonal_penalty))
             penalty[n_classes] = strength * np.float64(self.intercept_penalty)
-        design: Design = AffineAndCommon
-        if np.isinf(penalty[1, 0]):  # the influences of other classes are 0
-            design, penalty = DiagonalAndCommon, np.vstack([penalty.diagonal(), penalty[-2:]])
         start = np.zeros_like(penalty)
         start[-1] = 1.0
+        coef, shift = self._first_map(np.eye(n_classes))
+        common = np.full(n_classes, coef.diagonal().mean())
+        guess = np.vstack([(coef - np.diag(common)).T, shift, common])
+        design: Design = AffineAndCommon
+        if np.isinf(penalty[1, 0]):  # the influences of other classes are 0
+            design = DiagonalAndCommon
+            penalty, start, guess = (
+                np.vstack([matrix.diagonal(), matrix[-2:]]) for matrix in (penalty, start, guess)
+            )
         parameters, change = softmax_regression(
             design,
             _center_rows(log_proba),
@@ -458,6 +466,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
             start,
             penalty,
             matrix_preconditioner if design is AffineAndCommon else Point.preconditioner,
+            guess=guess,
         )
         *factors, self.intercept_, common = parameters
         class_factors = np.diag(*factors) if len(factors) == 1 else np.transpose(factors)
@@ -580,6 +589,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
         start = np.eye(n_classes + 1, n_classes)
+        coef, shift = self._first_map(np.eye(n_classes))
+        guess = np.vstack([coef.T, shift])
         penalty = np.empty_like(start)
         with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:] = 2 * np.float64(self.off_diagonal_penalty) / (n_classes * (n_classes - 1))
@@ -591,10 +602,12 @@ class DirichletRecalibrator(LogScaleRecalibrator):
             penalty[-1, constant] = 0.0
         design: Design = Affine
         if np.isinf(penalty[1, 0]):  # the influences of other classes are 0
-            design, penalty = Diagonal, np.vstack([penalty.diagonal(), penalty[-1]])
-            start = np.vstack([np.ones(n_classes), np.zeros(n_classes)])
+            design = Diagonal
+            penalty, start, guess = (
+                np.vstack([matrix.diagonal(), matrix[-1]]) for matrix in (penalty, start, guess)
+            )
         parameters, change = softmax_regression(
-            design, log_proba, target, data.weight, start, penalty
+            design, log_proba, target, data.weight, start, penalty, guess=guess
         )
         self.coef_ = np.diag(parameters[0]) if design is Diagonal else parameters[:-1].T.copy()
         self.intercept_ = parameters[-1].copy()

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib._data import check_predictions
+from skcalib._numerics.scaling import SoftmaxProblem
 from skcalib.datasets import make_temperature_family
 from skcalib.recalibration import (
     AutoRecalibrator,
@@ -27,11 +28,13 @@ from skcalib.recalibration import (
     RecalibratedClassifier,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
+    VectorScalingRecalibrator,
     _registry,
     export_sql,
     export_table,
 )
 from skcalib.recalibration._auto import assign_folds, average_weights
+from skcalib.recalibration._either import to_fit_data
 from skcalib.recalibration._registry import RECALIBRATORS
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
@@ -648,3 +651,59 @@ def test_parameters_of_candidates_can_be_searched():
     with pytest.raises(ValueError, match=r"names .*found 'scoring'"):
         clash.fit(proba, label)
     assert AutoRecalibrator().get_params()["candidates"] is None
+
+
+NEWTON_FITS = [
+    VectorScalingRecalibrator(),
+    MatrixScalingRecalibrator(),
+    MatrixScalingRecalibrator(off_diagonal_penalty=np.inf, diagonal_penalty=np.inf),
+    DirichletRecalibrator(),
+    DirichletRecalibrator(off_diagonal_penalty=np.inf),
+    PairwiseScalingRecalibrator(),
+]
+
+
+@pytest.mark.parametrize("recalibrator", NEWTON_FITS)
+@pytest.mark.parametrize("case", ["plain", "weighted", "absent class", "constant column"])
+def test_fits_from_a_neighbour_equal_fits_anew(recalibrator, case):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 300, 4)
+    weight = rng.exponential(size=300) if case == "weighted" else None
+    near, rows = np.arange(300) < 240, np.arange(300) >= 60
+    if case == "absent class":
+        near &= label != 3
+    if case == "constant column":
+        proba[rows, 3] = 0.1
+        proba[rows, :3] *= 0.9 / proba[rows, :3].sum(axis=1, keepdims=True)
+    examples = to_fit_data(check_predictions(label, proba, sample_weight=weight))
+    neighbour = examples.fit_clone(recalibrator, near)
+    warm = examples.fit_clone(recalibrator, rows, _neighbour=neighbour)
+    anew = examples.fit_clone(recalibrator, rows)
+    np.testing.assert_allclose(warm.predict_proba(proba), anew.predict_proba(proba), atol=1e-9)
+    assert vars(warm).keys() == vars(anew).keys()
+
+
+@pytest.mark.filterwarnings("ignore:The likelihood of MatrixScalingRecalibrator")
+def test_fits_without_an_optimum_start_anew():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=60)
+    examples = to_fit_data(check_predictions(proba.argmax(axis=1), proba))
+    recalibrator = MatrixScalingRecalibrator(prior_weight=0)
+    neighbour = examples.fit_clone(recalibrator, slice(0, 50))
+    warm = examples.fit_clone(recalibrator, slice(10, 60), _neighbour=neighbour)
+    np.testing.assert_array_equal(warm.coef_, examples.fit_clone(recalibrator, slice(10, 60)).coef_)
+
+
+def test_each_fold_starts_from_the_one_before(monkeypatch):
+    label, proba = random_problem(np.random.default_rng(0), 1000, 5)
+    n_evaluations, evaluate = [0], SoftmaxProblem.evaluate
+
+    def counted(self, parameters):
+        n_evaluations[-1] += 1
+        return evaluate(self, parameters)
+
+    monkeypatch.setattr(SoftmaxProblem, "evaluate", counted)
+    VectorScalingRecalibrator().fit(proba, label)
+    n_evaluations.append(0)
+    AutoRecalibrator([("vector", VectorScalingRecalibrator())]).fit(proba, label)
+    assert n_evaluations[1] < 5 * n_evaluations[0]  # for 6 fits
