@@ -364,7 +364,6 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         )
         label_proba = proba[np.arange(len(fold)), data.label]
         share = likeliest_share(average, label_proba, data.weight / data.inverse_effective_size)
-        share = share if share >= _MIN_CANDIDATE_WEIGHT else 0.0
         self.uniform_share_ *= 1 - share
         losses = np.stack([loss[0], -np.log(label_proba)])
         table, _ = summarize_losses(["none", "trees"], losses, data.weight, fold)

@@ -380,10 +380,10 @@ def _feature_p_value(
         run.grow(memory)
     correction = np.log(run.proba[test] / start[test])
     rows = np.arange(len(proba))
-    observed, n_extreme = correction[rows, data.label[test]] @ run.test_weight, 0
+    observed, n_extreme = correction[rows, data.label[test]] @ weight[test], 0
     for size, seed in make_batches(_N_SIMULATIONS, proba.size, 1, rng):
         label = draw_labels(proba, size, np.random.default_rng(seed))
-        null_values = correction[rows, label] @ run.test_weight
+        null_values = correction[rows, label] @ weight[test]
         n_extreme += np.sum(null_values >= observed - TIE_RTOL * abs(observed))
     return (1 + n_extreme) / (1 + _N_SIMULATIONS)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 from scipy.special import softmax
 from sklearn import config_context
 from sklearn.tree import ExtraTreeRegressor
@@ -110,8 +110,9 @@ class BoostedTrees:
     ) -> np.ndarray:
         """Change the starting probabilities (n, K), and return the out-of-fold ones.
 
-        With many samples, trees end early that cannot improve a rival, of which the probabilities
-        (n,) of the labels are given.
+        The probabilities (n,) of the labels by a rival may be given. The number of rounds is then
+        the best one for a mixture with it, and with many samples, trees end early that cannot
+        improve it.
         """
         n = len(label)
         max_rounds = _MAX_ROUNDS if n <= _MANY_SAMPLES else _MAX_ROUNDS_OF_MANY
@@ -119,21 +120,22 @@ class BoostedTrees:
             BoostedFold(design, label, weight, start, fold == k, seed=k)
             for k in range(fold.max() + 1)
         ]
-        memory, label_proba = np.empty(start.shape, dtype=np.float32), np.empty(n)
-        losses = [sum(run.loss() for run in runs)]
-        while len(losses) <= min(max_rounds, int(np.argmin(losses)) + _PATIENCE):
+        memory = np.empty(start.shape, dtype=np.float32)
+        label_proba, gain = start[np.arange(n), label].astype(np.float64), 0.0
+        scores = [(weight @ np.log(label_proba), gain)]
+        while len(scores) <= min(max_rounds, np.argmax(scores, axis=0).max() + _PATIENCE):
             for run in runs:
                 run.grow(memory)
-            losses.append(sum(run.loss() for run in runs))
-            if rival is None or n <= _FEW_SAMPLES or len(losses) <= _N_TRIAL_ROUNDS:
-                continue
-            for run in runs:
                 label_proba[run.test] = run.proba[run.test, label[run.test]]
-            share = likeliest_share(rival, label_proba, weight)
-            if weight @ np.log1p(share * (label_proba / rival - 1)) < _MIN_LIKELIHOOD_GAIN:
+            if rival is not None:
+                share = likeliest_share(rival, label_proba, weight)
+                gain = weight @ np.log1p(share * (label_proba / rival - 1))
+            scores.append((weight @ np.log(label_proba), gain))
+            is_tried = rival is not None and n > _FEW_SAMPLES and len(scores) == _N_TRIAL_ROUNDS + 1
+            if is_tried and gain < _MIN_LIKELIHOOD_GAIN:
                 break
-            rival = None
-        self.n_rounds, self._n_folds = int(np.argmin(losses)), len(runs)
+        best_alone, best_mixed = np.argmax(scores, axis=0)
+        self.n_rounds, self._n_folds = int(best_mixed or best_alone), len(runs)
         self._trees = [tree for run in runs for tree in run.trees[: self.n_rounds]]
         for run in runs:
             memory[run.test] = run.test_proba(self.n_rounds)
@@ -165,15 +167,9 @@ class BoostedFold:
         self.design, self.label, self.is_weighted = design, label, np.ptp(weight) > 0
         self.train, self.test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
         self.weight = np.where(is_test, 0, weight).astype(np.float32)
-        self.test_weight = weight[self.test]
         self.proba = start.astype(np.float32, order="C")
         self.generator = np.random.default_rng(seed)
         self.trees: list[tuple[Any, np.ndarray]] = []
-
-    def loss(self) -> float:
-        """Return the weighted sum of the log losses of the test samples."""
-        label_proba = self.proba[self.test, self.label[self.test]].astype(np.float64)
-        return -float(np.log(label_proba) @ self.test_weight)
 
     def test_proba(self, n_trees: int) -> np.ndarray:
         """Return the probabilities of the test samples (m, K) by the first trees."""
@@ -204,7 +200,7 @@ class BoostedFold:
         with config_context(skip_parameter_validation=True, assume_finite=True):
             tree = model.fit(self.design[rows], residual, weight, check_input=False).tree_
         node, shape = tree.apply(self.design), (tree.node_count, n_classes)
-        in_node = csr_array((self.weight, node, np.arange(n + 1)), (n, tree.node_count)).T
+        in_node = csc_array((self.weight, node, np.arange(n + 1)), (tree.node_count, n))
         expected = in_node @ self.proba
         curvature = expected - in_node @ np.square(self.proba, out=memory)
         observed = np.bincount(node * n_classes + self.label, self.weight, math.prod(shape))
@@ -217,12 +213,13 @@ class BoostedFold:
         self.proba /= (self.proba @ np.ones(n_classes, np.float32))[:, None]
 
 
-# Samples that favour the first component of a mixture, and how close to 1 a share can be.
-_N_PSEUDO_SAMPLES, _SHARE_ATOL = 2, 1e-9
+# Samples that favour the first component of a mixture, the least share of the second one other than
+# 0, and how close to 1 it can be.
+_N_PSEUDO_SAMPLES, _MIN_SHARE, _SHARE_ATOL = 2, 0.01, 1e-9
 
 
 def likeliest_share(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
-    """The share s of the second component in a mixture of most likelihood.
+    """The share s of the second component in a mixture of most likelihood, 0 if below 0.01.
 
     Takes the probabilities (n,) of the labels in both components, and weights (n,) that sum to the
     number of samples; two more are of the first component alone. The log-likelihood, Σ w log((1 −
@@ -234,4 +231,4 @@ def likeliest_share(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -
         gain = weight @ ((ratio - 1) / (1 - share + share * ratio))
         return float(gain - _N_PSEUDO_SAMPLES / (1 - share))
 
-    return brentq(slope, 0.0, 1 - _SHARE_ATOL) if slope(0.0) > 0 else 0.0
+    return brentq(slope, _MIN_SHARE, 1 - _SHARE_ATOL) if slope(_MIN_SHARE) > 0 else 0.0

@@ -182,6 +182,31 @@ def test_out_of_fold_probabilities_are_those_of_their_fold():
         np.testing.assert_allclose(label_proba[0][rows], found, rtol=1e-5)
 
 
+def test_rounds_are_the_best_ones_for_a_mixture():
+    proba, y = bent_problem(500, 4, seed=3)
+    rival, weight = (0.5 * proba + 0.125)[np.arange(500), y], np.ones(500)
+    shared = np.float32(99 * proba), y, weight, np.full((500, 4), 0.25)
+    fold, trees, alone = np.arange(500) % 5, _trees.BoostedTrees(), _trees.BoostedTrees()
+    trees.fit(*shared, fold, rival)
+    alone.fit(*shared, fold)
+    runs = [_trees.BoostedFold(*shared, fold == k, seed=k) for k in range(5)]
+    label_proba, losses, mixed_losses = np.empty(500), [], []
+    for _ in range(trees.n_rounds + 8):
+        for run in runs:
+            run.grow(np.empty((500, 4), np.float32))
+            label_proba[run.test] = run.proba[run.test, y[run.test]]
+
+        def loss(s, label_proba=label_proba):
+            return -np.log((1 - s) * rival + s * label_proba).sum() - 2 * np.log1p(-s)
+
+        share = minimize_scalar(loss, bounds=(0, 1), method="bounded").x
+        mixed_losses.append(-np.log((1 - share) * rival + share * label_proba).sum())
+        losses.append(-np.log(label_proba).sum())
+    assert trees.n_rounds == np.argmin(mixed_losses) + 1
+    assert alone.n_rounds == np.argmin(losses) + 1
+    assert trees.n_rounds > alone.n_rounds
+
+
 def test_trees_end_early_where_they_cannot_improve_a_rival(monkeypatch):
     monkeypatch.setattr(_trees, "_N_TRIAL_ROUNDS", 5)
 
