@@ -455,9 +455,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         design: Design = AffineAndCommon
         if np.isinf(penalty[1, 0]):  # the influences of other classes are 0
             design = DiagonalAndCommon
-            penalty, start, guess = (
-                np.vstack([matrix.diagonal(), matrix[-2:]]) for matrix in (penalty, start, guess)
-            )
+            penalty, start, guess = map(_keep_diagonal, (penalty, start, guess))
         parameters, change = softmax_regression(
             design,
             _center_rows(log_proba),
@@ -603,9 +601,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         design: Design = Affine
         if np.isinf(penalty[1, 0]):  # the influences of other classes are 0
             design = Diagonal
-            penalty, start, guess = (
-                np.vstack([matrix.diagonal(), matrix[-1]]) for matrix in (penalty, start, guess)
-            )
+            penalty, start, guess = map(_keep_diagonal, (penalty, start, guess))
         parameters, change = softmax_regression(
             design, log_proba, target, data.weight, start, penalty, guess=guess
         )
@@ -622,6 +618,11 @@ def _centre_and_spread(log_proba: Array, data: ClassData) -> tuple[np.ndarray, n
     for rows in iter_row_blocks(n, n_classes, like=log_proba):
         square = square + weight[rows] @ (log_proba[rows, :] - centre) ** 2
     return to_numpy(centre), np.sqrt(to_numpy(square))
+
+
+def _keep_diagonal(parameters: np.ndarray) -> np.ndarray:
+    """The diagonal of the matrix (K, K) on top of parameters, and the rows below it."""
+    return np.vstack([parameters.diagonal(), parameters[parameters.shape[1] :]])
 
 
 def _center_rows(values: Array) -> Array:
