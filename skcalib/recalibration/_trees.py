@@ -215,15 +215,15 @@ class BoostedFold:
 
 # Samples that favour the first component of a mixture, the least share of the second one other than
 # 0, and how close to 1 it can be.
-_N_PSEUDO_SAMPLES, _MIN_SHARE, _SHARE_ATOL = 2, 0.01, 1e-9
+_N_PSEUDO_SAMPLES, _MIN_SHARE, _SHARE_ATOL = 4, 0.01, 1e-9
 
 
 def likeliest_share(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
     """The share s of the second component in a mixture of most likelihood, 0 if below 0.01.
 
     Takes the probabilities (n,) of the labels in both components, and weights (n,) that sum to the
-    number of samples; two more are of the first component alone. The log-likelihood, Σ w log((1 −
-    s) a + s b) + 2 log(1 − s), is concave.
+    number of samples; four more are of the first component alone. The log-likelihood, Σ w log((1 −
+    s) a + s b) + 4 log(1 − s), is concave.
     """
     ratio = second / first
 

@@ -93,7 +93,7 @@ def test_share_is_of_most_likelihood():
         second = np.clip(first + rng.normal(0, 0.3, 300), 0.01, 1) ** (1 / scale)
 
         def loss(s, first=first, second=second, weight=weight):
-            return -(weight @ np.log((1 - s) * first + s * second) + 2 * np.log1p(-s))
+            return -(weight @ np.log((1 - s) * first + s * second) + 4 * np.log1p(-s))
 
         expected = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-10})
         assert likeliest_share(first, second, weight) == pytest.approx(expected.x, abs=1e-5)
@@ -197,7 +197,7 @@ def test_rounds_are_the_best_ones_for_a_mixture():
             label_proba[run.test] = run.proba[run.test, y[run.test]]
 
         def loss(s, label_proba=label_proba):
-            return -np.log((1 - s) * rival + s * label_proba).sum() - 2 * np.log1p(-s)
+            return -np.log((1 - s) * rival + s * label_proba).sum() - 4 * np.log1p(-s)
 
         share = minimize_scalar(loss, bounds=(0, 1), method="bounded").x
         mixed_losses.append(-np.log((1 - share) * rival + share * label_proba).sum())
