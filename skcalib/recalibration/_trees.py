@@ -95,8 +95,8 @@ class BoostedTrees:
     """The mean of boosted trees of several folds, each fitted without one of them.
 
     In each round a random tree with a leaf value for each class is grown to the residuals. All
-    folds have the same number of rounds, that of the least loss of the samples left out, whose
-    probabilities so come with the fit.
+    folds have the same number of rounds, the best one for the samples left out, whose probabilities
+    so come with the fit.
     """
 
     def fit(
@@ -110,9 +110,9 @@ class BoostedTrees:
     ) -> np.ndarray:
         """Change the starting probabilities (n, K), and return the out-of-fold ones.
 
-        The probabilities (n,) of the labels by a rival may be given. The number of rounds is then
-        the best one for a mixture with it, and with many samples, trees end early that cannot
-        improve it.
+        With a rival, of which the probabilities (n,) of the labels are given, the number of rounds
+        is that of the likeliest mixture of both, and with many samples, trees that cannot improve
+        it end early.
         """
         n = len(label)
         max_rounds = _MAX_ROUNDS if n <= _MANY_SAMPLES else _MAX_ROUNDS_OF_MANY
