@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._guesses import MODULES, raise_no_attribute
-from ._versions import show_versions
+from ._versions import __version__ as __version__, show_versions
 
 if TYPE_CHECKING:
     from . import (
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from .recalibration import AutoRecalibrator, RecalibratedClassifier, RecalibratedRegressor
     from .report import calibration_report
     from .uncertainty import compare_models, confidence_interval
-
-__version__ = "0.1.0.dev0"
 
 _USED_DAILY = {
     "AutoRecalibrator": "recalibration",

@@ -1,8 +1,10 @@
-"""The versions that a bug report needs."""
+"""The version of this package, and those that a bug report needs."""
 
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+
+__version__ = "0.1.0.dev0"
 
 _PACKAGES = (
     "skcalib",

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.base import clone
 
-from .. import __version__
 from .._inputs.by import printable
+from .._versions import __version__
 from ..recalibration import AutoRecalibrator
 from ..recalibration._registry import RECALIBRATORS
 from ..report import calibration_report

@@ -3,7 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, singledispatch
 from inspect import signature
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -234,8 +234,6 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         it, but not trained. Gradients reach the logits. Steps, such as bins and isotonic maps, and
         maps of subgroups or features have no module.
         """
-        from ._export.modules import make_module
-
         return make_module(self, dtype)
 
     def __sklearn_tags__(self) -> Tags:
@@ -254,6 +252,37 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
         The result has one of these shapes, too.
         """
+
+
+def make_module(recalibrator: Any, dtype: Any) -> Any:
+    """The map as a module; refuse maps that are not differentiable, or of more than logits."""
+    check_is_fitted(recalibrator)
+    if not supports_map(write_module, recalibrator) or not hasattr(recalibrator, "classes_"):
+        raise TypeError(
+            "Modules are differentiable maps of logits alone, which this "
+            f"{type(recalibrator).__name__} is not. Fit a TemperatureRecalibrator or another "
+            "smooth map, or an AutoRecalibrator with such maps as its candidates."
+        )
+    return write_module(recalibrator, dtype)
+
+
+@singledispatch
+def write_module(recalibrator: Any, dtype: Any) -> Any:
+    """The map as a module; `_export.modules` registers every class that has one."""
+    raise NotImplementedError
+
+
+# A subclass that defines one of these, or a method that begins with "_map", has a map of its own.
+_MAP_METHODS = {"_linear_map", "_log_odds", "predict_proba", "transform"}
+
+
+def supports_map(writer: Any, recalibrator: Any) -> bool:
+    """True if a singledispatch function is registered for the class that defines the map."""
+    classes = type(recalibrator).__mro__
+    level = next(k for k, ancestor in enumerate(classes) if ancestor in writer.registry)
+    names = {name for subclass in classes[:level] for name in vars(subclass)}
+    is_changed = any(name in _MAP_METHODS or name.startswith("_map") for name in names)
+    return classes[level] is not object and not is_changed
 
 
 def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:

@@ -25,6 +25,7 @@ from .._inputs.scikit_learn import (
     num_samples,
     validate_params,
 )
+from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
@@ -609,8 +610,6 @@ def _audit_trail(
     sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, subgroups: Any
 ) -> dict[str, Any]:
     """Versions, settings, rows, and a hash of the data in their order."""
-    from .. import __version__
-
     hashed, arrays, settings = sections.audit_data()
     digest = hashlib.sha256()
     for array in arrays:

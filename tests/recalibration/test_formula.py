@@ -34,9 +34,8 @@ from skcalib.recalibration import (
     export_sql,
     export_table,
 )
-from skcalib.recalibration._base import OneVsRestRecalibrator
+from skcalib.recalibration._base import OneVsRestRecalibrator, supports_map
 from skcalib.recalibration._export.formulas import _write
-from skcalib.recalibration._export.tables import supports_map
 from skcalib.recalibration._registry import RECALIBRATORS, RecalibratorChain
 
 EPS = float(np.finfo(float).eps)

@@ -9,11 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..._inputs.arrays import format_values
 from ..._inputs.probabilities import ROW_SUM_ATOL
 from ..._inputs.scikit_learn import StrOptions, validate_params
-from .._base import Recalibrator
+from .._base import Recalibrator, supports_map
 from .._classifier import RecalibratedClassifier
+from . import modules as modules  # registers them
 from .formulas import sql_expressions
 from .sql import DIALECTS, PREFIX, float_literal, quote_name, translate
-from .tables import supports_map, to_piecewise_linear, unwrap_single_candidate
+from .tables import to_piecewise_linear, unwrap_single_candidate
 
 
 @validate_params(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._auto import AutoRecalibrator
+from .._base import supports_map
 from .._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
 from .._either import IdentityRecalibrator
 from .._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
@@ -43,7 +44,7 @@ from .sql import (
     softmax_expressions,
     steps,
 )
-from .tables import supports_map, to_piecewise_linear, unwrap_single_candidate
+from .tables import to_piecewise_linear, unwrap_single_candidate
 
 # Recalibrators whose maps have the same kind of formula. Subclasses must pass `supports_map`, too.
 PiecewiseLinearMap = IsotonicRecalibrator | IntervalBinningRecalibrator

@@ -1,12 +1,11 @@
 """The maps of recalibrators as modules of PyTorch, each registered for the class that has it."""
 
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._auto import AutoRecalibrator
+from .._base import make_module, write_module
 from .._either import IdentityRecalibrator
 from .._logistic import BetaRecalibrator
 from .._pairwise import MIN_PRODUCT_PROBABILITY, PairwiseScalingRecalibrator
@@ -15,46 +14,27 @@ from .._scaling import EnsembleTemperatureRecalibrator
 from .._spline import SplineRecalibrator, spline_pieces
 from .._updating import ClosedTestingRecalibrator
 from .formulas import LinearMap, LogOddsMap
-from .tables import supports_map
 
 
-def make_module(recalibrator: Any, dtype: Any) -> Any:
-    """The map as a module; refuse maps that are not differentiable, or of more than logits."""
-    check_is_fitted(recalibrator)
-    if not supports_map(_make, recalibrator) or not hasattr(recalibrator, "classes_"):
-        raise TypeError(
-            "Modules are differentiable maps of logits alone, which this "
-            f"{type(recalibrator).__name__} is not. Fit a TemperatureRecalibrator or another "
-            "smooth map, or an AutoRecalibrator with such maps as its candidates."
-        )
-    return _make(recalibrator, dtype)
-
-
-@singledispatch
-def _make(recalibrator: Any, dtype: Any) -> Any:
-    """The module; registered for every class that has one."""
-    raise NotImplementedError
-
-
-@_make.register
+@write_module.register
 def _(recalibrator: LinearMap | ClosedTestingRecalibrator, dtype: Any) -> Any:
     factor, shift = recalibrator._linear_map()
     return _torch().Scaling(factor, shift, recalibrator.smallest_probability_, dtype)
 
 
-@_make.register
+@write_module.register
 def _(recalibrator: IdentityRecalibrator, dtype: Any) -> Any:
     return _scale_all(recalibrator, 1.0, dtype)
 
 
-@_make.register
+@write_module.register
 def _(recalibrator: PriorShiftRecalibrator, dtype: Any) -> Any:
     ratio = recalibrator.prevalence_ / recalibrator.source_prevalence_
     with np.errstate(divide="ignore"):
         return _torch().Scaling(np.ones(len(ratio)), np.log(ratio), 0.0, dtype)
 
 
-@_make.register
+@write_module.register
 def _(recalibrator: LogOddsMap, dtype: Any) -> Any:
     maps = [_find_pieces(recalibrator, params) for params in recalibrator.maps_]
     n_knots = max(len(knots) for knots, _ in maps)
@@ -86,7 +66,7 @@ def _find_pieces(recalibrator: Any, params: Any) -> tuple[np.ndarray, np.ndarray
     return np.empty(0), np.array([params])
 
 
-@_make.register
+@write_module.register
 def _(recalibrator: EnsembleTemperatureRecalibrator, dtype: Any) -> Any:
     smallest = recalibrator.smallest_probability_
     factors = 1 / recalibrator.temperature_, 1.0, 0.0
@@ -94,7 +74,7 @@ def _(recalibrator: EnsembleTemperatureRecalibrator, dtype: Any) -> Any:
     return _mix(recalibrator, members, recalibrator.shares_, dtype)
 
 
-@_make.register
+@write_module.register
 def _(recalibrator: AutoRecalibrator, dtype: Any) -> Any:
     members = [make_module(each, dtype) for each in recalibrator.recalibrators_.values()]
     members.append(_scale_all(recalibrator, 0.0, dtype))
@@ -102,7 +82,7 @@ def _(recalibrator: AutoRecalibrator, dtype: Any) -> Any:
     return _mix(recalibrator, members, weights, dtype)
 
 
-@_make.register
+@write_module.register
 def _(recalibrator: PairwiseScalingRecalibrator, dtype: Any) -> Any:
     n_classes = len(recalibrator.classes_)
     quadratic = np.zeros((n_classes, n_classes, n_classes))

@@ -1,4 +1,4 @@
-"""The interval maps of recalibrators as tables, and which classes have a table or a formula."""
+"""The interval maps of recalibrators as tables."""
 
 from functools import singledispatch
 from typing import Any, NamedTuple
@@ -8,18 +8,6 @@ import numpy as np
 from .._auto import AutoRecalibrator
 from .._binning import IntervalBinningRecalibrator
 from .._isotonic import IsotonicRecalibrator
-
-# A subclass that defines one of these, or a method that begins with "_map", has a map of its own.
-_MAP_METHODS = {"_linear_map", "_log_odds", "predict_proba", "transform"}
-
-
-def supports_map(writer: Any, recalibrator: Any) -> bool:
-    """True if a singledispatch function is registered for the class that defines the map."""
-    classes = type(recalibrator).__mro__
-    level = next(k for k, ancestor in enumerate(classes) if ancestor in writer.registry)
-    names = {name for subclass in classes[:level] for name in vars(subclass)}
-    is_changed = any(name in _MAP_METHODS or name.startswith("_map") for name in names)
-    return classes[level] is not object and not is_changed
 
 
 def unwrap_single_candidate(recalibrator: Any) -> Any:
