@@ -7,14 +7,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from .._data import ClassData, MultilabelData
+from .._data import MultilabelData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
-from ..metrics._registry import MetricNames, find_multi_class, unwrap_partial
+from ..metrics._registry import MetricNames, counted_metrics, find_multi_class, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
-from ..streaming import CalibrationState
-from ..streaming._checks import check_can_be_tested
-from ..streaming._evaluate import SUPPORTED_METRICS, check_metric_params
 from ._asymptotic import NULL_METHODS, check_null_method
 from ._base import (
     HypothesisTest,
@@ -282,10 +279,13 @@ class CalibrationTest(HypothesisTest):
             The fitted test.
         """
         data: Any
-        if isinstance(X, CalibrationState):
-            data = predictions_from_state(
-                self, X, y=y, sample_weight=sample_weight, groups=groups, given=given
+        if hasattr(X, "_to_test_data"):  # a state of a stream, which holds counts
+            check_takes_no_samples(
+                self, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
+            data = X._to_test_data(self._metric_params())
+            self.classes_, self.n_features_in_ = data.classes, 1
+            delete_attributes(self, "feature_names_in_")
         else:
             lens = find_multi_class(self.statistic, self.metric_params)
             data = check_test_input(self, X, y, sample_weight, groups, given, lens)
@@ -293,6 +293,10 @@ class CalibrationTest(HypothesisTest):
         if isinstance(data, MultilabelData):
             return self._fit_labels(data, weighted)
         return self._fit(data, as_matrix=as_matrix, weighted=weighted)
+
+    def _metric_params(self) -> dict[str, Any]:
+        """The options of the metric, also those of a partial function."""
+        return unwrap_partial(self.statistic)[1] | (self.metric_params or {})
 
     def _fit(self, data: Any, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
@@ -431,8 +435,8 @@ _OPTIONAL_ATTRIBUTES = (
 )
 
 
-def predictions_from_state(test: Any, state: CalibrationState, **data_args: Any) -> ClassData:
-    """The counts of a state, from which numbers of events are drawn."""
+def check_takes_no_samples(test: Any, **data_args: Any) -> None:
+    """Refuse what belongs to single samples beside a state, which holds counts of them."""
     for name, value in data_args.items():
         if value is not None:
             raise ValueError(
@@ -444,21 +448,16 @@ def predictions_from_state(test: Any, state: CalibrationState, **data_args: Any)
             f"method={test.method!r} needs the samples themselves; found a CalibrationState. Use "
             "method='conditional', which is exact."
         )
-    check_can_be_tested(state)
-    test.classes_, test.n_features_in_ = state.classes, 1
-    delete_attributes(test, "feature_names_in_")
-    return state._tally.shares(state.classes)
 
 
 def check_takes_counts(test: Any, statistic: Any) -> None:
     """The statistic must be a function of the number of events at each prediction."""
-    check_metric_params(statistic.options.get("params", {}))
     check_supports(
         statistic,
         "counts",
         "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
         "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
-        f"one of {SUPPORTED_METRICS}; found {test.statistic!r} with the options "
+        f"one of {counted_metrics()}; found {test.statistic!r} with the options "
         f"{statistic.options!r:.200}. Choose one of these, or test a part of the rows.",
     )
 

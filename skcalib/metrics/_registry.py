@@ -231,6 +231,11 @@ SIGNED_METRICS: dict[str, Metric] = {}
 _ALL_ENTRIES: list[Metric] = []
 
 
+def counted_metrics() -> list[str]:
+    """Return the names of metrics that depend on counts of samples alone."""
+    return sorted(name for name, metric in METRICS.items() if metric.supports_counts)
+
+
 class MetricNames(StrOptions):
     """Names, of metrics or other statistics, that an argument takes."""
 

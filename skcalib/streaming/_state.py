@@ -32,6 +32,7 @@ from ._arrow import from_table, to_table
 from ._checks import (
     are_empty,
     check_by_as_before,
+    check_can_be_tested,
     check_is_unrounded,
     check_mergeable,
     check_multiclass,
@@ -42,7 +43,7 @@ from ._checks import (
     check_sums,
     check_weights_can_be_squared,
 )
-from ._evaluate import BoundedValue, evaluate_state
+from ._evaluate import BoundedValue, check_metric_params, evaluate_state
 from ._tally import FourierSums, RowWeights, Tally, add_classes, copy_arrays
 
 _BINARY_CLASSES = np.array([False, True])
@@ -636,6 +637,12 @@ class CalibrationState:
     def _rows(self) -> ClassData:
         """Return data of two classes, one row for each point of the grid and label."""
         return self._tallies["binary"].to_data(self.classes)
+
+    def _to_test_data(self, metric_params: dict[str, Any]) -> ClassData:
+        """Return the counts, from which a test draws numbers of events."""
+        check_can_be_tested(self)
+        check_metric_params(metric_params)
+        return self._tally.shares(self.classes)
 
     def _iter_lens_problems(self) -> Iterator[tuple[Any, float, ClassData]]:
         """Yield the name, the weight and the data of each problem of the lens."""
