@@ -1,4 +1,4 @@
-"""Tables that the command line reads: pandas reads texts, and the rules of columns check them."""
+"""Tables that the command line reads, and the rules that check their columns."""
 
 import argparse
 import contextlib
@@ -7,7 +7,7 @@ import io
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
@@ -175,86 +175,58 @@ def _find_remedy(rule: Rule, text: str) -> str:
     return "Remove or repair the row."
 
 
-class _Lines(io.TextIOWrapper):
-    """A text that counts its lines, keeps those of a block, and refuses one that does not end."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.number = 0
-        self.recent: dict[int, str] = {}
-
-    def drop_lines(self, number: int) -> None:
-        """Drop the lines up to this number."""
-        self.recent = {k: line for k, line in self.recent.items() if k > number}
-
-    def __next__(self) -> str:  # type: ignore[override]
-        line = self.readline(_MAX_LINE_LENGTH)
-        if not line:
-            raise StopIteration
-        if len(line) == _MAX_LINE_LENGTH:
-            raise csv.Error(f"a line has {_MAX_LINE_LENGTH} characters or more")
-        self.number += 1
-        self.recent[self.number] = line
-        return line
-
-
 def _load_text(
     file: BinaryIO, source: str, names: Sequence[str], options: argparse.Namespace
 ) -> Any:
     """Return a data frame of texts, whose index holds the last line of each row that is not blank.
 
-    All columns are returned if `options.keeps_rows`.
+    Only the named columns are held unless `options.keeps_rows`.
     """
     import pandas
 
-    blocks: list[Any] = []
+    rows: list[list[str]] = []
+    numbers: list[int] = []
     try:
-        with _Lines(file, options.encoding, newline="") as lines:
-            first = next(filter(str.strip, lines), "")
+        with io.TextIOWrapper(file, options.encoding, newline="") as text:
+            lines = _iter_lines(text)
+            n_blank, first = next(
+                ((k, line) for k, line in enumerate(lines) if line.strip()), (0, "")
+            )
             separator = _check_separator(options.sep) or _guess_separator(first)
-            rows = csv.reader(chain([first], lines), delimiter=separator)
-            header = [name.strip() for name in next(rows, [])]
+            reader = csv.reader(chain([first], lines), delimiter=separator, strict=True)
+            header = [name.strip() for name in next(reader, [])]
             hint = f" Values are taken to be separated by {separator!r}; --sep names another."
             check_header(header, source, names, hint)
-            n_columns, n_lines = len(header), lines.number
-            for block in pandas.read_csv(
-                lines,
-                sep=separator,
-                header=None,
-                names=range(n_columns + 1),
-                usecols=lambda _: True,  # of longer rows no more than the first further value
-                index_col=False,
-                dtype=str,
-                keep_default_na=False,
-                skip_blank_lines=False,
-                engine="python",  # the other ones cannot tell short rows from empty values
-                chunksize=_MAX_BLOCK_ROWS,
-            ):
-                n_values = block.notna().sum(axis=1).to_numpy(int)
-                breaks = block.map(lambda text: text.count("\n"), na_action="ignore")
-                breaks = breaks.sum(axis=1).to_numpy(int)
-                block.index = pandas.Index(n_lines + np.cumsum(1 + breaks), name="line")
-                n_lines = block.index.max() if len(block) else n_lines
-                is_blank = (n_values < 2) & (block[0].where(n_values > 0, "").str.strip() == "")
-                uneven = np.flatnonzero((n_values != n_columns) & ~is_blank)
-                if len(uneven):
-                    last = block.index[uneven[0]]
-                    texts = [lines.recent[k] for k in range(last - breaks[uneven[0]], last + 1)]
+            columns = header if options.keeps_rows else list(dict.fromkeys(names))
+            positions = range(len(header)) if options.keeps_rows else map(header.index, columns)
+            pick = list(positions)
+            for row in reader:
+                number = n_blank + reader.line_num
+                if len(row) < 2 and not "".join(row).strip():
+                    continue
+                if len(row) != len(header):
                     raise ValueError(
-                        f"Every row must have the {n_columns} columns of the header; found "
-                        f"{len(next(csv.reader(texts, delimiter=separator)))} in "
-                        f"{_name_row(block, uneven[0])} of {source}."
+                        f"Every row must have the {len(header)} columns of the header; found "
+                        f"{len(row)} in line {number} of {source}."
                     )
-                lines.drop_lines(n_lines)
-                block = block.loc[~is_blank, : n_columns - 1].set_axis(header, axis=1)
-                blocks.append(block if options.keeps_rows else block[list(dict.fromkeys(names))])
-                notify_progress(f"reading {source}: {sum(map(len, blocks))} rows")
-    except (UnicodeDecodeError, LookupError, csv.Error, pandas.errors.ParserError) as error:
+                rows.append([row[k] for k in pick])
+                numbers.append(number)
+                if len(rows) % _MAX_BLOCK_ROWS == 0:
+                    notify_progress(f"reading {source}: {len(rows)} rows")
+    except (UnicodeDecodeError, LookupError, csv.Error) as error:
         raise ValueError(
             f"{source} is not a text file of separated values in {options.encoding}: {error}. Name "
             "its encoding with --encoding, such as latin-1 or utf-16."
         ) from error
-    return pandas.concat(blocks)
+    return pandas.DataFrame(rows, pandas.Index(numbers, name="line"), columns, dtype=str)
+
+
+def _iter_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """The lines of a text; one that does not end is refused."""
+    while line := text.readline(_MAX_LINE_LENGTH):
+        if len(line) == _MAX_LINE_LENGTH:
+            raise csv.Error(f"a line has {_MAX_LINE_LENGTH} characters or more")
+        yield line
 
 
 def _check_separator(text: str | None) -> str | None:
