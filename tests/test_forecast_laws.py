@@ -1,6 +1,5 @@
 """Laws that every metric of forecasts obeys."""
 
-import contextlib
 import inspect
 from functools import cache, partial
 
@@ -354,22 +353,38 @@ def test_distribution_functions_at_the_ends(kind, y, below):
     np.testing.assert_array_equal(np.exp(forecast.logsf(y)), np.full(N, 1 - below))
 
 
+# The metrics that some kinds of forecasts do not know enough for, and these kinds.
+REFUSED = dict.fromkeys(
+    [
+        "quantile, levels",
+        "matching, moments",
+        "matching, tanh",
+        "matching, loss",
+        "decision",
+        "decision, squares",
+        "crps decomposition",
+    ],
+    frozenset({"quantile"}),
+) | {
+    "negative_log_likelihood": {
+        "ensemble", "weighted", "quantile", "gamma", "residuals", "weighted residuals",
+        "concatenated counts",
+    },
+}  # fmt: skip
+
+
 @all_cases
-@pytest.mark.parametrize("kind", FORECASTS)
-def test_every_metric_takes_every_forecast_or_says_why_not(name, kind):
-    forecast = FORECASTS[kind]
-    y = np.round(np.abs(Y))
-    value = None
-    with contextlib.suppress(ValueError):
+def test_every_metric_takes_every_forecast_but_those_listed(name):
+    y, order = np.round(np.abs(Y)), np.random.default_rng(1).permutation(N)
+    for kind, forecast in FORECASTS.items():
+        if kind in REFUSED.get(name, ()):
+            reasons = "not known for this forecast|levels|expected losses|infinite one"
+            with pytest.raises(ValueError, match=reasons):
+                measure(name, y, forecast)
+            continue
         value = measure(name, y, forecast)
-    if value is None:
-        reasons = "not known for this forecast|levels|expected losses|infinite one"
-        with pytest.raises(ValueError, match=reasons):
-            measure(name, y, forecast)
-        return
-    assert np.isfinite(value)
-    order = np.random.default_rng(1).permutation(N)
-    assert_same(measure(name, y[order], forecast[order], order), value, 1e-9)
+        assert np.isfinite(value)
+        assert_same(measure(name, y[order], forecast[order], order), value, 1e-9)
 
 
 @all_cases
