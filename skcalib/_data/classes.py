@@ -148,15 +148,15 @@ class ClassData(EvaluationData):
         """Return a copy whose arrays are NumPy's."""
         if self.is_on_host:
             return self
-        proba = to_numpy(self.proba)
-        return ClassData(
-            proba.astype(np.float64) if self.is_binary else proba,
-            to_numpy(self.label).astype(np.int32),
-            to_numpy(self.weight),
-            self.classes,
-            log_proba=to_numpy(self.log_proba),
-            complement=to_numpy(self.complement),
-        )
+        fields = {
+            name: to_numpy(value)
+            for name, value in vars(self).items()
+            if name in _PER_ROW and value is not None
+        }
+        fields["label"] = fields["label"].astype(np.int32)
+        if self.is_binary:
+            fields["proba"] = fields["proba"].astype(np.float64)
+        return replace(self, **fields)
 
     @property
     def outcome(self) -> np.ndarray:
