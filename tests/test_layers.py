@@ -142,7 +142,7 @@ HEAVY = {"matplotlib", "cvxpy", "torch", "pandas", "polars"}
 
 def test_modules_import_what_is_heavy_when_it_is_used():
     for path in MODULES:  # only losses, and maps as modules, are made of torch
-        is_torch = package_of(path) == "losses" or path.stem == "torch_modules"
+        is_torch = package_of(path) == "losses" or path.stem == "_torch_modules"
         own = {"torch"} if is_torch else set()
         first = re.findall(
             r"^(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from .._data import MultilabelData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
-from ..metrics._registry import MetricNames, counted_metrics, find_multi_class, unwrap_partial
+from ..metrics._registry import MetricNames, find_multi_class, metrics_of_counts, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ._asymptotic import NULL_METHODS, check_null_method
 from ._base import (
@@ -457,7 +457,7 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
         "counts",
         "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
         "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
-        f"one of {counted_metrics()}; found {test.statistic!r} with the options "
+        f"one of {metrics_of_counts()}; found {test.statistic!r} with the options "
         f"{statistic.options!r:.200}. Choose one of these, or test a part of the rows.",
     )
 

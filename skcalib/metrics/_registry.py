@@ -231,8 +231,8 @@ SIGNED_METRICS: dict[str, Metric] = {}
 _ALL_ENTRIES: list[Metric] = []
 
 
-def counted_metrics() -> list[str]:
-    """Return the names of metrics that depend on counts of samples alone."""
+def metrics_of_counts() -> list[str]:
+    """Return the names of the metrics that depend on counts of samples alone."""
     return sorted(name for name, metric in METRICS.items() if metric.supports_counts)
 
 

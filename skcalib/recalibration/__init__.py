@@ -13,7 +13,7 @@ from ._binning import (
 from ._classifier import RecalibratedClassifier
 from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
 from ._either import IdentityRecalibrator
-from ._export import export_sql, export_table
+from ._export import export_onnx, export_sql, export_table
 from ._features import FeatureRecalibrator
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._lens import LensRecalibrator
@@ -68,6 +68,7 @@ __all__ = [
     "TemperatureRecalibrator",
     "VectorScalingRecalibrator",
     "VennAbersRecalibrator",
+    "export_onnx",
     "export_sql",
     "export_table",
 ]

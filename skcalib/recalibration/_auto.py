@@ -28,6 +28,7 @@ from ._either import (
     calibrate,
     to_fit_data,
 )
+from ._maps import Map, mix, state_map
 from ._registry import RECALIBRATORS, find_spread_remedy, select_candidates
 from ._trees import TreeRecalibrator, likeliest_share
 
@@ -380,6 +381,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
+
+    def _state_map(self) -> Map:
+        members, weights = list(self.recalibrators_.values()), list(self.weights_.values())
+        return mix(list(map(state_map, members)), weights, self.uniform_share_, len(self.classes_))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "weights_"):

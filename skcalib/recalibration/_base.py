@@ -3,7 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, singledispatch
+from functools import cache
 from inspect import signature
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -39,6 +39,8 @@ from .._numerics.logits import (
 from .._numerics.sorting import pool_label_weights, pool_ties
 from .._numerics.temperature import best_temperature, scale_by_temperature
 from ..forecasts import Forecast, as_forecast
+from ._maps import PerClass, Pieces
+from ._modules import make_module
 
 _threads = cache(ThreadpoolController)
 
@@ -254,37 +256,6 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
 
 
-def make_module(recalibrator: Any, dtype: Any) -> Any:
-    """The map as a module; refuse maps that are not differentiable, or of more than logits."""
-    check_is_fitted(recalibrator)
-    if not supports_map(write_module, recalibrator) or not hasattr(recalibrator, "classes_"):
-        raise TypeError(
-            "Modules are differentiable maps of logits alone, which this "
-            f"{type(recalibrator).__name__} is not. Fit a TemperatureRecalibrator or another "
-            "smooth map, or an AutoRecalibrator with such maps as its candidates."
-        )
-    return write_module(recalibrator, dtype)
-
-
-@singledispatch
-def write_module(recalibrator: Any, dtype: Any) -> Any:
-    """The map as a module; `_export.modules` registers every class that has one."""
-    raise NotImplementedError
-
-
-# A subclass that defines one of these, or a method that begins with "_map", has a map of its own.
-_MAP_METHODS = {"_linear_map", "_log_odds", "predict_proba", "transform"}
-
-
-def supports_map(writer: Any, recalibrator: Any) -> bool:
-    """True if a singledispatch function is registered for the class that defines the map."""
-    classes = type(recalibrator).__mro__
-    level = next(k for k, ancestor in enumerate(classes) if ancestor in writer.registry)
-    names = {name for subclass in classes[:level] for name in vars(subclass)}
-    is_changed = any(name in _MAP_METHODS or name.startswith("_map") for name in names)
-    return classes[level] is not object and not is_changed
-
-
 def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
     """Check the arguments of `fit`; warn of a single class, or named classes without samples."""
     lens = getattr(recalibrator, "multi_class", None)
@@ -431,6 +402,14 @@ class OneVsRestRecalibrator(Recalibrator):
         likely = mapping(first[is_likely], self._both_params[0])
         mapped[is_likely] = 1 - (likely[:, ::-1] if likely.ndim == 2 else likely)
         return mapped
+
+    def _state_map(self) -> PerClass:
+        both = None if self._both_params is None else tuple(map(self._pieces, self._both_params))
+        return PerClass(list(map(self._pieces, self.maps_)), both)
+
+    def _pieces(self, params: Any) -> Pieces:
+        """Return the map of one class in pieces that are linear, if it has some."""
+        raise NotImplementedError
 
     @abstractmethod
     def _fit_binary(self, data: ClassData) -> Any:

@@ -17,6 +17,7 @@ from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_t
 from ._base import OneVsRestRecalibrator, Recalibrator, clone_for, one_vs_rest
 from ._either import calibrate
 from ._logistic import SigmoidRecalibrator
+from ._maps import Composition, PerClass, Pieces, state_map
 from ._scaling import TemperatureRecalibrator
 
 # Results of a map are tied if they differ by less than this fraction: that is rounding.
@@ -304,6 +305,24 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         last = proba if proba.ndim == 1 else proba[:, 1]
         return np.where(np.isnan(value), self._clip(last), value)
 
+    def _state_map(self) -> PerClass:
+        only = self.maps_[0]
+        both = None
+        if only.complement_cuts is not None:  # without random cuts, no value is NaN
+            start = np.append(0.0, np.nextafter(only.complement_cuts[::-1], 2))
+            falling = Pieces(start, 1 - only.values[::-1], np.zeros(len(start)))
+            both = falling, self._pieces(only)
+        return PerClass(list(map(self._pieces, self.maps_)), both)
+
+    def _pieces(self, params: Any) -> Pieces:
+        low, high = self._clip(np.array([0.0, 1.0]))
+        start = np.unique([0.0, low, high, *params.cuts[params.cuts <= 1]])
+        value = self._map_binary(start, params)
+        bins = np.searchsorted(params.cuts, start, side="right")
+        is_identity = np.isnan(params.values[bins]) & (start >= low) & (start < high)
+        begins = np.append(True, np.diff(value) != 0) | is_identity
+        return Pieces(start[begins], value[begins], is_identity[begins].astype(np.float64))
+
 
 def check_random_shift(strategy: str, random_shift: bool) -> None:
     """Only intervals of equal width can be shifted."""
@@ -448,6 +467,12 @@ class ScalingBinningRecalibrator(Recalibrator):
     def _map(self, proba: np.ndarray) -> np.ndarray:
         return one_vs_rest(
             lambda results, steps: steps.evaluate(results), self.maps_, self._smooth_results(proba)
+        )
+
+    def _state_map(self) -> Composition:
+        pieces = [Pieces(np.append(0.0, cuts), values, 0 * values) for cuts, values in self.maps_]
+        return Composition(
+            state_map(self.recalibrator_), PerClass(pieces, source=type(self).__name__)
         )
 
 

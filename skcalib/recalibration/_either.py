@@ -15,6 +15,7 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._quantile import check_same_levels
 from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps, to_matrix
+from ._maps import ClassFactors
 from ._responses import align_proba
 
 # Attributes that a fit on probabilities sets and a fit on forecasts deletes.
@@ -207,6 +208,9 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
 
     def _map(self, data: Any) -> Any:
         return data if self._is_forecast else data.copy()
+
+    def _state_map(self) -> ClassFactors:
+        return ClassFactors.identity(len(self.classes_))
 
 
 def calibrate(recalibrator: Any, X: np.ndarray, classes: np.ndarray) -> np.ndarray:

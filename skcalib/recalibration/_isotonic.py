@@ -13,6 +13,7 @@ from .._numerics.isotonic import (
     venn_abers_fit,
 )
 from ._base import OneVsRestRecalibrator, Recalibrator
+from ._maps import Pieces
 
 
 class IsotonicRecalibrator(OneVsRestRecalibrator):
@@ -99,6 +100,15 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
         knots, values = params
         return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding
+
+    def _pieces(self, params: Any) -> Pieces:
+        knots, values = params
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            slope = np.append(np.diff(values) / np.diff(knots), 0.0)
+        slope[~np.isfinite(slope)] = 0.0  # a step, as nothing lies between
+        if knots[0] == 0:
+            return Pieces(knots, values, slope)
+        return Pieces(np.append(0.0, knots), np.append(values[0], values), np.append(0.0, slope))
 
 
 class VennAbersRecalibrator(OneVsRestRecalibrator):
@@ -200,3 +210,8 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
         lower, upper = venn_abers_bounds(proba, *params).T
         return upper / (1 - lower + upper)
+
+    def _pieces(self, params: Any) -> Pieces:
+        (from_knot, _), (to_knot, _) = params  # both fits are constant between these
+        start = np.unique([0.0, *from_knot, *np.nextafter(to_knot, 2)])
+        return Pieces(start, self._map_binary(start, params), np.zeros(len(start)))

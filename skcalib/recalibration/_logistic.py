@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 import numpy as np
-from numpy.polynomial.polynomial import polyval
 from scipy.special import expit, log_expit
 
 from .._data import ClassData
@@ -26,6 +25,7 @@ from ._base import (
     one_vs_rest,
     warn_unless_converged,
 )
+from ._maps import Curve, LogOdds
 
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
@@ -55,6 +55,7 @@ class LogisticRecalibrator(Recalibrator):
         smallest = self.smallest_probability_ = smallest_probability(data.columns, least)
         problems = iter_pooled_outcomes(data, self.prior_weight, smallest)
         self.maps_ = list(map(self._fit_outcomes, problems))
+        self._curves = list(map(self._curve, self.maps_))
         if self._degree:
             table = np.array(self.maps_)
             self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
@@ -67,18 +68,21 @@ class LogisticRecalibrator(Recalibrator):
         return fit.coefficients
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        if len(self.maps_) == 1:
-            return self._map_binary(proba, self.maps_[0])
-        return one_vs_rest(self._map_binary, self.maps_, proba)
+        if len(self._curves) == 1:
+            return self._map_binary(proba, self._curves[0])
+        return one_vs_rest(self._map_binary, self._curves, proba)
 
-    def _map_binary(self, columns: np.ndarray, params: Any) -> np.ndarray:
+    def _map_binary(self, columns: np.ndarray, curve: Curve) -> np.ndarray:
         """From predictions, (n,) or both columns (n, 2), to those of the last class (n,)."""
         log_odds = column_log_odds(columns, self.smallest_probability_)
-        return clip_proba(expit(self._log_odds(log_odds, params)))
+        return clip_proba(expit(curve.evaluate(log_odds)))
 
-    def _log_odds(self, log_odds: np.ndarray, params: Any) -> np.ndarray:
-        """From predicted to calibrated log-odds (n,)."""
-        return polyval(log_odds, params)
+    def _curve(self, params: Any) -> Curve:
+        """The calibrated log-odds of one class, as a function of the predicted ones."""
+        return Curve(np.atleast_2d(params))
+
+    def _state_map(self) -> LogOdds:
+        return LogOdds(self._curves, self.smallest_probability_)
 
 
 class SigmoidRecalibrator(LogisticRecalibrator):
@@ -365,6 +369,6 @@ class BetaRecalibrator(LogisticRecalibrator):
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
-    def _log_odds(self, log_odds: np.ndarray, params: Any) -> np.ndarray:
+    def _curve(self, params: Any) -> Curve:
         c, a, b = params
-        return a * log_expit(log_odds) - b * log_expit(-log_odds) + c
+        return Curve(np.array([[c]]), a=a, b=b)

@@ -30,6 +30,7 @@ from ._base import (
     prior_share,
     warn_unless_converged,
 )
+from ._maps import LogLinear, Map
 
 # Rows of this many classes are long enough for NumPy's loops.
 _MIN_LONG_ROW = 256
@@ -160,6 +161,9 @@ class LogScaleRecalibrator(Recalibrator):
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         """The factors and the shifts that make scores of log-probabilities."""
         return self.coef_, self.intercept_
+
+    def _state_map(self) -> Map:
+        return LogLinear(*self._linear_map(), self.smallest_probability_)
 
 
 def linear_scores(factor: np.ndarray, shift: np.ndarray, log_proba: Array) -> Array:

@@ -23,6 +23,7 @@ from .._numerics.scaling_designs import Affine
 from ._base import Recalibrator, is_smooth
 from ._binning import check_has_classes
 from ._either import calibrate, to_fit_data
+from ._maps import Composition, Pairs, state_map
 from ._scaling import PENALTY, MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
@@ -199,6 +200,12 @@ class PairwiseScalingRecalibrator(Recalibrator):
             scores += self.intercept_
             mapped[rows] = clip_proba(softmax_in_place(scores))
         return mapped
+
+    def _state_map(self) -> Composition:
+        smallest, floor = self.smallest_probability_, MIN_PRODUCT_PROBABILITY
+        return Composition(
+            state_map(self.base_), Pairs(self.coef_, self.intercept_, smallest, floor)
+        )
 
 
 def _relative(log_proba: np.ndarray) -> np.ndarray:

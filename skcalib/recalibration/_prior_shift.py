@@ -13,6 +13,7 @@ from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.newton import LOSS_RTOL, line_search, nonnegative_step
 from ._base import Recalibrator, to_matrix
+from ._maps import ClassFactors
 
 # Prevalences sum to 1 up to this.
 _PREVALENCE_SUM_ATOL = 1e-6
@@ -249,6 +250,11 @@ class PriorShiftRecalibrator(Recalibrator):
         if np.array_equal(self.prevalence_, self.source_prevalence_):
             return matrix.copy()
         return shift_prevalence(matrix, self.source_prevalence_, self.prevalence_)
+
+    def _state_map(self) -> ClassFactors:
+        new, old = self.prevalence_, self.source_prevalence_
+        ratio = np.divide(new, old, out=np.ones(len(new)), where=new != old)
+        return ClassFactors(ratio, new)
 
 
 def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:

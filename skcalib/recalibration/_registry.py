@@ -12,6 +12,7 @@ from ._lens import LensRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, normal_score_p_value
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._maps import Composition, state_map
 from ._nonhomogeneous import NonhomogeneousRegressionRecalibrator
 from ._pairwise import WEAKLY_PENALISED, PairwiseScalingRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
@@ -137,6 +138,9 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
 
     def _map(self, data: Any) -> Any:
         return self.second_.transform(self.base_.transform(data))
+
+    def _state_map(self) -> Composition:
+        return Composition(state_map(self.base_), state_map(self.second_))
 
 
 # Further settings that an AutoRecalibrator tries for more than two classes.

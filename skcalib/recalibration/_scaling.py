@@ -29,6 +29,7 @@ from .._numerics.temperature import (
 )
 from ._base import CLASS_PRIOR_WEIGHT, PRIOR_CONSTRAINTS, TEMPERATURE_PRIOR_WEIGHT, prior_share
 from ._logits import LogScaleRecalibrator, linear_scores
+from ._maps import LogLinear, Map, mix
 
 
 class TemperatureRecalibrator(LogScaleRecalibrator):
@@ -217,6 +218,13 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     def _map_scores(self, log_proba: Array) -> Array:
         return mix_tempered(log_proba, self.temperature_, self.shares_)
+
+    def _state_map(self) -> Map:
+        ones, smallest = np.ones(len(self.classes_)), self.smallest_probability_
+        members = [
+            LogLinear(factor * ones, 0 * ones, smallest) for factor in (1 / self.temperature_, 1.0)
+        ]
+        return mix(members, self.shares_[:2], self.shares_[2], len(ones))
 
 
 PENALTY = Interval(Real, 0, None, closed="right")

@@ -13,6 +13,7 @@ from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import iter_row_blocks
 from ._base import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
 from ._logistic import LogisticRecalibrator
+from ._maps import Curve
 
 
 class SplineRecalibrator(LogisticRecalibrator):
@@ -136,9 +137,9 @@ class SplineRecalibrator(LogisticRecalibrator):
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 
-    def _log_odds(self, log_odds: np.ndarray, params: Any) -> np.ndarray:
-        knots, values = params
-        return evaluate_spline(knots, values, log_odds)
+    def _curve(self, params: Any) -> Curve:
+        knots, values, _ = params
+        return spline_curve(knots, values)
 
 
 # Knots are at least this far apart: no curve of interest bends in between.
@@ -254,20 +255,8 @@ def natural_spline(knots: np.ndarray, values: np.ndarray) -> CubicSpline:
     return CubicSpline(knots, values, bc_type="natural")
 
 
-def evaluate_spline(knots: np.ndarray, values: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The natural spline through the values (K,) at the knots (K,), at points (m,)."""
+def spline_curve(knots: np.ndarray, values: np.ndarray) -> Curve:
+    """The natural spline through the values (K,) at the knots (K,), straight outside of them."""
     spline = natural_spline(knots, values)
-    inside = np.clip(points, knots[0], knots[-1])
-    first, last = spline(knots[[0, -1]], 1)
-    return spline(inside) + (points - inside) * np.where(points < knots[0], first, last)
-
-
-def spline_pieces(knots: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
-    """The K + 1 polynomials below the first knot, between each and the next, and above the last.
-
-    Their coefficients, the lowest power first, are those of the distance from the knot where they
-    begin; of the first polynomial, from the first knot.
-    """
-    spline = natural_spline(knots, values)
-    first, last = (np.array([spline(end), spline(end, 1)]) for end in knots[[0, -1]])
-    return [first, *spline.c[::-1].T, last]
+    first, last = ([spline(end), spline(end, 1), 0, 0] for end in knots[[0, -1]])
+    return Curve(np.vstack([first, spline.c[::-1].T, last]), knots)

@@ -14,6 +14,7 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._numerics.logits import iter_row_blocks
 from ._base import Recalibrator
+from ._maps import Map, NoMapError
 
 # A rank is the number of quantiles below a probability, of this many less one. The logarithms of
 # almost certain predictions would be cut where none are.
@@ -83,6 +84,12 @@ class TreeRecalibrator(Recalibrator):
             scores = self._prior + self._trees.correction(self._ranks(proba[rows]))
             mapped[rows, self._class_order] = softmax(scores.T.astype(np.float64), axis=0).T
         return mapped
+
+    def _state_map(self) -> Map:
+        raise NoMapError(
+            "an AutoRecalibrator with trees, whose formulas would be too long",
+            "Fit AutoRecalibrator(trees=False) and call export_onnx, or call predict_proba.",
+        )
 
 
 def quantile_cuts(column: np.ndarray) -> np.ndarray:

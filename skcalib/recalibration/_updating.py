@@ -15,6 +15,7 @@ from .._numerics.logits import iter_row_blocks, log_softmax, softmax_in_place
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import CommonlyScaledAndShifted, Design, ScaledAndShifted
 from ._logits import LogScaleRecalibrator
+from ._maps import ClassFactors, Map
 from ._scaling import CONSTANT
 
 # The updates that change something, each a special case of the next one.
@@ -282,6 +283,11 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         if self.chosen_ == "none" and self.input_type == "probabilities":
             return array_namespace(proba).asarray(proba, copy=True)
         return super()._map(proba)
+
+    def _state_map(self) -> Map:
+        if self.chosen_ == "none" and self.input_type == "probabilities":
+            return ClassFactors.identity(len(self.classes_))
+        return super()._state_map()
 
 
 def _fit_update(

@@ -13,7 +13,7 @@ from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
 from ..lenses import _NAMED_LENSES, _get_lens
 from ..metrics._reductions import average_over_reductions
-from ..metrics._registry import METRICS, Metric, counted_metrics, find_entry, is_data
+from ..metrics._registry import METRICS, Metric, find_entry, is_data, metrics_of_counts
 from ._checks import is_same_lens
 
 _KERNEL_ERROR_NAMES = (
@@ -102,7 +102,7 @@ def _find_entry(metric: str | Callable) -> Metric | None:
     entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
     if (entry is None and not callable(metric)) or (entry and not entry.supports_counts):
         raise ValueError(
-            f"metric must be one of {counted_metrics()}, or a function of your own that takes "
+            f"metric must be one of {metrics_of_counts()}, or a function of your own that takes "
             f"labels, probabilities and sample_weight; found {metric!r:.80}. Others need the "
             "samples themselves: compute them of a part of the rows."
         )

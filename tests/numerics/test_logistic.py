@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skcalib._numerics import logistic
 from skcalib._numerics.logistic import logistic_fit, newton, orthonormal_basis
-from skcalib.recalibration._spline import evaluate_spline, logistic_spline, quantile_knots
+from skcalib.recalibration._spline import logistic_spline, quantile_knots, spline_curve
 
 
 def logistic_problem(seed, n=50, d=3):
@@ -201,7 +201,7 @@ def test_outcomes_of_one_kind_are_soon_certain(bent, monkeypatch):
     if bent:
         knots = quantile_knots(points, 10)
         values, _, converged = logistic_spline(points, mass, knots, 1 / 300)
-        fitted = evaluate_spline(knots, values, points)
+        fitted = spline_curve(knots, values).evaluate(points)
     else:
         design = np.column_stack([np.ones(300), points, points**2])
         fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))

@@ -231,7 +231,7 @@ def test_the_prior_of_several_classes_is_a_temperature(make, weighted):
     for k in range(4):
         target = ((label == k) + share * expected[:, k]) / (1 + share)
         design, n_bounded, _ = features(make, proba[:, k])
-        fitted = logit(recalibrator._map_binary(proba[:, k], recalibrator.maps_[k]))
+        fitted = logit(recalibrator._map_binary(proba[:, k], recalibrator._curves[k]))
         found = np.linalg.lstsq(design, fitted, rcond=None)[0]
         best = soft_loss(found, design, target, weight)
         for scale in 10.0 ** rng.uniform(-4, 0, size=50):

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
+from skcalib import recalibration
 from skcalib._numerics.logits import MIN_POSITIVE_PROBA
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import (
@@ -24,7 +25,6 @@ from skcalib.recalibration import (
     SigmoidRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
-    _export,
 )
 
 CASES = {
@@ -195,8 +195,8 @@ def test_tiny_probabilities_of_more_classes_are_worth_their_logits(kind):
 def test_modules_need_pytorch(monkeypatch):
     fitted = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, f"{_export.__name__}.torch_modules", raising=False)
-    monkeypatch.delattr(_export, "torch_modules", raising=False)
+    monkeypatch.delitem(sys.modules, f"{recalibration.__name__}._torch_modules", raising=False)
+    monkeypatch.delattr(recalibration, "_torch_modules", raising=False)
     with pytest.raises(ImportError, match=r'pip install "skcalib\[torch\]"'):
         fitted.to_module()
 

@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from skcalib.recalibration._spline import (
-    evaluate_spline,
     logistic_spline,
     natural_spline,
     quantile_knots,
     spline_basis,
+    spline_curve,
     values_at_knots,
 )
 
@@ -44,7 +44,7 @@ def test_straight_lines_go_on():
     knots, values = np.array([-1.0, 0, 2]), np.array([1.0, 0, 4])
     spline = natural_spline(knots, values)
     np.testing.assert_allclose(spline(knots[[0, -1]], 2), 0, atol=1e-12)
-    far = evaluate_spline(knots, values, np.array([-11.0, -1, 0.5, 2, 12]))
+    far = spline_curve(knots, values).evaluate(np.array([-11.0, -1, 0.5, 2, 12]))
     expected = [1 - 10 * spline(-1, 1), 1, spline(0.5), 4, 4 + 10 * spline(2, 1)]
     np.testing.assert_allclose(far, expected, rtol=1e-12)
 
@@ -58,7 +58,7 @@ def test_basis_and_its_curvature(seed):
     coefficients = rng.normal(size=6)
     values = values_at_knots(coefficients, knots)
     np.testing.assert_allclose(
-        design @ coefficients, evaluate_spline(knots, values, points), atol=1e-12
+        design @ coefficients, spline_curve(knots, values).evaluate(points), atol=1e-12
     )
     spline = natural_spline(knots, values)
     curvature = sum(
@@ -83,7 +83,7 @@ def test_equals_a_general_optimiser(seed, smoothing):
     values, used, converged = logistic_spline(points, mass, knots, 1 / 60, smoothing)
     assert used == smoothing
     assert converged
-    fitted = evaluate_spline(knots, values, points)
+    fitted = spline_curve(knots, values).evaluate(points)
     np.testing.assert_allclose(fitted, design @ oracle.x, atol=1e-4)
     coefficients = np.linalg.lstsq(design, fitted, rcond=None)[0]
     assert loss(coefficients) <= oracle.fun + 1e-14
@@ -114,7 +114,7 @@ def test_smoothing_follows_the_data(bend, is_curved):
     assert converged
     scale = (3000 * smoothing) ** -0.5
     assert (scale > 0.1) == is_curved
-    fitted = 1 / (1 + np.exp(-evaluate_spline(knots, values, points)))
+    fitted = 1 / (1 + np.exp(-spline_curve(knots, values).evaluate(points)))
     assert np.mean(np.abs(fitted - truth)) < 0.02
 
 
@@ -132,7 +132,7 @@ def test_smoothing_is_the_mode_of_the_posterior(seed):
     for scale in 2.0 ** np.arange(-8, 4):
         smoothing = 1 / n / scale**2
         values, *_ = logistic_spline(points, mass, knots, 1 / n, smoothing)
-        linear = evaluate_spline(knots, values, points)
+        linear = spline_curve(knots, values).evaluate(points)
         beta = np.linalg.lstsq(design, linear, rcond=None)[0]
         loss = mass[0] @ np.logaddexp(0, linear) + mass[1] @ np.logaddexp(0, -linear)
         loss += smoothing / 2 * np.sum((root @ beta) ** 2)

@@ -15,12 +15,12 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
-from skcalib.metrics._registry import counted_metrics
+from skcalib.metrics._registry import metrics_of_counts
 from skcalib.streaming import CalibrationState
 
 # Everything of KNOWN, and its variants that depend on how many samples stand behind a weight.
 MEASURES = [
-    *((name, {}) for name in counted_metrics()),
+    *((name, {}) for name in metrics_of_counts()),
     ("expected_calibration_error", {"debias": True, "norm": "l2"}),
     ("expected_calibration_error", {"distance": "sqeuclidean", "norm": "max"}),
     ("expected_calibration_error", {"norm": "max", "n_bins": 7, "strategy": "quantile"}),

@@ -9,12 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..._inputs.arrays import format_values
 from ..._inputs.probabilities import ROW_SUM_ATOL
 from ..._inputs.scikit_learn import StrOptions, validate_params
-from .._base import Recalibrator, supports_map
+from .._base import Recalibrator
 from .._classifier import RecalibratedClassifier
-from . import modules as modules  # registers them
+from .._maps import NoMapError, PerClass, state_map
 from .formulas import sql_expressions
-from .sql import DIALECTS, PREFIX, float_literal, quote_name, translate
-from .tables import to_piecewise_linear, unwrap_single_candidate
+from .graphs import make_graph
+from .sql import DIALECTS, float_literal, quote_name, translate
 
 
 @validate_params(
@@ -42,8 +42,7 @@ def export_sql(
     columns : list of str, default=None
         Names of the columns that hold the predicted probabilities, in the order of the classes; for
         two classes also that of the last class alone, which is less exact near 1. By default those
-        of the data frame at `fit`, or ``"proba_"`` followed by the class. They are quoted; none
-        begins with ``"skcalib_"``.
+        of the data frame at `fit`, or ``"proba_"`` followed by the class. They are quoted.
 
     aliases : bool or list of str, default=False
         Names of the results, one for each class, which ``AS`` gives to the expressions. True:
@@ -68,7 +67,9 @@ def export_sql(
     Notes
     -----
     :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`, :class:`SubgroupRecalibrator`
-    and searches have no formula.
+    and searches have no formula. Nor have :class:`PairwiseScalingRecalibrator`, averages with it,
+    and, of more than two classes, :class:`ScalingBinningRecalibrator`, whose formulas would be too
+    long: :func:`export_onnx` writes them.
 
     Results differ from `predict_proba` by less than 1e-9, except next to cuts of an interval map in
     SQLite.
@@ -76,7 +77,7 @@ def export_sql(
     Only DuckDB and SQLite (3.35 or newer, with mathematical functions) are tested: check a few rows
     elsewhere.
 
-    Above a hundred classes, or ten for pairwise scaling, expressions are too long to be of use.
+    Above a hundred classes expressions are too long to be of use.
 
     Examples
     --------
@@ -95,11 +96,6 @@ def export_sql(
     classes = check_writable(recalibrator)
     column_names = check_columns(recalibrator, columns)
     names_of_results = check_aliases(aliases, classes)
-    if any(name.lower().startswith(PREFIX) for name in column_names):
-        raise ValueError(
-            f"columns must not begin with {PREFIX!r}, as names within the expressions do; found "
-            f"{format_values(np.array(column_names))}. Rename them."
-        )
     expressions = write_expressions(recalibrator, [quote_name(name) for name in column_names])
     if names_of_results:
         expressions = [
@@ -113,17 +109,21 @@ def write_expressions(recalibrator: Any, names: list[str]) -> list[str]:
     """The expressions of quoted names in standard SQL, NULL where a probability is invalid."""
     if len(recalibrator.classes_) == 2 and not recalibrator._reads_both_columns:
         names = names[-1:]
+    try:
+        formulas = sql_expressions(state_map(recalibrator), names)
+    except NoMapError as error:
+        raise ValueError(
+            "recalibrator must have a map that a formula can express; found {}. {}".format(
+                *error.args
+            )
+        ) from None
     if len(names) == 1:
-        formula = sql_expressions(recalibrator, names)[0]
-        positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formula} END"
+        positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formulas[0]} END"
         return [f"1e0 - {positive}", positive]
     conditions = [f"{name} BETWEEN 0e0 AND 1e0" for name in names]
     conditions.append(f"abs({' + '.join(names)} - 1e0) <= {float_literal(ROW_SUM_ATOL)}")
     is_valid = " AND ".join(conditions)
-    return [
-        f"CASE WHEN {is_valid} THEN {formula} END"
-        for formula in sql_expressions(recalibrator, names)
-    ]
+    return [f"CASE WHEN {is_valid} THEN {formula} END" for formula in formulas]
 
 
 def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
@@ -164,22 +164,69 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     """
     recalibrator = unwrap_classifier(recalibrator)
     classes = check_writable(recalibrator)
-    interval_recalibrator = unwrap_single_candidate(recalibrator)
-    if not supports_map(to_piecewise_linear, interval_recalibrator):
+    try:
+        stated = state_map(recalibrator)
+        if not isinstance(stated, PerClass):
+            raise NoMapError(stated.source)
+    except NoMapError as error:
         raise ValueError(
             "recalibrator must be an interval map, IsotonicRecalibrator() or "
             "IntervalBinningRecalibrator(), or an AutoRecalibrator(ensemble=False) that has chosen "
-            f"one; found {type(interval_recalibrator).__name__}. Use export_sql, and fitted "
-            "attributes for the parameters."
-        )
-    maps = [
-        to_piecewise_linear(interval_recalibrator, params) for params in interval_recalibrator.maps_
-    ]
+            f"one; found {error.args[0]}. Use export_sql, and fitted attributes for the parameters."
+        ) from None
+    maps = stated.pieces
     of_class = classes[-len(maps) :]
     table = {"class": np.repeat(of_class, [len(pieces.start) for pieces in maps])}
     for name in ("start", "value", "slope"):
         table[name] = np.concatenate([getattr(pieces, name) for pieces in maps])
     return table
+
+
+def export_onnx(recalibrator: Any) -> Any:
+    """The map of a recalibrator as a model of ONNX.
+
+    Parameters
+    ----------
+    recalibrator : estimator
+        A fitted recalibrator of class probabilities (not of logits), of this package, as
+        :func:`export_sql` takes it.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        From "proba" (n_samples, n_classes), predicted probabilities in double precision, to
+        "calibrated" ones of the same shape, classes in the order of `classes_`. A row is NaN where
+        a predicted one is missing or outside [0, 1], or where they do not sum to 1 (within 1e-5).
+
+    See Also
+    --------
+    export_sql : The same map as SQL expressions.
+
+    Notes
+    -----
+    Trees, :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`,
+    :class:`SubgroupRecalibrator` and searches have no model.
+
+    Results differ from `predict_proba` by less than 1e-9 in onnxruntime, which is tested. For two
+    classes the first column is read only if it told more than the last one at `fit`.
+
+    It needs onnx, ``pip install "skcalib[onnx]"``.
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import SigmoidRecalibrator, export_onnx
+    >>> recalibrator = SigmoidRecalibrator().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
+    >>> model = export_onnx(recalibrator)  # doctest: +SKIP
+    >>> onnx.save(model, "map.onnx")  # doctest: +SKIP
+    """
+    recalibrator = unwrap_classifier(recalibrator)
+    classes = check_writable(recalibrator)
+    try:
+        return make_graph(state_map(recalibrator), len(classes), recalibrator._reads_both_columns)
+    except NoMapError as error:
+        raise ValueError(
+            "recalibrator must have a map that ONNX can express; found {}. {}".format(*error.args)
+        ) from None
 
 
 def unwrap_classifier(model: Any) -> Any:
@@ -206,6 +253,12 @@ def check_writable(recalibrator: Any) -> np.ndarray:
     """Refuse all but fitted recalibrators of class probabilities, and return the classes."""
     if isinstance(recalibrator, Recalibrator):
         check_is_fitted(recalibrator)
+        if recalibrator._expects_logits:
+            raise ValueError(
+                "recalibrator must be fitted on probabilities, whose formula this is; found "
+                "input_type='logits'. Fit it on scipy.special.softmax(X, axis=1), and apply the "
+                "formula to that."
+            )
         if hasattr(recalibrator, "classes_"):  # it is not fitted on forecasts
             return recalibrator.classes_
     is_class = isinstance(recalibrator, type)

@@ -14,9 +14,6 @@ from ..._numerics.logits import clip_proba, log_odds
 MIN_PROBA, MAX_PROBA = clip_proba(np.array([0.0, 1.0])).tolist()
 _MAX_LOG_ODDS = float(log_odds(np.array(1.0)))
 
-# All names within expressions begin with it; no column may.
-PREFIX = "skcalib_"
-
 # The exponential of a larger number overflows; some databases raise an error then.
 _MAX_EXP_ARGUMENT = 700.0
 
@@ -52,34 +49,6 @@ def float_literal(value: float) -> str:
     return digits if "e" in digits else f"{digits}e0"
 
 
-class Subqueries:
-    """Layers of named expressions; each layer uses the names of the layers before it.
-
-    A layer is a query of one row without a table, which databases compute just once.
-    """
-
-    def __init__(self, columns: list[str]) -> None:
-        outer = columns[0].removeprefix(PREFIX)
-        self._depth = int(outer.split("_")[0]) + 1 if outer != columns[0] else 0
-        self._tables: list[str] = []
-
-    def add_layer(self, expressions: list[str]) -> list[str]:
-        """Add expressions, and return their names."""
-        table = f"{PREFIX}{self._depth + len(self._tables)}"
-        names = [f"{table}_{k}" for k in range(len(expressions))]
-        columns = ", ".join(
-            f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
-        )
-        self._tables.append(f"(SELECT {columns}) AS {table}")
-        return names
-
-    def wrap(self, expression: str) -> str:
-        """Return an expression of the names as one of the columns alone."""
-        for table in reversed(self._tables):
-            expression = f"(SELECT {expression} FROM {table})"
-        return expression
-
-
 def linear(constant: float, coef: Sequence[float] | np.ndarray, terms: Sequence[str]) -> str:
     """Return a constant plus multiples of terms; terms with the factor 0 are left out."""
     used = [(factor, term) for factor, term in zip(coef, terms, strict=True) if factor != 0]
@@ -94,11 +63,10 @@ def difference(name: str, point: float) -> str:
     return f"({name} {'+' if point < 0 else '-'} {float_literal(abs(point))})"
 
 
-def steps(name: str, cuts: np.ndarray, pieces: Sequence[str], *, closed: bool = False) -> str:
-    """Return the first piece whose cut is above the number (closed: or equal), or the last one."""
-    sign = "<=" if closed else "<"
+def steps(name: str, cuts: np.ndarray, pieces: Sequence[str]) -> str:
+    """Return the first piece whose cut is above the number, or the last one."""
     cases = "".join(
-        f"WHEN {name} {sign} {float_literal(cut)} THEN {piece} "
+        f"WHEN {name} < {float_literal(cut)} THEN {piece} "
         for piece, cut in zip(pieces, cuts, strict=False)
     )
     return f"(CASE {cases}ELSE {pieces[-1]} END)" if cases else f"({pieces[-1]})"
@@ -169,14 +137,4 @@ def softmax_expressions(
                 terms.append(f"exp({exponent})")
         share = parenthesize(f"{float_literal(1)} / ({' + '.join(terms)})")
         shares.append(clip(share, MIN_PROBA, MAX_PROBA))
-    return shares
-
-
-def score_softmax(scores: list[str]) -> list[str]:
-    """Return the softmax of scores that have names."""
-    shares = []
-    for score in scores:
-        gaps = (f"({other} - {score})" for other in scores if other != score)
-        terms = [f"exp({clip(gap, -_MAX_EXP_ARGUMENT, _MAX_EXP_ARGUMENT)})" for gap in gaps]
-        shares.append(f"{float_literal(1)} / ({' + '.join([float_literal(1), *terms])})")
     return shares

@@ -135,6 +135,17 @@ class Mixture(LogitMap):
         return torch.logsumexp(torch.stack(log_proba, dim=2) + self.log_weight, dim=2)
 
 
+class Chain(LogitMap):
+    """A map of the results of another one."""
+
+    def __init__(self, first: LogitMap, second: LogitMap, dtype: Any) -> None:
+        super().__init__(first.n_classes, 0.0, dtype)
+        self.first, self.second = first, second
+
+    def map_logits(self, scores: Tensor) -> Tensor:
+        return self.second(self.first(scores))
+
+
 class PairwiseScaling(LogitMap):
     """Scores with products of log-probabilities above a floor, relative to their mean."""
 
@@ -142,14 +153,13 @@ class PairwiseScaling(LogitMap):
     shift: Tensor
 
     def __init__(
-        self, base: LogitMap, floor: float, smallest_probability: float, dtype: Any, **buffers: Any
+        self, floor: float, smallest_probability: float, dtype: Any, **buffers: Any
     ) -> None:
-        super().__init__(base.n_classes, smallest_probability, dtype, **buffers)
-        self.base = base
+        super().__init__(len(buffers["shift"]), smallest_probability, dtype, **buffers)
         self.floor = floor
 
     def map_logits(self, scores: Tensor) -> Tensor:
-        log_proba = self.log_proba(self.base(scores))
+        log_proba = self.log_proba(scores)
         relative = torch.clamp(log_proba, min=self.floor)
         relative = relative - relative.mean(dim=1, keepdim=True)
         products = torch.einsum("ni,nj,ijk->nk", relative, relative, self.quadratic)

@@ -1,0 +1,169 @@
+"""The maps of recalibrators in a few nodes: each family states its own, and writers walk them.
+
+They map the probabilities of all classes, or that of the last of two alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from .._numerics.logits import clip_proba, log_odds
+
+# A class that defines one of these, or a method that begins with "_map", has a map of its own.
+_MAP_METHODS = {"predict_proba", "transform"}
+
+# It states it by one of these.
+_STATEMENTS = {"_state_map", "_linear_map", "_curve", "_pieces"}
+
+
+class Pieces(NamedTuple):
+    """From each start to the next one, the map is value + slope · (p − start); the first is 0."""
+
+    start: np.ndarray
+    value: np.ndarray
+    slope: np.ndarray
+
+
+class Curve(NamedTuple):
+    """Log-odds as a function of predicted ones, x = log p − log q.
+
+    Polynomials of the distance from the knot where they begin, and of the first one from the first
+    knot, the lowest power first; plus a log p − b log q.
+    """
+
+    coefficients: np.ndarray  # (m + 1, d)
+    knots: np.ndarray = np.empty(0)  # (m,)
+    a: float = 0.0
+    b: float = 0.0
+
+    @property
+    def origins(self) -> np.ndarray:
+        """Where the distance is 0, (m + 1,)."""
+        return np.append(self.knots[:1], self.knots) if len(self.knots) else np.zeros(1)
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """Calibrated log-odds (n,)."""
+        piece: Any = np.searchsorted(self.knots, x, side="right") if len(self.knots) else 0
+        distance, powers = x - self.origins[piece], self.coefficients.T[::-1]
+        value = np.broadcast_to(powers[0][piece], distance.shape)
+        for power in powers[1:]:
+            value = power[piece] + distance * value
+        if self.a == self.b == 0:
+            return value
+        return value + self.a * log_expit(x) - self.b * log_expit(-x)
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """The base of all nodes."""
+
+    source: str = field(default="", kw_only=True)  # the class of the recalibrator
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFactors(Map):
+    """Multiples of the probabilities divided by their sum; if it is 0, others. Ones: no change."""
+
+    factors: np.ndarray
+    otherwise: np.ndarray
+
+    @classmethod
+    def identity(cls, n_classes: int) -> Self:
+        return cls(np.ones(n_classes), np.full(n_classes, 1 / n_classes))
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinear(Map):
+    """The softmax of factors, (K,) or a matrix, of clipped log-probabilities plus shifts (K,)."""
+
+    factors: np.ndarray
+    shifts: np.ndarray
+    smallest: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogOdds(Map):
+    """A curve for the last of two classes, or for each one, then rows divided by their sums."""
+
+    curves: Sequence[Curve]
+    smallest: float
+
+    def evaluate(self, proba: np.ndarray, curve: Curve) -> np.ndarray:
+        """Calibrated probabilities of one class (n,)."""
+        return clip_proba(expit(curve.evaluate(log_odds(proba, self.smallest))))
+
+
+@dataclass(frozen=True, eq=False)
+class PerClass(Map):
+    """Pieces of the last of two classes, or of each one, then rows divided by their sums.
+
+    If the columns of two classes tell more than one, there are also pieces of both, that of the
+    likelier class being 1 minus that of the other.
+    """
+
+    pieces: Sequence[Pieces]
+    both: tuple[Pieces, Pieces] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMean(Map):
+    """The weighted mean of maps, and of equal probabilities of all classes."""
+
+    members: Sequence[Map]
+    weights: Sequence[float]
+    uniform: float
+    n_classes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Composition(Map):
+    """A map of the results of another one."""
+
+    first: Map
+    second: Map
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(Map):
+    """Log-probabilities plus their products, i ≤ j, relative to the mean of those above a floor."""
+
+    coef: np.ndarray  # (K (K + 1) / 2, K)
+    shifts: np.ndarray
+    smallest: float
+    floor: float
+
+
+def mix(members: Sequence[Map], weights: Sequence[float], uniform: float, n_classes: int) -> Map:
+    """The mean of the members of positive weight; a single one is returned itself."""
+    used = [(member, weight) for member, weight in zip(members, weights, strict=True) if weight > 0]
+    if len(used) == 1 and uniform == 0:
+        return used[0][0]
+    return WeightedMean(
+        [map for map, _ in used], [weight for _, weight in used], uniform, n_classes
+    )
+
+
+def states_map(recalibrator: Any) -> bool:
+    """True if its map is stated by the class that defines it."""
+    for names in map(vars, type(recalibrator).__mro__):
+        if not _STATEMENTS.isdisjoint(names):
+            return True
+        if any(name in _MAP_METHODS or name.startswith("_map") for name in names):
+            return False
+    return False
+
+
+class NoMapError(TypeError):
+    """The message is the class of a recalibrator that states no map, and what to do instead."""
+
+
+def state_map(recalibrator: Any) -> Map:
+    """The map of a fitted recalibrator."""
+    name = type(recalibrator).__name__
+    if not states_map(recalibrator):
+        raise NoMapError(name, "Call its predict_proba, or choose another recalibrator.")
+    stated = recalibrator._state_map()
+    return stated if stated.source else replace(stated, source=name)

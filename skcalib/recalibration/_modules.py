@@ -1,0 +1,117 @@
+"""The maps of recalibrators as modules of PyTorch, each registered for a node."""
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._maps import (
+    ClassFactors,
+    Composition,
+    LogLinear,
+    LogOdds,
+    Map,
+    NoMapError,
+    Pairs,
+    WeightedMean,
+    state_map,
+)
+
+
+def make_module(recalibrator: Any, dtype: Any) -> Any:
+    """The map as a module; refuse maps that are not differentiable, or of more than logits."""
+    check_is_fitted(recalibrator)
+    try:
+        if not hasattr(recalibrator, "classes_"):
+            raise NoMapError(type(recalibrator).__name__)
+        return _make(state_map(recalibrator), dtype)
+    except NoMapError as error:
+        raise TypeError(
+            f"Modules are differentiable maps of logits alone, which this {error.args[0]} is not. "
+            "Fit a TemperatureRecalibrator or another smooth map, or an AutoRecalibrator with such "
+            "maps as its candidates."
+        ) from None
+
+
+@singledispatch
+def _make(stated: Map, dtype: Any) -> Any:
+    """The module; registered for every node that is differentiable."""
+    raise NoMapError(stated.source)
+
+
+@_make.register
+def _(stated: LogLinear, dtype: Any) -> Any:
+    return _torch().Scaling(stated.factors, stated.shifts, stated.smallest, dtype)
+
+
+@_make.register
+def _(stated: ClassFactors, dtype: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        shifts = np.log(stated.factors)
+    return _torch().Scaling(np.ones(len(shifts)), shifts, 0.0, dtype)
+
+
+@_make.register
+def _(stated: LogOdds, dtype: Any) -> Any:
+    curves = stated.curves
+    tables = [
+        curve.coefficients for curve in curves
+    ]  # a log p - b log q = (a - b) log p + b log p/q
+    n_pieces = max(map(len, tables))
+    shape = len(curves), n_pieces, max(2, *(table.shape[1] for table in tables))
+    knots, coefficients = np.full((len(curves), n_pieces - 1), np.inf), np.zeros(shape)
+    for k, (curve, table) in enumerate(zip(curves, tables, strict=True)):
+        knots[k, : len(curve.knots)] = curve.knots
+        coefficients[k, : len(table), : table.shape[1]] = table
+    coefficients[:, 0, 1] += [curve.b for curve in curves]
+    return _torch().LogOddsMaps(
+        max(2, len(curves)),
+        stated.smallest,
+        dtype,
+        knots=knots,
+        origin=np.hstack([knots[:, :1], knots]) if n_pieces > 1 else np.zeros(shape[:2]),
+        coefficients=coefficients,
+        skew=np.array([curve.a - curve.b for curve in curves]),
+    )
+
+
+@_make.register
+def _(stated: WeightedMean, dtype: Any) -> Any:
+    members, weights = [_make(member, dtype) for member in stated.members], [*stated.weights]
+    if stated.uniform > 0:
+        zeros = np.zeros(stated.n_classes)
+        members.append(_torch().Scaling(zeros, zeros, 0.0, dtype))
+        weights.append(stated.uniform)
+    return _torch().Mixture(stated.n_classes, members, np.array(weights), dtype)
+
+
+@_make.register
+def _(stated: Composition, dtype: Any) -> Any:
+    first, second = (_make(each, dtype) for each in (stated.first, stated.second))
+    return _torch().Chain(first, second, dtype)
+
+
+@_make.register
+def _(stated: Pairs, dtype: Any) -> Any:
+    n_classes = len(stated.shifts)
+    quadratic = np.zeros((n_classes, n_classes, n_classes))
+    quadratic[np.triu_indices(n_classes)] = stated.coef
+    return _torch().PairwiseScaling(
+        float(np.log(stated.floor)),
+        stated.smallest,
+        dtype,
+        quadratic=quadratic,
+        shift=stated.shifts,
+    )
+
+
+def _torch() -> Any:
+    """The classes of modules, which need PyTorch."""
+    try:
+        from . import _torch_modules
+    except ImportError as error:
+        raise ImportError(
+            'to_module() needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
+        ) from error
+    return _torch_modules
