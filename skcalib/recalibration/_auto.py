@@ -2,7 +2,7 @@
 
 import warnings
 from itertools import chain
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -51,10 +51,6 @@ _MIN_CANDIDATE_WEIGHT = 0.01
 # After folds of this many samples in all, a candidate stops if it would be below that weight even
 # if its mean loss were smaller by this many standard errors.
 _MIN_SAMPLES_TO_STOP, _STOP_STANDARD_ERRORS = 200, 3.0
-
-# Trees join the default candidates from the first number of samples on, up to the second one of
-# classes, and up to the third one of probabilities.
-_MIN_SAMPLES_FOR_TREES, _MAX_CLASSES_FOR_TREES, _MAX_ENTRIES_FOR_TREES = 300, 100, 2 * 10**6
 
 # Of more than two classes, the share of equal probabilities is this part of that of two.
 _MULTICLASS_UNIFORM = 0.1
@@ -265,97 +261,92 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         self._set_params("candidates", **params)
         return self
 
-    # True if the out-of-fold probabilities (n, K) of the average are wanted, as `_out_of_fold`.
-    _keeps_out_of_fold = False
-
     def _fit(self, data: ClassData | ForecastData) -> None:
+        self._fit_average(data)
+
+    def _fit_average(self, data: Any, *, keeps_proba: bool = False) -> np.ndarray | None:
+        """Fit; return the out-of-fold probabilities (n, K) of the average if they are wanted."""
         scoring = check_scoring(self.scoring, data.is_forecast)
         check_can_be_split(data)
+        examples, fold = to_fit_data(data), assign_folds(data, self.cv)
+        candidates, trees = self._choose_candidates(data, fold, scoring)
+        averages = self.ensemble and not data.is_forecast
+        losses = cross_validated_losses(
+            list(candidates.values()),
+            examples,
+            fold,
+            scoring,
+            self.n_jobs,
+            data.weight if averages else None,
+            mixes=averages and len(self.classes_) == 2,
+            keeps_proba=keeps_proba,
+        )
+        weight = self._weigh(list(candidates), losses.loss, data, fold)
+        if trees is not None:
+            weight, tree_proba = self._mix_trees(trees, weight, losses.loss, data, fold)
+            losses.proba.append(tree_proba)
+        self._fit_selected(candidates, trees, weight, examples, losses.neighbours)
+        if not keeps_proba:
+            return None
+        average = sum(w * p for w, p in zip(weight, losses.proba, strict=True) if w > 0)
+        return average + self.uniform_share_ / len(self.classes_)
+
+    def _choose_candidates(
+        self, data: Any, fold: np.ndarray, scoring: str
+    ) -> tuple[dict[str, Any], TreeRecalibrator | None]:
+        """The candidates by name, the identity first; and trees, or None."""
+        named_candidates, trees = self.candidates, None
+        self.left_out_: list[str] = []
         if self.keep_order:
             check_can_keep_order(self.candidates or (), data.is_forecast)
-        examples, fold = to_fit_data(data), assign_folds(data, self.cv)
-        named_candidates: Any = self.candidates
-        self.left_out_: list[str] = []
-        averages = self.ensemble and not data.is_forecast
-        with_trees = averages and scoring == "log_loss" and self._tries_trees(data)
         if named_candidates is None and self.keep_order:
             named_candidates = _ORDER_PRESERVING
         elif named_candidates is None:
             n_train = len(fold) - int(np.bincount(fold).max())
-            defaults, left_out = select_candidates(data, n_train, scoring, with_trees=with_trees)
-            self.left_out_ = left_out + self.left_out_
+            with_trees = self.trees and self.ensemble
+            defaults, self.left_out_ = select_candidates(
+                data, n_train, scoring, with_trees=with_trees
+            )
+            trees = defaults.pop("trees", None)
             named_candidates = list(defaults.items())
         checked_candidates = check_candidates(
             named_candidates, self._response_method, self.get_params(deep=False)
         )
-        candidates = {"none": IdentityRecalibrator(), **checked_candidates}
-        names = list(candidates)
-        mixes = averages and len(self.classes_) == 2
-        shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
-        loss, proba, neighbours = cross_validated_losses(
-            list(candidates.values()), *shared, mixes=mixes, keeps_proba=self._keeps_out_of_fold
-        )
-        self.results_, surest = summarize_losses(names, loss, data.weight, fold)
-        if surest == 0 and self.candidates is None and data.is_forecast:
-            remedy = names.index(find_spread_remedy(data, names))
-            at_best = self.results_["gain"][remedy] + self.results_["gain_error"][remedy]
-            surest = remedy if at_best > 0 else 0
-        weight = np.eye(len(names))[surest]
-        if averages:
-            weight, is_complete = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
-            weight[is_complete] = average_weights(
-                loss[is_complete], data.weight, _canonical_order(data)[0]
-            )
-        if self.keep_order:
-            weight = (1 - _IDENTITY_TRACE) * weight + _IDENTITY_TRACE * np.eye(len(names))[0]
-        self.uniform_share_ = 0.0
-        if mixes:
-            weight[1:] *= 1 - uniform_weight(data.weight)
-        elif averages and self.candidates is None:
-            weight *= 1 - _MULTICLASS_UNIFORM * uniform_weight(data.weight)
-        if averages:
-            self.uniform_share_ = max(0.0, 1 - float(weight.sum()))
-        trees = TreeRecalibrator(labels=self.labels)
-        if with_trees:
-            weight, tree_proba = self._mix_trees(trees, weight, loss, data, fold)
-            names = self.results_["name"]
-            proba += [tree_proba]
-        self.results_["weight"] = weight
-        if self._keeps_out_of_fold:
-            average = sum(w * p for w, p in zip(weight, proba, strict=True) if w > 0)
-            self._out_of_fold = average + self.uniform_share_ / len(self.classes_)
-        selected = [names[c] for c in np.flatnonzero(weight)]
-        self.weights_ = dict(zip(selected, weight[weight > 0].tolist(), strict=True))
-        self.recalibrators_ = {
-            name: examples.fit_clone(candidates[name], _neighbour=neighbours[names.index(name)])
-            for name in selected
-            if name in candidates
-        }
-        if selected[-1] not in candidates:
-            self.recalibrators_["trees"] = trees
-        self.best_name_ = names[int(weight.argmax())]
-        self.best_recalibrator_ = self.recalibrators_[self.best_name_]
-        smooth = list(map(is_smooth, self.recalibrators_.values()))
-        self._is_smooth = bool(weight[weight > 0] @ smooth + self.uniform_share_ > 0.5)
+        trees = None if trees is None else trees.set_params(labels=self.labels)
+        return {"none": IdentityRecalibrator(), **checked_candidates}, trees
 
-    def _tries_trees(self, data: Any) -> bool:
-        """True if trees join the default candidates."""
-        n_classes, size = len(self.classes_), 1 / data.inverse_effective_size
-        is_default = self.candidates is None and not self.keep_order and self.trees
-        if not is_default or n_classes == 2 or size < _MIN_SAMPLES_FOR_TREES:
-            return False
-        is_small = n_classes <= _MAX_CLASSES_FOR_TREES
-        if not is_small or len(data.label) * n_classes > _MAX_ENTRIES_FOR_TREES:
-            self.left_out_.append("trees")
-            return False
-        return True
+    def _weigh(self, names: list[str], loss: np.ndarray, data: Any, fold: np.ndarray) -> np.ndarray:
+        """The weight of each candidate (c,), and the share of equal probabilities."""
+        self.results_, surest = summarize_losses(names, loss, data.weight, fold)
+        self.uniform_share_ = 0.0
+        if data.is_forecast or not self.ensemble:
+            if surest == 0 and self.candidates is None and data.is_forecast:
+                remedy = names.index(find_spread_remedy(data, names))
+                at_best = self.results_["gain"][remedy] + self.results_["gain_error"][remedy]
+                surest = remedy if at_best > 0 else 0
+            return self._keep_trace(np.eye(len(names))[surest])
+        weight, is_complete = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
+        order = _canonical_order(data)[0]
+        weight[is_complete] = average_weights(loss[is_complete], data.weight, order)
+        weight = self._keep_trace(weight)
+        if len(self.classes_) == 2:
+            weight[1:] *= 1 - uniform_weight(data.weight)
+        elif self.candidates is None:
+            weight *= 1 - _MULTICLASS_UNIFORM * uniform_weight(data.weight)
+        self.uniform_share_ = max(0.0, 1 - float(weight.sum()))
+        return weight
+
+    def _keep_trace(self, weight: np.ndarray) -> np.ndarray:
+        """Weights (c,) with a trace of the identity, if the order of the classes must stay."""
+        trace = _IDENTITY_TRACE * self.keep_order
+        return (1 - trace) * weight + trace * np.eye(len(weight))[0]
 
     def _mix_trees(
         self, trees: TreeRecalibrator, weight: np.ndarray, loss: np.ndarray, data: Any, fold: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Fit trees, who join the table; return the weights (c + 1,) of the average and of them.
+        """Fit trees and add them to the table; return the weights (c + 1,) of all candidates.
 
-        Also return their out-of-fold probabilities (n, K).
+        Also return the out-of-fold probabilities (n, K) of the trees.
         """
         used = weight > 0
         average = weight[used] @ np.exp(-loss[used]) + self.uniform_share_ / len(self.classes_)
@@ -366,12 +357,37 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         label_proba = proba[np.arange(len(fold)), data.label]
         share = likeliest_share(average, label_proba, data.weight / data.inverse_effective_size)
         self.uniform_share_ *= 1 - share
-        losses = np.stack([loss[0], -np.log(label_proba)])
-        table, _ = summarize_losses(["none", "trees"], losses, data.weight, fold)
-        for column, values in table.items():
-            both = [*self.results_[column], values[1]]
-            self.results_[column] = both if column == "name" else np.array(both)
+        self.results_, _ = summarize_losses(
+            [*self.results_["name"], "trees"],
+            np.vstack([loss, -np.log(label_proba)]),
+            data.weight,
+            fold,
+        )
         return np.append((1 - share) * weight, share), proba
+
+    def _fit_selected(
+        self,
+        candidates: dict[str, Any],
+        trees: TreeRecalibrator | None,
+        weight: np.ndarray,
+        examples: FitData,
+        neighbours: list[Any],
+    ) -> None:
+        """Fit the candidates of positive weight to all samples; trees are fitted already."""
+        self.results_["weight"], names = weight, self.results_["name"]
+        selected = np.flatnonzero(weight)
+        self.weights_ = {names[c]: float(weight[c]) for c in selected}
+        self.recalibrators_ = {
+            name: examples.fit_clone(candidate, warm_start_from=neighbour)
+            for (name, candidate), neighbour in zip(candidates.items(), neighbours, strict=True)
+            if name in self.weights_
+        }
+        if trees is not None and weight[-1] > 0:
+            self.recalibrators_["trees"] = trees
+        self.best_name_ = names[int(weight.argmax())]
+        self.best_recalibrator_ = self.recalibrators_[self.best_name_]
+        smooth = list(map(is_smooth, self.recalibrators_.values()))
+        self._is_smooth = bool(weight[selected] @ smooth + self.uniform_share_ > 0.5)
 
     def _map(self, data: Any) -> Any:
         if self._is_forecast:
@@ -416,6 +432,14 @@ def average_weights(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) -> 
     return total / total.sum()
 
 
+class CandidateLosses(NamedTuple):
+    """The losses of candidates (c, n), their probabilities (n, K), and their latest fits."""
+
+    loss: np.ndarray
+    proba: list[np.ndarray]
+    neighbours: list[Any]
+
+
 def cross_validated_losses(
     candidates: list[Any],
     examples: FitData,
@@ -426,7 +450,7 @@ def cross_validated_losses(
     *,
     mixes: bool,
     keeps_proba: bool,
-) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
+) -> CandidateLosses:
     """Return the loss of each sample under each candidate, fitted without its fold, (c, n).
 
     With `keeps_proba`, also return the probabilities (n, K) under each candidate. Last come the
@@ -470,7 +494,7 @@ def cross_validated_losses(
                 proba[c, fold == k] = fold_proba
         if weight is not None:
             running = running[~is_dominated(losses[running], weight, fold <= k)]
-    return losses, list(proba), neighbours
+    return CandidateLosses(losses, list(proba), neighbours)
 
 
 def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -539,11 +563,12 @@ def _losses_of_fold(
     """
     with warnings.catch_warnings():  # a selected fit without an optimum warns once more
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fit_clone(model, ~test, _neighbour=neighbour)
+        fitted = examples.fit_clone(model, ~test, warm_start_from=neighbour)
     results = []
     for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:
         loss, proba = examples.losses(recalibrator, test, scoring, uniform)
-        next_neighbour = recalibrator if hasattr(recalibrator, "_neighbour") else None
+        starts_near = isinstance(recalibrator, Recalibrator) and recalibrator._starts_near
+        next_neighbour = recalibrator if starts_near else None
         results.append((loss, proba if keeps_proba else None, next_neighbour))
     return results
 

@@ -74,6 +74,10 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # True if it was fitted to two columns of two classes that tell more than the last one.
     _reads_both_columns = False
 
+    # True if a fit may start from another one, to almost the same samples: this neighbour.
+    _starts_near = False
+    _neighbour: Any = None
+
     # The recalibrator that is fitted first to the same samples, as `base_`.
     _base_recalibrator: Any = None
 
@@ -120,6 +124,14 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         with _threads().limit(limits=limit, user_api="blas"):
             self._fit(data)
         return self
+
+    def _fit_near(self, neighbour: Self, X: Any, y: Any, **weights: Any) -> Self:
+        """Fit, starting from a copy that is fitted to almost the same samples."""
+        self._neighbour = neighbour
+        try:
+            return self.fit(X, y, **weights)
+        finally:
+            del self._neighbour
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities.

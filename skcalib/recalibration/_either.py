@@ -235,15 +235,16 @@ class FitData(NamedTuple):
     weight: np.ndarray | None  # (n,), near 1; None if all are equal
     classes: np.ndarray | None  # (K,); None for forecasts
 
-    def fit_clone(self, recalibrator: Any, rows: Any = slice(None), **private: Any) -> Any:
-        """Return a copy of the recalibrator with private attributes, fitted to some rows."""
+    def fit_clone(
+        self, recalibrator: Any, rows: Any = slice(None), *, warm_start_from: Any = None
+    ) -> Any:
+        """Return a copy of the recalibrator, fitted to some rows, from a fit to similar ones."""
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
         X = self.X if self.classes is None else _columns_for(recalibrator, self.X)
         copy = clone_for(recalibrator, self.classes)
-        vars(copy).update(private)
-        copy.fit(X[rows], self.y[rows], **weights)
-        vars(copy).pop("_neighbour", None)  # the fit has started from it
-        return copy
+        if warm_start_from is None:
+            return copy.fit(X[rows], self.y[rows], **weights)
+        return copy._fit_near(warm_start_from, X[rows], self.y[rows], **weights)
 
     def losses(
         self, recalibrator: Any, rows: Any, scoring: str, uniform: float = 0.0

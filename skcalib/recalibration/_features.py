@@ -16,7 +16,13 @@ from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator, assign_folds
-from ._base import Recalibrator, check_calibration_data, negative_log_loss, to_matrix
+from ._base import (
+    Recalibrator,
+    check_calibration_data,
+    clone_for,
+    negative_log_loss,
+    to_matrix,
+)
 from ._checks import check_recalibrator
 from ._either import calibrate, to_fit_data
 from ._trees import BoostedFold, BoostedTrees, quantile_cuts
@@ -353,8 +359,9 @@ def _cross_fit(plain: Any, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray
     """Return the fitted plain map, its out-of-fold probabilities (n, K), and the folds (n,)."""
     examples, fold = to_fit_data(data), assign_folds(data, _N_FOLDS)
     if isinstance(plain, AutoRecalibrator):
-        fitted = examples.fit_clone(plain, _keeps_out_of_fold=True)
-        return fitted, clip_proba(vars(fitted).pop("_out_of_fold")), fold
+        fitted = clone_for(plain, data.classes)
+        checked = fitted._check(examples.X, examples.y, examples.weight)
+        return fitted, clip_proba(fitted._fit_average(checked, keeps_proba=True)), fold
     proba = np.empty((len(fold), len(data.classes)))
     for k in range(_N_FOLDS):
         model = examples.fit_clone(plain, fold != k)

@@ -58,8 +58,7 @@ class LogScaleRecalibrator(Recalibrator):
     _is_smooth = True
     _fits_on_device = _maps_on_device = True
 
-    # A copy that is fitted to almost the same samples: its map is close to the optimum.
-    _neighbour: Any = None
+    _starts_near = True  # the map of almost the same samples is close to the optimum
 
     # Whether prior samples lend each class the best temperature, rather than what is predicted.
     _draws_to_temperature = False

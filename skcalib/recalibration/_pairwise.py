@@ -126,7 +126,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         "penalty": [PENALTY],
     }
 
-    _neighbour: Any = None  # a copy that is fitted to almost the same samples
+    _starts_near = True
 
     def __init__(
         self, base: Any = None, *, penalty: float = 0.1, labels: ArrayLike | None = None
@@ -147,7 +147,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         check_memory(8.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
         near = self._neighbour
         near_base = None if near is None else near.base_
-        self.base_ = to_fit_data(data).fit_clone(self._base_recalibrator, _neighbour=near_base)
+        self.base_ = to_fit_data(data).fit_clone(self._base_recalibrator, warm_start_from=near_base)
         check_has_classes(self.base_, data.classes)
         self._is_smooth = is_smooth(self.base_)
         inverse_size, label = data.inverse_effective_size, data.label

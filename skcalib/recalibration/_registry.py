@@ -2,6 +2,8 @@
 
 from typing import Any, Literal, NamedTuple
 
+from sklearn.base import clone
+
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
@@ -24,6 +26,7 @@ from ._scaling import (
     VectorScalingRecalibrator,
 )
 from ._spline import SplineRecalibrator
+from ._trees import TreeRecalibrator
 from ._updating import ClosedTestingRecalibrator, InterceptRecalibrator
 
 
@@ -37,6 +40,7 @@ class Entry(NamedTuple):
     samples_per_class: int = 0  # least number for a fit to more classes than the next number
     few_classes: int = 2
     without_trees: bool = False  # True if trees take its place
+    joins_last: bool = False  # True if it is mixed with the average of the others, as trees are
 
 
 # With more multiplications in a step, maps of matrices and of products are not tried by default: so
@@ -53,6 +57,10 @@ _MIN_CLASS_SAMPLES_FOR_KNOTS = 2
 # With fewer samples than classes, the ill-conditioned Dirichlet fit takes longest: ten seconds for
 # three samples of 120 classes, hardly any time up to this number of classes.
 _MAX_CLASSES_FOR_FEW_SAMPLES = 30
+
+# Trees join the default candidates from the first number of samples on, up to the second one of
+# classes, and up to the third one of probabilities.
+_MIN_SAMPLES_FOR_TREES, _MAX_CLASSES_FOR_TREES, _MAX_ENTRIES_FOR_TREES = 300, 100, 2 * 10**6
 
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
 _MIN_SAMPLES_TO_SHIFT = 50
@@ -153,6 +161,7 @@ _MULTICLASS_SETTINGS = {
         samples_per_class=_MIN_CLASS_SAMPLES_FOR_PAIRS,
         without_trees=True,
     ),
+    "trees": Entry(TreeRecalibrator(), for_more_classes=True, joins_last=True),
 }
 
 
@@ -173,19 +182,26 @@ def select_candidates(
         score: Any = scoring  # it was checked for forecasts
         return forecast_candidates(data.forecast, n_train, score), []
     n, n_classes = len(data.label), len(data.classes)
+    size = 1 / data.inverse_effective_size
+    with_trees &= scoring == "log_loss" and n_classes > 2 and size >= _MIN_SAMPLES_FOR_TREES
+    has_room = n_classes <= _MAX_CLASSES_FOR_TREES and n * n_classes <= _MAX_ENTRIES_FOR_TREES
     entries = {
         name: entry
         for name, entry in default_candidates(data.is_binary).items()
         if (n_classes <= entry.few_classes or n_train >= entry.samples_per_class * n_classes)
-        and not (with_trees and entry.without_trees)
+        and not (with_trees and has_room and entry.without_trees)
+        and (with_trees or not entry.joins_last)
     }
     slow_names = [
         name
         for name, entry in entries.items()
-        if entry.power and n * n_classes**entry.power > _MAX_MULTIPLICATIONS
+        if (entry.power and n * n_classes**entry.power > _MAX_MULTIPLICATIONS)
+        or (entry.joins_last and not has_room)
     ]
     return {
-        name: entry.recalibrator for name, entry in entries.items() if name not in slow_names
+        name: clone(entry.recalibrator) if entry.joins_last else entry.recalibrator
+        for name, entry in entries.items()
+        if name not in slow_names
     }, slow_names
 
 

@@ -677,7 +677,7 @@ def test_fits_from_a_neighbour_equal_fits_anew(recalibrator, case):
         proba[rows, :3] *= 0.9 / proba[rows, :3].sum(axis=1, keepdims=True)
     examples = to_fit_data(check_predictions(label, proba, sample_weight=weight))
     neighbour = examples.fit_clone(recalibrator, near)
-    warm = examples.fit_clone(recalibrator, rows, _neighbour=neighbour)
+    warm = examples.fit_clone(recalibrator, rows, warm_start_from=neighbour)
     anew = examples.fit_clone(recalibrator, rows)
     np.testing.assert_allclose(warm.predict_proba(proba), anew.predict_proba(proba), atol=1e-9)
     assert vars(warm).keys() == vars(anew).keys()
@@ -690,7 +690,7 @@ def test_fits_without_an_optimum_start_anew():
     examples = to_fit_data(check_predictions(proba.argmax(axis=1), proba))
     recalibrator = MatrixScalingRecalibrator(prior_weight=0)
     neighbour = examples.fit_clone(recalibrator, slice(0, 50))
-    warm = examples.fit_clone(recalibrator, slice(10, 60), _neighbour=neighbour)
+    warm = examples.fit_clone(recalibrator, slice(10, 60), warm_start_from=neighbour)
     np.testing.assert_array_equal(warm.coef_, examples.fit_clone(recalibrator, slice(10, 60)).coef_)
 
 

@@ -156,7 +156,7 @@ def test_trees_are_for_the_default_average_only(auto):
 
 def test_what_is_too_large_for_trees_is_named(monkeypatch):
     proba, y = bent_problem(400)
-    monkeypatch.setattr("skcalib.recalibration._auto._MAX_ENTRIES_FOR_TREES", 1000)
+    monkeypatch.setattr("skcalib.recalibration._registry._MAX_ENTRIES_FOR_TREES", 1000)
     assert AutoRecalibrator().fit(proba, y).left_out_ == ["trees"]
 
 
