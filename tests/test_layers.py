@@ -1,4 +1,8 @@
-"""Imports point downwards, and importing skcalib loads nothing heavy."""
+"""Imports point downwards and in no circle, and importing skcalib loads nothing heavy.
+
+`pytest -n 0 -s tests/test_layers.py -k drawing` prints the rooms: on which floor each stands, what
+it imports, and which share of the test functions a change in it can reach.
+"""
 
 import ast
 import re
@@ -38,6 +42,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # The only file that imports private names of scikit-learn.
 SCIKIT_LEARN = ROOT / "_inputs" / "scikit_learn.py"
 
+TESTS = Path(__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 MODULES = [path for path in FILES if path != ROOT / "__init__.py"]
 
@@ -57,9 +62,17 @@ def imports_of(path):
     return list(_imports_of(path))
 
 
+def statements_in(block):
+    """All statements, those within others, too; expressions, which are many, are left out."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(block, field, []):
+            yield node
+            yield from statements_in(node)
+
+
 def _imports_of(path):
-    package = ["skcalib", *path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(tree_of(path)):
+    package = path.relative_to(ROOT.parent if path.is_relative_to(ROOT) else TESTS).parent.parts
+    for node in statements_in(tree_of(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, [alias.name.split(".")[-1]]
@@ -88,23 +101,90 @@ def test_imports_point_downwards():
             assert imported == own or LEVEL[imported] < LEVEL[own], f"{path} imports {imported}"
 
 
+@cache
 def file_of(name):
-    """The file of a module, or None."""
-    path = ROOT.parent.joinpath(*name.split("."))
-    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.exists()), None)
+    """The file of a module, of the package or of its tests, or None."""
+    path = Path(*name.split("."))
+    places = (path.with_suffix(".py"), path / "__init__.py")
+    found = (root / place for root in (ROOT.parent, TESTS) for place in places)
+    return next((file for file in found if file.is_file()), None)
+
+
+@cache
+def files_behind(module, name):
+    """The files that `from module import name` leads to; the face of a package leads to others."""
+    file = file_of(f"{module}.{name}") or file_of(module)
+    if file is None or file.stem != "__init__":
+        return {file} - {None}
+    for other, names in imports_of(file):
+        if name in names and other != module:
+            return files_behind(other, name)
+    return {file}
+
+
+@cache
+def imported_files(path):
+    """The files of the names that a file imports, within functions, too."""
+    pairs = [(module, name) for module, names in imports_of(path) for name in names]
+    return set().union(*(files_behind(*pair) for pair in pairs)) - {path}
 
 
 def test_no_files_import_each_other_in_a_circle():
     # an import within a function counts, too: it hides a circle, and does not cut it
     graph = {}
-    for path in MODULES:
-        imported = {
-            file_of(f"{module}.{name}") or file_of(module)
-            for module, names in imports_of(path)
-            for name in names
-        }
-        graph[path] = imported - {path, None}
+    for path in FILES:
+        pairs = [(module, name) for module, names in imports_of(path) for name in names]
+        graph[path] = {file_of(".".join(pair)) or file_of(pair[0]) for pair in pairs} - {path, None}
     TopologicalSorter(graph).prepare()
+
+
+@cache
+def all_imported_files(path):
+    """The file, those that it imports, those that these import, and so on."""
+    return {path}.union(*map(all_imported_files, imported_files(path)))
+
+
+def room_of(path):
+    return package_of(path) if path.is_relative_to(ROOT) else "tests"
+
+
+@cache
+def arrows():
+    """The rooms that each room imports."""
+    rooms = {name: set() for name in LEVEL}
+    for path in MODULES:
+        rooms[room_of(path)] |= {*internal_imports(path)} - {room_of(path)}
+    return rooms
+
+
+def share_of_tests_reached():
+    """For each room, the share of the test functions whose imports lead to a file of it.
+
+    It is that of the median file.
+    """
+    reached, total = dict.fromkeys(FILES, 0), 0
+    for path in TESTS.rglob("test_*.py"):
+        n_tests = len(re.findall("^def test_", path.read_text(encoding="utf-8"), re.MULTILINE))
+        total += n_tests
+        for file in all_imported_files(path) & reached.keys():
+            reached[file] += n_tests
+    rooms = {name: [reached[p] / total for p in MODULES if room_of(p) == name] for name in LEVEL}
+    return {name: sorted(shares)[len(shares) // 2] for name, shares in rooms.items()}
+
+
+# every file is read, and those of the tests: 1 s
+def test_a_change_reaches_few_tests_and_the_drawing_of_the_rooms():
+    shares, floor = share_of_tests_reached(), {}
+    for room in TopologicalSorter(arrows()).static_order():
+        floor[room] = 1 + max((floor[below] for below in arrows()[room]), default=0)
+    for room in sorted(floor, key=floor.get):
+        below = ", ".join(sorted(arrows()[room], key=floor.get)) or "nothing"
+        print(f"{floor[room]:3} {room:17} {shares[room]:4.0%} of tests; imports {below}")
+    n_arrows = sum(map(len, arrows().values()))
+    print(f"{len(floor)} rooms on {max(floor.values())} floors, {n_arrows} arrows, none upwards or in a circle")
+    limits = dict.fromkeys(["streaming", "losses", "display", "report"], 0.17)
+    for room, limit in (limits | {"recalibration": 0.4}).items():
+        assert shares[room] <= limit, room
 
 
 def test_private_names_of_scikit_learn_enter_through_one_file():

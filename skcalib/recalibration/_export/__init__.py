@@ -216,8 +216,11 @@ def export_onnx(recalibrator: Any) -> Any:
     --------
     >>> from skcalib.recalibration import SigmoidRecalibrator, export_onnx
     >>> recalibrator = SigmoidRecalibrator().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
-    >>> model = export_onnx(recalibrator)  # doctest: +SKIP
-    >>> onnx.save(model, "map.onnx")  # doctest: +SKIP
+    >>> model = export_onnx(recalibrator)
+    >>> [end.name for end in (*model.graph.input, *model.graph.output)]
+    ['proba', 'calibrated']
+
+    ``onnx.save(model, "map.onnx")`` writes it to a file.
     """
     recalibrator = unwrap_classifier(recalibrator)
     classes = check_writable(recalibrator)
