@@ -86,8 +86,8 @@ def noise_variance(diagonal: Array, pairs: float, proba: Array) -> float:
     """
     xp = array_namespace(proba)
     mean = xp.sum(proba**2, axis=1, keepdims=True)
-    of_squares = 4 * xp.sum(proba * (proba - mean) ** 2, axis=1)
-    diagonal_squares = of_squares - 2 * _covariance_products(proba.T, proba.T)
+    square_variance = 4 * xp.sum(proba * (proba - mean) ** 2, axis=1)
+    diagonal_squares = square_variance - 2 * _covariance_products(proba.T, proba.T)
     return max(float(2 * pairs + xp.sum(diagonal**2 * diagonal_squares)), 0.0)
 
 

@@ -95,8 +95,8 @@ def pool_label_weights(
     """
     if square is not None or not (weight == weight[0]).all():
         square = weight**2 if square is None else square
-        is_of = labels == [[0], [1]]  # (2, n)
-        distinct, sums = pool_ties(points, np.concatenate([weight * is_of, square * is_of]))
+        is_label = labels == [[0], [1]]  # (2, n)
+        distinct, sums = pool_ties(points, np.concatenate([weight * is_label, square * is_label]))
         return LabelWeights(distinct, sums[:2], sums[2:])
     ordered, labels = sort_labelled(points, labels)  # no weights to sort along
     distinct, mass = pool_sorted(ordered, weight[0] * np.stack([1 - labels, labels]))

@@ -176,10 +176,10 @@ class _Fit(NamedTuple):
 
 def mix_tempered(log_proba: Array, temperature: float, shares: np.ndarray) -> Array:
     """The mixture of softmax(log p / T), p and 1/K, row by row (n, K)."""
-    of_tempered, of_given, of_uniform = shares.tolist()
-    mixture = of_tempered * scale_by_temperature(log_proba, temperature)
-    mixture += of_given * scale_by_temperature(log_proba, 1.0)
-    mixture += of_uniform / log_proba.shape[1]
+    tempered_share, given_share, uniform_share = shares.tolist()
+    mixture = tempered_share * scale_by_temperature(log_proba, temperature)
+    mixture += given_share * scale_by_temperature(log_proba, 1.0)
+    mixture += uniform_share / log_proba.shape[1]
     return mixture
 
 

@@ -57,8 +57,8 @@ def _nodes(
         return log_beta - normalizer + log_ndtr(argument(x))
 
     def derivative(x: np.ndarray) -> np.ndarray:
-        of_beta = (events - 1) * _hazard(x) - (n - events) * _hazard(-x) - x
-        return of_beta - slope * _hazard(argument(x))
+        beta_slope = (events - 1) * _hazard(x) - (n - events) * _hazard(-x) - x
+        return beta_slope - slope * _hazard(argument(x))
 
     limit = np.full(n.shape, _MAX_THRESHOLD)
     mode = _bisect(lambda x: derivative(x) > 0, -limit, limit)

@@ -95,15 +95,15 @@ def condition_gram(data: Any, kernel: Any, bandwidth: Any, near: Any = None) -> 
 
 def check_kind(data: Any, options: dict[str, Any]) -> None:
     """Refuse options that are for labels only, or for forecasts of a number only."""
-    of_forecasts, given = data.is_forecast, data.given
+    is_forecast, given = data.is_forecast, data.given
     if given is not None and given.dtype.kind not in "biuf":
         raise ValueError(
             f"given must hold numbers; found {format_values(np.unique(given))}. Encode groups as "
             "columns of 0 and 1."
         )
-    allowed_values = _OF_FORECASTS if of_forecasts else _CLASS_OPTIONS
-    kind = "forecasts of a number" if of_forecasts else "probabilities of classes"
-    if given is not None and not of_forecasts:
+    allowed_values = _OF_FORECASTS if is_forecast else _CLASS_OPTIONS
+    kind = "forecasts of a number" if is_forecast else "probabilities of classes"
+    if given is not None and not is_forecast:
         allowed_values = allowed_values | _OPTIONS_OF_CLASSES_GIVEN_FEATURES
         kind += " given features"
     for name, allowed in allowed_values.items():
@@ -114,7 +114,7 @@ def check_kind(data: Any, options: dict[str, Any]) -> None:
                 f"{value!r:.80}. Leave it out."
             )
     follows = options["outcome_bandwidth"] == "median" and not callable(options["outcome_kernel"])
-    if of_forecasts and options["debias"] and follows:
+    if is_forecast and options["debias"] and follows:
         raise ValueError(
             "debias=True needs an outcome_bandwidth that does not follow the outcomes, as the "
             "expectation is known for nothing else; found 'median'. Pass a number."

@@ -82,7 +82,7 @@ class DecisionGaps(Statistic):
     def compute_losses(self, outcomes: np.ndarray | None = None) -> np.ndarray:
         """ℓ(a, y_i) for R vectors of outcomes (R, n), by default those of the data; (R, n, A)."""
         if not self.data.is_forecast:
-            return self._of_classes[self.data.outcome[None] if outcomes is None else outcomes]
+            return self._class_losses[self.data.outcome[None] if outcomes is None else outcomes]
         values = self.data.value[None] if outcomes is None else outcomes
         losses = self.loss.at_outcomes(values.ravel())
         check_size_of_losses(losses)
@@ -91,9 +91,9 @@ class DecisionGaps(Statistic):
     def _compute_expected(self) -> np.ndarray:
         if not self.data.is_forecast:
             classes = self.data.classes
-            self._of_classes = self.loss.of_classes(classes, len(classes))  # (K, A)
-            check_size_of_losses(self._of_classes)
-            return class_expected_losses(self.data.matrix, self._of_classes)
+            self._class_losses = self.loss.of_classes(classes, len(classes))  # (K, A)
+            check_size_of_losses(self._class_losses)
+            return class_expected_losses(self.data.matrix, self._class_losses)
         expected = self.loss.expected_of(self.data.forecast)
         check_size_of_losses(expected)
         return expected

@@ -161,18 +161,18 @@ def check_semidefinite(matrix: np.ndarray, name: str, rounding: float = 1e-8) ->
     The matrix may miss symmetry by `rounding` times its largest entry, and semi-definiteness by
     `rounding` times its largest eigenvalue.
     """
-    of_pairs = " of its values for all pairs of predictions" * (name == "kernel")
+    suffix = " of its values for all pairs of predictions" * (name == "kernel")
     asymmetry, largest = np.abs(matrix - matrix.T).max(), np.abs(matrix).max()
     if not asymmetry <= rounding * largest:  # NaN too
         raise ValueError(
             f"{name} must be finite and symmetric; found a difference of {asymmetry:.3g} between "
-            f"entries{of_pairs} that should be equal. Choose another one."
+            f"entries{suffix} that should be equal. Choose another one."
         )
     eigenvalue, vector = np.linalg.eigh(matrix)
     if eigenvalue[0] < -rounding * eigenvalue[-1]:
         raise ValueError(
             f"{name} must be positive semi-definite; found the eigenvalue {eigenvalue[0]:.3g} (the "
-            f"largest is {eigenvalue[-1]:.3g}){of_pairs}. Choose another one, computed in double "
+            f"largest is {eigenvalue[-1]:.3g}){suffix}. Choose another one, computed in double "
             "precision."
         )
     return eigenvalue, vector

@@ -197,11 +197,11 @@ class ClasswiseScoreTest(ResidualStatistic):
         return np.repeat(self.base[:, None], n_draws, axis=1)
 
     def _update_sums(self, sums: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> None:
-        of_part = self._unlikely_updates if self.is_mostly_certain else self._labels
+        iter_updates = self._unlikely_updates if self.is_mostly_certain else self._labels
         n_draws = labels.shape[1]
         # all cells are added up for each part: it has at least as many samples as classes
         for block in iter_cache_blocks(labels, self.data, min_rows=self.n_columns):
-            for sum_, cell, values in of_part(rows[block], labels[block], sums):
+            for sum_, cell, values in iter_updates(rows[block], labels[block], sums):
                 sum_ += np.bincount(cell, values, sum_.size).reshape(n_draws, -1)
 
     def _labels(self, rows: np.ndarray, labels: np.ndarray, sums: np.ndarray) -> Any:

@@ -110,12 +110,12 @@ class SquaredKernelError(Statistic):
     @property
     def largest_term(self) -> float | None:
         """The largest |h_ij|; of a callable kernel, which is semi-definite, by its diagonal."""
-        of_classes = largest_term(self.options["class_kernel"], len(self.data.classes))
+        class_factor = largest_term(self.options["class_kernel"], len(self.data.classes))
         if not callable(self.options["kernel"]):
-            return of_classes
+            return class_factor
         points = self.data.matrix
         if kernel_width(self.kernel, points) == 1:
-            largest = of_classes * float(gram_diagonal(self.kernel, points).max())
+            largest = class_factor * float(gram_diagonal(self.kernel, points).max())
         else:
             matrices = [np.asarray(self.kernel(row, row))[0, 0] for row in points[:, None]]
             largest = _largest_form(np.stack(matrices))

@@ -261,7 +261,7 @@ def _draw_mean_and_std(n_samples: int, rng: np.random.RandomState) -> tuple[np.n
 def _make_forecaster(
     problem: str, mean: np.ndarray, unit_std: np.ndarray, rng: np.random.RandomState
 ) -> Forecast:
-    """Return forecasts of outcomes N(mean, 1) by one who knows the means, or less."""
+    """Return forecasts of outcomes N(mean, 1), from the means themselves or from less."""
     if problem == "unfocused":
         wrong_mean = mean + rng.choice([-1.0, 1.0], size=len(mean))
         means = np.column_stack([mean, wrong_mean])

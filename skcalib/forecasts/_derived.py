@@ -23,7 +23,7 @@ _MAX_BLOCK_QUANTILES = 2**22
 # it underflows.
 _MIN_LOG_ODDS, _MAX_LOG_ODDS = -690.0, 16.0
 
-# So many doublings lead from the quartiles to the largest number.
+# Doublings of the interquartile range that reach `MAX_NUMBER`.
 _MAX_DOUBLINGS = 2100
 
 # An outcome that is mapped to the base and back changes by less than this share.

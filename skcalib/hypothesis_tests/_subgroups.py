@@ -263,22 +263,20 @@ def _make_result(
     subgroups: Subgroups, statistic: "SubgroupStatistic", values: np.ndarray
 ) -> dict[str, Any]:
     """The fitted attributes, from the values (B + 1, C) of the data and of the draws."""
-    of_each = statistic.split_columns(values)
+    columns = statistic.split_columns(values)
     standard = np.column_stack(
         [
             standardize(
-                column,
-                is_two_sided=statistic_of_subgroup.is_two_sided,
-                tie_tolerance=statistic_of_subgroup.tie_tolerance,
+                column, is_two_sided=component.is_two_sided, tie_tolerance=component.tie_tolerance
             )
-            for column, statistic_of_subgroup in zip(of_each, statistic.statistics, strict=True)
+            for column, component in zip(columns, statistic.statistics, strict=True)
         ]
     )
     largest = standard.max(axis=1)
     adjusted = step_down_p_values(standard)
     by_subgroup = {
         "subgroup_p_values_": adjusted.tolist(),
-        "subgroup_statistics_": [float(column[0]) for column in of_each],
+        "subgroup_statistics_": [float(column[0]) for column in columns],
         "subgroup_sizes_": np.bincount(subgroups.code).tolist(),
     }
     return {

@@ -286,13 +286,13 @@ def conditional_kernel_calibration_loss(
         ridge = xp.sum(xp.astype(weight != 0, weight.dtype)) ** -0.25
     shifted = gram + ridge * identity_like(gram, len(weight))
     if estimator == "biased":
-        solution, of_itself = xp.linalg.solve(shifted, residual), 0.0
+        solution, diagonal_sum = xp.linalg.solve(shifted, residual), 0.0
     else:
         inverse = xp.linalg.inv(shifted)
         solution = inverse @ residual
         diagonal = xp.linalg.diagonal(inverse) - ridge * xp.sum(inverse**2, axis=1)
-        of_itself = xp.sum(diagonal[:, None] * residual**2)
-    return xp.sum(solution * (gram @ solution)) - of_itself
+        diagonal_sum = xp.sum(diagonal[:, None] * residual**2)
+    return xp.sum(solution * (gram @ solution)) - diagonal_sum
 
 
 def prepare_batch(

@@ -55,10 +55,10 @@ def make_statistic(
     if str(options.get("bandwidth")) == "multiple":
         return make_multi_bandwidth_statistic(name, data, options, seed)
     if isinstance(name, str) and name in RESIDUAL_STATISTICS:
-        of_forecasts = name == "omnibus" and data.is_forecast
-        if not of_forecasts:
+        is_forecast_omnibus = name == "omnibus" and data.is_forecast
+        if not is_forecast_omnibus:
             check_is_of_classes(name, data)
-        if name == "omnibus" and not of_forecasts:
+        if name == "omnibus" and not is_forecast_omnibus:
             judged = omnibus_options(options) if options else {}
             return omnibus(data, n_resamples=n_resamples, seed=seed, **judged)
         if options:
@@ -66,7 +66,7 @@ def make_statistic(
                 f"statistic={name!r} of {data.kind} has no options; found "
                 f"{', '.join(map(repr, options))}. Leave them out, or use statistic='skce'."
             )
-        return ForecastOmnibus(data) if of_forecasts else ScoreExcess(data, name)
+        return ForecastOmnibus(data) if is_forecast_omnibus else ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
         name = _KERNEL_ERRORS[data.kind]
     metric, judged = resolve_metric(name, options, as_matrix=as_matrix, weighted=weighted)

@@ -282,14 +282,14 @@ class LocationScaleProblem:
         If they are tiny but for the prior samples, the optimum of the CRPS can be where they are.
         If one is huge, it can be where the others, or the prior, are: near the predicted spread.
         """
-        square, of_spread = (self.y - self.mean) ** 2, self.weight @ self.std**2
+        square, mean_variance = (self.y - self.mean) ** 2, self.weight @ self.std**2
         candidates: list[float] = []
         predicted = (self.prior_factor * self.std) ** 2
         for errors in (self.with_prior(square), square, predicted):
             z = np.divide(errors, self.std**2, out=np.zeros(len(errors)), where=self.std > 0)
             starts = [float(self.weight @ z)]
-            if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
-                starts.append(float(self.weight @ errors / of_spread))
+            if mean_variance > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
+                starts.append(float(self.weight @ errors / mean_variance))
             limit = _MIN_FACTOR * min(candidates, default=np.inf)
             candidates += [start for start in starts if 0 < start < limit]
             if self.is_log:  # whose optimum is near the first

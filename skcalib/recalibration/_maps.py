@@ -41,7 +41,7 @@ class Curve(NamedTuple):
 
     @property
     def origins(self) -> np.ndarray:
-        """Where the distance is 0, (m + 1,)."""
+        """The points (m + 1,) from which distances are taken."""
         return np.append(self.knots[:1], self.knots) if len(self.knots) else np.zeros(1)
 
     def evaluate(self, x: np.ndarray) -> np.ndarray:

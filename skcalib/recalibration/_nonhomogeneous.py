@@ -146,11 +146,11 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         unit = power_of_two(np.array([largest]), 0).item()  # in which squares are finite
         y, mean, std = y / unit, mean / unit, std / unit
         error = float(np.sqrt(data.weight @ (y - mean) ** 2)) or 1.0
-        of_spread = float(np.sqrt(data.weight @ std**2))
-        min_spread = _MIN_SPREAD_SHARE * of_spread or error
+        typical_spread = float(np.sqrt(data.weight @ std**2))
+        min_spread = _MIN_SPREAD_SHARE * typical_spread or error
         std = np.maximum(std, min_spread)
         share = prior_share(data, self.prior_weight)
-        factor = np.sqrt((1 - share) * (error / (of_spread or error)) ** 2 + share)
+        factor = np.sqrt((1 - share) * (error / (typical_spread or error)) ** 2 + share)
         share = prior_share(data, 4 * self.prior_weight)  # there are four parameters
         prior = _PRIOR_OUTCOMES if share else np.empty(0)
         outcomes = np.column_stack([y, mean[:, None] + factor * std[:, None] * prior])

@@ -16,8 +16,8 @@ from .._numerics.logits import iter_row_blocks
 from ._base import Recalibrator
 from ._maps import Map, NoMapError
 
-# A rank is the number of quantiles below a probability, of this many less one. The logarithms of
-# almost certain predictions would be cut where none are.
+# A rank is the number of quantiles below a probability, of this many less one. Cuts of equal width
+# in log-probabilities would leave most bins empty.
 _N_QUANTILES = 256
 
 # Limits of a tree: rows that it is grown on, its leaves, and the samples in each leaf.
@@ -220,9 +220,11 @@ class BoostedFold:
         self.proba /= (self.proba @ np.ones(n_classes, np.float32))[:, None]
 
 
-# Samples that favour the first component of a mixture, the least share of the second one other than
-# 0, and how close to 1 it can be.
-_N_PSEUDO_SAMPLES, _MIN_SHARE, _SHARE_ATOL = 4, 0.01, 1e-9
+# Pseudo-samples that only the first component of a mixture explains.
+_N_PSEUDO_SAMPLES = 4
+
+# A smaller share of the second component counts as 0; a share is at most 1 less the tolerance.
+_MIN_SHARE, _SHARE_ATOL = 0.01, 1e-9
 
 
 def likeliest_share(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:

@@ -137,11 +137,11 @@ class ClassSections(Sections):
 
     def scores(self) -> dict[str, np.ndarray]:
         """Return hits and losses (n,); the loss of a label of probability 0 is finite."""
-        of_label = np.maximum(self._proba_of_label, np.finfo(np.float64).eps)
+        label_proba = np.maximum(self._proba_of_label, np.finfo(np.float64).eps)
         return {
             "accuracy": self._confident.label,
             "brier_score_loss": PROPER_LOSSES["brier"](self.data.proba, self.data.label),
-            "log_loss": -np.log(of_label),
+            "log_loss": -np.log(label_proba),
         }
 
     def measures(self) -> Iterator[ReportMeasure]:

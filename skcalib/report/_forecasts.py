@@ -90,8 +90,8 @@ class ForecastSections(Sections):
                 numbers["distribution_matching_ratio"] = error / chance if chance > 0 else 0.0
         if data.groups is None and n > _MAX_TESTED:
             subsample = data.take(order[:_MAX_TESTED_QUANTILES])
-            of_quantiles = CalibrationTest("quantile_calibration_error", random_state=self.rng)
-            numbers["quantile_p_value"] = of_quantiles._fit(subsample).p_value_
+            quantile_test = CalibrationTest("quantile_calibration_error", random_state=self.rng)
+            numbers["quantile_p_value"] = quantile_test._fit(subsample).p_value_
             numbers["quantile_n_tested"] = subsample.n_samples
             numbers["moments_p_value"] = moments_p_value(data)
         averages = diagnose(data)

@@ -180,7 +180,7 @@ class CalibrationState:
         self.classes: Any = None  # an array, once there are samples
         self.n_samples = 0
         self.total_weight = 0.0
-        self._weights = [np.inf, -np.inf]  # one sample's is no larger, one's no smaller
+        self._weights = [np.inf, -np.inf]  # bounds on the smallest and the largest weight
         self.subgroups: dict[Any, CalibrationState] = {}
         self._columns: tuple[Any, ...] = ()  # those whose values name the subgroups
         self._tallies: dict[str, Tally] = {}

@@ -33,7 +33,7 @@ _N_HALVES = 100
 # The number of parts of which the jackknife leaves out one at a time.
 _N_JACKKNIFE_BLOCKS = 100
 
-# So many draws tell how long the others take.
+# Draws after which the remaining time is estimated.
 _N_TIMED_DRAWS = 100
 
 # Bytes of memory for each number that is known of a subsample.
@@ -46,12 +46,12 @@ _BATCHES, _PARTS_PER_BATCH = 64, 10
 _MIN_UNITS = 10
 
 # If fewer predictions are wrong, or right, the samples do not show how their number varies. Labels
-# are then moved (`rare_event_labels`), until so few would be seen with one of these probabilities
-# only.
+# are then changed (`rare_event_labels`) until a number of events as small as the observed one has one
+# of these probabilities.
 MIN_EVENTS = 25
 _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 
-# So many drawn errors that are larger show that an error is due to chance.
+# Stop drawing once this many drawn errors exceed the observed one: it is due to chance.
 _LARGER = 20
 
 # Values (C,) of each of many data, which can be taken by rows and with other outcomes.
@@ -72,7 +72,7 @@ class Limits:
     pivots: np.ndarray  # (B,), the true values at which the subsamples deviate like the estimate
     # tails (S,), which fall, and the values with labels that are moved so far
     moved_values: Sequence[tuple[np.ndarray, np.ndarray]] = ()
-    # p-values of the hypothesis that the value is 0, if it is more or less; 0 where none is needed
+    # p-values of the one-sided hypotheses that the value is 0; 0 if they are not computed
     chance: float = 0.0
     chance_below: float = 0.0
 
@@ -237,8 +237,8 @@ class Units:
     def __init__(self, data: ClassData | ForecastData, name: str = "y_true") -> None:
         self.weight, self.groups = data.weight, data.groups
         n = len(self.weight)
-        self.of_sample = np.arange(n) if self.groups is None else codes_by_appearance(self.groups)
-        self.number = int(self.of_sample.max()) + 1
+        self.code = np.arange(n) if self.groups is None else codes_by_appearance(self.groups)
+        self.number = int(self.code.max()) + 1
         self.effective_size = self.effective_size_of(slice(None))
         size = _SUBSAMPLE * self.number / np.sqrt(self.effective_size)
         self.n_drawn = min(int(np.ceil(size - _SIZE_ATOL)), self.number // 2)
@@ -248,24 +248,24 @@ class Units:
         """(Σ W)² / Σ W² of the weights W of the groups, or samples, in these rows."""
         total = self.weight[rows]
         if self.groups is not None:
-            total = np.bincount(self.of_sample[rows], total)
+            total = np.bincount(self.code[rows], total)
         return float(total.sum() ** 2 / (total @ total))
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """The samples of random units."""
         units = rng.choice(self.number, self.n_drawn, replace=False)
-        if self.number == len(self.of_sample):
+        if self.number == len(self.code):
             return units
         is_drawn = np.zeros(self.number, dtype=bool)
         is_drawn[units] = True
-        return np.flatnonzero(is_drawn[self.of_sample])
+        return np.flatnonzero(is_drawn[self.code])
 
     def leave_one_out_means(
         self, values: np.ndarray, losses: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """The means (U, C) of losses (n, C) without each unit, and the degrees of freedom."""
-        share = np.bincount(self.of_sample, self.weight)
-        total = [np.bincount(self.of_sample, self.weight * loss) for loss in losses.T]
+        share = np.bincount(self.code, self.weight)
+        total = [np.bincount(self.code, self.weight * loss) for loss in losses.T]
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
     def leave_block_out_means(
@@ -273,7 +273,7 @@ class Units:
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _N_JACKKNIFE_BLOCKS)
-        block_of_sample = (rng.permutation(self.number) % n_parts)[self.of_sample]
+        block_of_sample = (rng.permutation(self.number) % n_parts)[self.code]
         masks = (block_of_sample != k for k in range(n_parts))
         values = _measure_parts(measure_each, data, masks, n_jobs)
         return np.array(values), _degrees(np.bincount(block_of_sample, self.weight))
@@ -282,7 +282,7 @@ class Units:
         """The values (H, C) of complementary halves of the units, the same in every call."""
         rng = np.random.default_rng(0)
         firsts = (
-            (rng.permutation(self.number) < self.number // 2)[self.of_sample]
+            (rng.permutation(self.number) < self.number // 2)[self.code]
             for _ in range(_N_HALVES // 2)
         )
         masks = (mask for is_first in firsts for mask in (is_first, ~is_first))

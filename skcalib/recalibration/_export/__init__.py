@@ -175,8 +175,8 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
             f"one; found {error.args[0]}. Use export_sql, and fitted attributes for the parameters."
         ) from None
     maps = stated.pieces
-    of_class = classes[-len(maps) :]
-    table = {"class": np.repeat(of_class, [len(pieces.start) for pieces in maps])}
+    classes_of_maps = classes[-len(maps) :]
+    table = {"class": np.repeat(classes_of_maps, [len(pieces.start) for pieces in maps])}
     for name in ("start", "value", "slope"):
         table[name] = np.concatenate([getattr(pieces, name) for pieces in maps])
     return table
