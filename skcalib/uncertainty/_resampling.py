@@ -46,8 +46,8 @@ _BATCHES, _PARTS_PER_BATCH = 64, 10
 _MIN_UNITS = 10
 
 # If fewer predictions are wrong, or right, the samples do not show how their number varies. Labels
-# are then changed (`rare_event_labels`) until a number of events as small as the observed one has one
-# of these probabilities.
+# are then changed (`rare_event_labels`) until a number of events as small as the observed one has
+# one of these probabilities.
 MIN_EVENTS = 25
 _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 
