@@ -181,7 +181,8 @@ def test_a_change_reaches_few_tests_and_the_drawing_of_the_rooms():
         below = ", ".join(sorted(arrows()[room], key=floor.get)) or "nothing"
         print(f"{floor[room]:3} {room:17} {shares[room]:4.0%} of tests; imports {below}")
     n_arrows = sum(map(len, arrows().values()))
-    print(f"{len(floor)} rooms on {max(floor.values())} floors, {n_arrows} arrows, none upwards or in a circle")
+    n_floors = max(floor.values())
+    print(f"{len(floor)} rooms on {n_floors} floors; {n_arrows} arrows, none up or in a circle")
     limits = dict.fromkeys(["streaming", "losses", "display", "report"], 0.17)
     for room, limit in (limits | {"recalibration": 0.4}).items():
         assert shares[room] <= limit, room
