@@ -81,9 +81,14 @@ def test_all_is_what_is_public_but_for_what_functions_return(name):
         assert any(own in inspect.getdoc(members[result]) for own in makers), result
 
 
+# More names are harder to find. Whoever meets this number asks in the pull request: which name
+# goes, or why is the new one worth it? It is raised there, if so.
+MAX_PUBLIC_NAMES = 161
+
+
 def test_public_names_are_few():
     modules = [importlib.import_module(name) for name in MODULES if name != "skcalib.torch"]
-    assert sum(len(module.__all__) for module in modules) <= 150
+    assert sum(len(module.__all__) for module in modules) <= MAX_PUBLIC_NAMES
 
 
 def docs_of(name):

@@ -2,22 +2,29 @@
 
 import importlib
 import re
+import sqlite3
 from collections.abc import Callable
+from dataclasses import fields
+from doctest import DocTestFinder, DocTestRunner
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import problem
+from matplotlib import pyplot as plt
+from problems import problem, two_columns
 from scipy import stats
+from scipy.special import log_expit, logit
 
 import skcalib
+from skcalib import metrics
 from skcalib._data import ClassData
+from skcalib.display import _base
 from skcalib.forecasts import DistributionForecast
-from skcalib.hypothesis_tests import CalibrationTest, HosmerLemeshowTest
+from skcalib.hypothesis_tests import CalibrationTest, SpiegelhalterTest
 from skcalib.metrics import (
     _registry,
     continuous_ranked_probability_loss,
-    cumulative_calibration_error,
     distribution_matching_error,
     interval_loss,
     local_calibration_error,
@@ -27,23 +34,21 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import (
     AutoRecalibrator,
-    IsotonicRecalibrator,
     LocationScaleRecalibrator,
     PITRecalibrator,
     _registry as _recalibrators,
+    export_sql,
 )
-from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
+from skcalib.streaming import CalibrationState
 from skcalib.uncertainty import confidence_interval
 
 PAGE = Path(skcalib.__file__).parent.parent / "CONTRIBUTING.md"
 if not PAGE.exists():
     pytest.skip("the page is not installed", allow_module_level=True)
 
-SNIPPETS = [
-    re.sub(r"(?m)^ {3}", "", snippet) if snippet.startswith("   ") else snippet
-    for snippet in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-]
+TEXT = PAGE.read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def run_snippet(start, module, **more_names):
@@ -55,50 +60,116 @@ def run_snippet(start, module, **more_names):
     return names
 
 
-def test_metric(monkeypatch):
-    kernel = run_snippet("def _cumulative_error", "skcalib.metrics._cumulative")
-    for name in ("ALL_METRICS", "METRICS"):  # the snippet registers its metric, for this test only
-        monkeypatch.setattr(_registry, name, dict(getattr(_registry, name)))
+@pytest.fixture
+def first_metric(monkeypatch):
+    """The first metric of the page, registered and public for one test."""
+    name = "cramer_von_mises_calibration_error"
+    for registry in (_registry.ALL_METRICS, _registry.METRICS):
+        monkeypatch.setitem(registry, name, None)  # the decorator writes its entry there
     monkeypatch.setattr(_registry, "_ALL_ENTRIES", [*_registry._ALL_ENTRIES])
-    computed = {"_cumulative_calibration_error": kernel["_cumulative_calibration_error"]}
-    names = run_snippet("@register_metric", "skcalib.metrics._cumulative", **computed)
-    for n_classes in (2, 3):
-        metric, data = names["cumulative_calibration_error"], problem(n_classes)
-        assert metric is not cumulative_calibration_error
-        assert metric(*data) == cumulative_calibration_error(*data)
-        assert metric(*data, kind="range") == cumulative_calibration_error(*data, kind="range")
+    names = run_snippet('"""The root mean', "skcalib.metrics._cumulative", __name__=PAGE.name)
+    monkeypatch.setattr(metrics, name, names[name], raising=False)
+    return names[name]
+
+
+def test_the_first_metric_passes_the_tests_that_the_page_shows(first_metric):
+    names = run_snippet("import numpy as np\nimport pytest", "skcalib.metrics._cumulative")
+    names["test_by_hand"]()
+    for seed in range(10):
+        names["test_equals_loops"](seed)
+    (example,) = DocTestFinder().find(first_metric, "metric", module=False, globs={})
+    assert DocTestRunner().run(example) == (0, 2)
+
+
+def test_the_first_metric_has_what_the_page_says(first_metric):
+    label, proba = problem()
+    error = first_metric(label, proba)
+    assert first_metric(*problem(3)) > 0
+    assert confidence_interval(first_metric, label, proba, random_state=0).estimate == error
+    state = CalibrationState().update(label, proba)
+    assert state.evaluate(first_metric).value == pytest.approx(error, abs=1e-3)
+    test = CalibrationTest(first_metric, n_resamples=19, random_state=0).fit(proba, label)
+    assert test.statistic_ == error
+
+
+def test_the_first_metric_shares_all_its_parameters(first_metric):
+    assert "copy the texts of these seven from `cumulative_calibration_error`" in TEXT
+    parameters = signature(first_metric).parameters
+    shared = signature(metrics.cumulative_calibration_error).parameters
+    assert parameters == {name: shared[name] for name in parameters}
+    assert len(parameters) == 7
+
+
+def test_every_field_of_the_registry_is_explained():
+    made_by_the_decorator = {"function", "compute", "fixed"}
+    names = {field.name for field in fields(_registry.Metric)} - made_by_the_decorator
+    rows = re.findall(r"(?m)^\| (`.*?) \|", TEXT.partition("## Add a recalibrator")[0])
+    assert names <= {name for row in rows for name in re.findall(r"`(\w+)", row)}
 
 
 def test_test():
-    names = run_snippet("class HosmerLemeshowTest", "skcalib.hypothesis_tests._classical")
+    names = run_snippet("class SpiegelhalterTest", "skcalib.hypothesis_tests._classical")
     label, proba = problem(n=80)
     for method in ("conditional", "asymptotic"):
         options = {"method": method, "n_resamples": 49, "random_state": 0}
-        test = names["HosmerLemeshowTest"](alternative="greater", **options).fit(
-            proba[3:], label[3:]
-        )
-        expected = HosmerLemeshowTest(**options).fit(proba[3:], label[3:])
+        test = names["SpiegelhalterTest"](**options).fit(proba, label)
+        expected = SpiegelhalterTest(**options).fit(proba, label)
+        assert test.statistic_ == pytest.approx(expected.statistic_, rel=1e-12)
         assert test.p_value_ == pytest.approx(expected.p_value_, rel=1e-12)
 
 
-def test_recalibrator():
-    names = run_snippet("class IsotonicRecalibrator", "skcalib.recalibration._isotonic")
-    label, proba = problem()
-    for strict in (True, False):
-        new = names["IsotonicRecalibrator"](strict=strict).fit(proba, label)
-        expected = IsotonicRecalibrator(strict=strict).fit(proba, label)
-        np.testing.assert_array_equal(new.transform(proba), expected.transform(proba))
-    (entry,) = (snippet for snippet in SNIPPETS if snippet.startswith('"isotonic": Entry('))
-    entries = eval(f"{{{entry}}}", vars(_recalibrators))
-    assert entries["isotonic"].for_more_classes == RECALIBRATORS["isotonic"].for_more_classes
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_recalibrator(n_classes):
+    names = run_snippet("class ShrinkageRecalibrator", "skcalib.recalibration._isotonic")
+    label, proba = problem(n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    fitted = names["ShrinkageRecalibrator"]().fit(matrix, label)
+    # the least Brier score among mixtures, by trying them
+    shares, (share, prevalence) = np.linspace(0, 1, 1001), fitted.maps_[-1]
+    mixtures = shares * np.mean(label == n_classes - 1) + (1 - shares) * matrix[:, -1:]
+    scores = np.mean((mixtures - (label == n_classes - 1)[:, None]) ** 2, axis=0)
+    assert prevalence == pytest.approx(np.mean(label == n_classes - 1))
+    assert share == pytest.approx(shares[scores.argmin()], abs=1e-3)
+    # what it states is what it does
+    expected = fitted.predict_proba(matrix)
+    columns = ["a", "b", "c"][:n_classes]
+    database = sqlite3.connect(":memory:")
+    database.execute(f"CREATE TABLE scores ({' DOUBLE, '.join(columns)} DOUBLE)")
+    marks = ", ".join("?" * n_classes)
+    database.executemany(f"INSERT INTO scores VALUES ({marks})", matrix.tolist())
+    expressions = ", ".join(export_sql(fitted, columns=columns))
+    rows = database.execute(f"SELECT {expressions} FROM scores").fetchall()
+    np.testing.assert_allclose(rows, expected, rtol=1e-12)
+    entry = re.search(r'"shrinkage": (Entry\(ShrinkageRecalibrator\(\)\))', TEXT)[1]
+    assert not eval(entry, vars(_recalibrators) | names).for_two_classes
+
+
+def test_figure():
+    names = run_snippet(
+        "@dataclass(eq=False, repr=False)", "skcalib.display._witness", **vars(_base)
+    )
+    y_true, y_proba = [0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0]
+    display = names["CumulativeDisplay"].from_predictions(y_true, y_proba, name="forest")
+    np.testing.assert_allclose(display.line_.get_ydata(), [-1 / 16, 3 / 16, -1 / 16])
+    assert [text.get_text() for text in display.ax_.get_legend().texts] == ["forest"]
+    plt.close(display.figure_)
 
 
 def test_every_snippet_is_run():
     assert len(SNIPPETS) == 6
 
 
+def test_sentences_are_short():
+    plain = re.sub(r"```.*?```", "\n", TEXT, flags=re.DOTALL)
+    parts = re.split(r"\n\s*\n|\n\s*(?:[-#]|\d+\.) |\|", plain)
+    sentences = [text for part in parts for text in re.split(r"(?<=[.?!])\W*\s", part)]
+    assert [" ".join(text.split()) for text in sentences if len(text.split()) > 40] == []
+
+
 def make_logistic():
-    names = run_snippet("from scipy.special import log_expit, logit", "skcalib.forecasts._gaussian")
+    names = run_snippet(
+        "class LogisticForecast", "skcalib.forecasts._gaussian", log_expit=log_expit, logit=logit
+    )
     return names["LogisticForecast"]
 
 

@@ -152,6 +152,7 @@ def test_every_estimator_is_among_the_cases():
         "RecalibratedRegressor",
     }
     functions = {
+        "export_onnx",
         "export_sql",
         "export_table",
         "find_miscalibrated_subgroups",
