@@ -16,7 +16,7 @@ from sklearn.base import clone
 from .._inputs.by import printable
 from .._versions import __version__
 from ..recalibration import AutoRecalibrator
-from ..recalibration._registry import RECALIBRATORS
+from ..recalibration._registry import RECALIBRATORS, candidates_with_formulas
 from ..report import calibration_report
 from ..report._html import check_target, write_atomically
 from ..report._sections import PROGRESS_LISTENER
@@ -46,7 +46,7 @@ _FILE_OPTIONS = {
     "map": "also write the map of 1001 probabilities to this file, as CSV (for two classes)",
     "sql": "also write the map as SQL expressions to this file, which give NULL where the sum of "
     "several probabilities misses 1 by more than 0.00001: divide rounded ones by their sum before; "
-    "the method auto then does without trees, which have no SQL",
+    "of more classes, the method auto then does without trees and products, which have no SQL",
 }
 
 # Options that name one column, or several, and their help.
@@ -216,8 +216,8 @@ def _run_recalibrate(options: argparse.Namespace) -> None:
         if options.map is not None and len(labels) > 2:
             raise ValueError("--map must be of two classes; found more. Pass --sql in its place.")
         recalibrator = clone(RECALIBRATORS_BY_METHOD[options.method]).set_params(labels=labels)
-        if options.sql is not None and options.method == "auto":
-            recalibrator.set_params(trees=False)
+        if options.sql is not None and options.method == "auto" and len(labels) > 2:
+            recalibrator.set_params(candidates=candidates_with_formulas())
         new_table, files = fit_and_apply(recalibrator, data_args, options)
     _print_omissions(options.file, table, data_args)
     if new_table.n_dropped:

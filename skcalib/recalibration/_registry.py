@@ -174,6 +174,14 @@ def default_candidates(is_binary: bool) -> dict[str, Entry]:
     }
 
 
+def candidates_with_formulas() -> list[tuple[str, Any]]:
+    """Return the default candidates for more classes whose SQL has a useful length, and names."""
+    too_long = PairwiseScalingRecalibrator | TreeRecalibrator
+    entries = default_candidates(is_binary=False)
+    pairs = [(name, entry.recalibrator) for name, entry in entries.items()]
+    return [(name, model) for name, model in pairs if not isinstance(model, too_long)]
+
+
 def select_candidates(
     data: Any, n_train: int, scoring: str, *, with_trees: bool = False
 ) -> tuple[dict[str, Any], list[str]]:

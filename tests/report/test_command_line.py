@@ -1012,7 +1012,7 @@ def test_other_columns_stay_what_they_are(table, tmp_path, capsys, arrow):
     assert written == "p,n,recalibrated_p\n0.5,9007199254740993,0.5\n0.25,,0.25\n"
 
 
-def test_sql_of_more_classes_does_without_trees(table, tmp_path, capsys):
+def test_sql_of_more_classes_does_without_trees_and_products(table, tmp_path, capsys):
     label, proba = random_problem(np.random.default_rng(0), 320, 3)
     columns = ["p0", "p1", "p2"]
     frame = pd.DataFrame(proba, columns=columns)
@@ -1020,7 +1020,8 @@ def test_sql_of_more_classes_does_without_trees(table, tmp_path, capsys):
     frame[:2].to_csv(new, index=False)
     options = ["--label", "y", "--proba", *columns, "--sql", str(tmp_path / "map.sql")]
     _, (out, _) = written_by(capsys, tmp_path, table(frame.assign(y=label)), new, *options)
-    assert "trees=False" in out
+    assert "'matrix scaling'" in out
+    assert "pairwise" not in out
     assert (tmp_path / "map.sql").read_text("utf-8").count(' AS "recalibrated_p') == 3
 
 
