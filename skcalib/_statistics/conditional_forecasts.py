@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data import AnyData, ForecastData
 from .._inputs.arrays import format_values
 from .._numerics.median_distance import median_of_pairs
 from .._numerics.ridge import cross_validated_norm, ridge_form
@@ -33,7 +34,7 @@ _CLASS_OPTIONS = {"outcome_kernel": ("rbf",), "outcome_bandwidth": ("median",)}
 _OPTIONS_OF_CLASSES_GIVEN_FEATURES = {name: _OF_FORECASTS[name] for name in ("kernel", "method")}
 
 
-def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
+def error_of_forecasts(data: ForecastData, options: dict[str, Any]) -> float:
     """The conditional error of forecasts, from the options of the metric."""
     kernel, weight, penalty = options["outcome_kernel"], data.weight, options["regularization"]
     form = "marginal" if data.given is None else "individual"
@@ -93,7 +94,7 @@ def condition_gram(data: Any, kernel: Any, bandwidth: Any, near: Any = None) -> 
     return gram + near if kernel == "linear-rbf" else gram
 
 
-def check_kind(data: Any, options: dict[str, Any]) -> None:
+def check_kind(data: AnyData, options: dict[str, Any]) -> None:
     """Refuse options that are for labels only, or for forecasts of a number only."""
     of_forecasts, given = data.is_forecast, data.given
     if given is not None and given.dtype.kind not in "biuf":

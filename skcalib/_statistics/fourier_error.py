@@ -7,6 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import sparse
 
+from .._data import ClassData
 from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Count, StrOptions
 from .._numerics.array_api import (
@@ -83,7 +84,7 @@ class FourierKernelError(Statistic):
 
     def __init__(
         self,
-        data: Any,
+        data: ClassData,
         *,
         kernel: Any = "total-variation",
         bandwidth: Any = "median",
@@ -246,7 +247,7 @@ class FourierKernelError(Statistic):
 
 
 def make_kernel_error(
-    data: Any,
+    data: ClassData,
     *,
     method: Any = "exact",
     n_components: Any = N_COMPONENTS,

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._data import (
+    AnyData,
     ClassData,
-    ForecastData,
     check_fit_input,
     check_forecasts,
     check_no_labels,
@@ -86,12 +86,12 @@ def check_test_input(
     groups: Any = None,
     given: Any = None,
     multi_class: Any = None,
-) -> ClassData | ForecastData:
+) -> AnyData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
 
     Sets what scikit-learn's estimators know of X, and the classes if there are any.
     """
-    data: ClassData | ForecastData
+    data: AnyData
     if is_forecast(X):
         check_no_labels(test.labels)
         data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
@@ -223,7 +223,7 @@ def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:
 
 
 def simulate_outcome_values(
-    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+    statistic: Any, data: AnyData, order: np.ndarray | None, size: int, seed: Any
 ) -> np.ndarray:
     """Values for outcomes drawn from the data, which are in this order of the statistic's."""
     generator = np.random.default_rng(seed)
@@ -238,14 +238,14 @@ def simulate_outcome_values(
 
 
 def simulate_sign_values(
-    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+    statistic: Any, data: AnyData, order: np.ndarray | None, size: int, seed: Any
 ) -> np.ndarray:
     """Values for the observed residuals, those of a whole group multiplied by a random sign."""
     return statistic.flip_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
 
 
 def simulate_resampled_values(
-    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+    statistic: Any, data: AnyData, order: np.ndarray | None, size: int, seed: Any
 ) -> np.ndarray:
     """Values for predictions drawn from the predictions, and outcomes drawn from these."""
     generator, n = np.random.default_rng(seed), len(data.weight)

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from .._data import MultilabelData
+from .._data import AnyData, MultilabelData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
 from ..metrics._registry import MetricNames, find_multi_class, metrics_of_counts, unwrap_partial
@@ -298,7 +298,7 @@ class CalibrationTest(HypothesisTest):
         """The options of the metric, also those of a partial function."""
         return unwrap_partial(self.statistic)[1] | (self.metric_params or {})
 
-    def _fit(self, data: Any, *, as_matrix: bool = False, weighted: bool = True) -> Self:
+    def _fit(self, data: AnyData, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         name, options = self._resolve_statistic()
         statistic = make_statistic(

@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtr
 
-from .._data import ClassData, ForecastData, check_forecasts, check_no_labels, check_predictions
+from .._data import (
+    AnyData,
+    ClassData,
+    ForecastData,
+    check_forecasts,
+    check_no_labels,
+    check_predictions,
+)
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
@@ -195,7 +202,7 @@ def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
 
 
 def _append_null_mean(
-    data: Any,
+    data: AnyData,
     n_resamples: int,
     seed: int,
     decompose_data: Callable[..., np.ndarray],
@@ -338,7 +345,7 @@ def check_scored(
     pos_label: Any,
     labels: Any,
     multi_class: Any = None,
-) -> ClassData | ForecastData:
+) -> AnyData:
     """Return checked data of the kind that the score is for."""
     names = ("y_true", "y_pred")
     if score != "crps":

@@ -248,7 +248,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             attributes = [value for (value,) in attributes]
         self.partition_, self.values_, self.certificate_ = attributes
 
-    def _fit_binary(self, data: Any) -> Any:
+    def _fit_binary(self, data: ClassData) -> Any:
         points, weight, _ = data.pool_label_weights()
         cuts, start = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)

@@ -7,7 +7,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import ClassData, ForecastData, check_forecasts, check_no_labels
+from .._data import AnyData, check_forecasts, check_no_labels
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context
@@ -73,7 +73,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         self._fit(self._check(X, y, sample_weight))
         return self
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> ClassData | ForecastData:
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> AnyData:
         """Check the arguments of `fit`; set the attributes of the classes and of X."""
         # a tuple of two columns is a mean and a standard deviation
         is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
@@ -203,7 +203,7 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
-    def _fit(self, data: ClassData | ForecastData) -> None:
+    def _fit(self, data: AnyData) -> None:
         pass
 
     def _map(self, data: Any) -> Any:

@@ -198,7 +198,7 @@ class FeatureRecalibrator(Recalibrator):
         self._fit(data.take(order), design[order])
         return self
 
-    def _fit(self, data: Any, design: Any = None) -> None:
+    def _fit(self, data: ClassData, design: Any = None) -> None:
         plain = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         self.p_value_, self.n_rounds_ = 1.0, 0
         if len(data.label) < _MIN_SAMPLES_FOR_TREES or np.ptp(data.label) == 0:

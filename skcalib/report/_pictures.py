@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data import ClassData, ForecastData
+from .._data import AnyData, ClassData, ForecastData
 from ..display import (
     PITHistogramDisplay,
     QuantileReliabilityDisplay,
@@ -70,7 +70,7 @@ def render_model_curves(models: dict[str, Any]) -> dict[str, str]:
     )
 
 
-def _draw_pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
+def _draw_pictures(data: AnyData, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
     """Return the picture of each title; a title with "{}" allows a subsample, which it notes."""
     try:
         from matplotlib import rc_context
@@ -91,14 +91,14 @@ def _draw_pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dic
         }
 
 
-def _subsample(data: Any) -> Any:
+def _subsample(data: AnyData) -> Any:
     """Return a random part of at most `_MAX_DRAWN` samples, the same ones for each model."""
     if data.n_samples <= _MAX_DRAWN:
         return data
     return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MAX_DRAWN])
 
 
-def _draw_model_curves(models: dict[str, Any], data: Any, quantity: str, figure: Any) -> str:
+def _draw_model_curves(models: dict[str, Any], data: AnyData, quantity: str, figure: Any) -> str:
     subsets = [_subsample(model) for model in models.values()]
     names = _writable_names(list(models), "model")
     ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."
