@@ -663,7 +663,7 @@ def _rank_all_classes(ranking: Any, classes: np.ndarray) -> np.ndarray:
     return np.array([names.index(name) for name in ordered])
 
 
-def _check_problem(problem: Any, n: int, lens: Any) -> BinaryProblem:
+def _check_problem(problem: Any, n: int, lens: Lens) -> BinaryProblem:
     """Return a problem of somebody else's lens as arrays, if it is one of the data."""
     try:
         event, proba, weight, name, rows = BinaryProblem(*problem)

@@ -4,6 +4,7 @@ The residual of a sample is ρ_i = a(y_i) − μ_i, with the features a of a ker
 the embedding μ_i = E a(Y_i) of the forecast. For labels, ℓ = 1[y = y'] and μ_i = p_i.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -68,7 +69,7 @@ def error_of_forecasts(data: ForecastData, options: dict[str, Any]) -> float:
     return float(np.sum(quadratic * terms))
 
 
-def condition_gram(data: Any, kernel: Any, bandwidth: Any, near: Any = None) -> Any:
+def condition_gram(data: Any, kernel: str | Callable, bandwidth: Any, near: Any = None) -> Any:
     """The kernel on what is given: inner products, a Gaussian of distances, or their sum.
 
     If nothing is given it is the embeddings of the forecasts, with inner products `near` (n, n).

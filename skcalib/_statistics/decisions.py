@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._data import AnyData
+from .._inputs.arrays import ArrayLike
 from .._numerics.policies import worst_policies
 from ..forecasts._decisions import DecisionLoss, argmin_first, as_loss, class_expected_losses
 from .base import Statistic
@@ -150,7 +151,7 @@ def _norms(gaps: Any) -> Any:
     return np.sqrt(np.sum(gaps**2, axis=(1, 2)))
 
 
-def check_gap_condition(data: AnyData, given: Any) -> None:
+def check_gap_condition(data: AnyData, given: ArrayLike | None) -> None:
     """Gaps are given the action, which has a name, or given what is passed."""
     if given not in (None, "action"):
         raise ValueError(

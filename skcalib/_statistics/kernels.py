@@ -64,7 +64,7 @@ def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) ->
 
 
 def kernel_function(
-    data: ClassData, kernel: Any, bandwidth: Any, *, may_be_matrices: bool = False
+    data: ClassData, kernel: str | Callable, bandwidth: Any, *, may_be_matrices: bool = False
 ) -> Any:
     """The kernel as a function of rows of probabilities."""
     if callable(kernel):
@@ -73,7 +73,7 @@ def kernel_function(
     return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
 
 
-def resolve_bandwidth(data: ClassData, kernel: Any, bandwidth: Any) -> Any:
+def resolve_bandwidth(data: ClassData, kernel: str | Callable, bandwidth: float | str) -> Any:
     """The number that "median" stands for, given these predictions."""
     if callable(kernel):
         return bandwidth

@@ -165,7 +165,7 @@ class SubgroupCalibrationTest(HypothesisTest):
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(
         self,
-        X: Any,
+        X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,

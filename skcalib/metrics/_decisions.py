@@ -84,12 +84,12 @@ class DecisionCalibration:
 
 
 def check_decision_data(
-    y_true: Any,
+    y_true: ArrayLike,
     y_pred: Any,
     loss: Any,
     *,
-    labels: Any = None,
-    pos_label: Any = None,
+    labels: ArrayLike | None = None,
+    pos_label: Label | None = None,
     **data_args: Any,
 ) -> tuple[AnyData, DecisionLoss]:
     """Return the data, and the loss with its columns in the order of the classes of the data."""
@@ -107,7 +107,7 @@ def check_decision_data(
     return data, decision
 
 
-def are_classes_reversed(data: AnyData, labels: Any, pos_label: Any) -> bool:
+def are_classes_reversed(data: AnyData, labels: ArrayLike | None, pos_label: Label | None) -> bool:
     """True if `pos_label` is the first of the labels, or of the sorted classes without labels."""
     if pos_label is None or isinstance(data, ForecastData):
         return False

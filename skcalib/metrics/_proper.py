@@ -338,12 +338,12 @@ def score_decomposition(
 
 
 def check_scored(
-    y_true: Any,
+    y_true: ArrayLike,
     y_pred: Any,
     score: str,
-    sample_weight: Any,
-    pos_label: Any,
-    labels: Any,
+    sample_weight: ArrayLike | None,
+    pos_label: Label | None,
+    labels: ArrayLike | None,
     multi_class: Any = None,
 ) -> AnyData:
     """Return checked data of the kind that the score is for."""

@@ -238,7 +238,7 @@ class MetricNames(StrOptions):
         super().__init__(set(names))
         self.argument = argument
 
-    def is_satisfied_by(self, value: Any) -> bool:
+    def is_satisfied_by(self, value: object) -> bool:
         if isinstance(value, str):
             check_name(self.argument, value, self.options, "Pass one of these, or a function.")
         return super().is_satisfied_by(value)
@@ -377,7 +377,7 @@ def unwrap_partial(metric: Callable) -> tuple[Callable, dict[str, Any]]:
     return metric, fixed
 
 
-def is_data(name: str, value: Any) -> bool:
+def is_data(name: str, value: object) -> bool:
     """True if an argument is data. The name of what is conditioned on is an option."""
     return name in _DATA and not (name == "given" and isinstance(value, str))
 

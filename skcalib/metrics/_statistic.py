@@ -137,7 +137,7 @@ class MetricStatistic(Statistic):
         return values.astype(np.float64, copy=False)
 
 
-def _independent_seed(random_state: Any) -> int:
+def _independent_seed(random_state: RandomState) -> int:
     """A seed of what is random in the statistic, whose numbers are not those of the draws."""
     if isinstance(random_state, Integral):
         random_state = np.random.RandomState([int(random_state), 1])

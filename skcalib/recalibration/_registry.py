@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 from sklearn.base import clone
 
 from .._data import AnyData, ForecastData
+from .._inputs.arrays import ArrayLike
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
@@ -131,7 +132,7 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
     Unlike a pipeline it passes the weights to both.
     """
 
-    def __init__(self, first: Any, second: Any, labels: Any = None) -> None:
+    def __init__(self, first: Any, second: Any, labels: ArrayLike | None = None) -> None:
         self.first = first
         self.second = second
         self.labels = labels

@@ -11,13 +11,14 @@ from sklearn.metrics import log_loss
 from sklearn.utils import check_random_state
 
 from .._data import AnyData, ForecastData, check_data
-from .._inputs.arrays import check_same_length
+from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     N_JOBS,
     Count,
     Interval,
+    Label,
     RandomState,
     StrOptions,
     num_samples,
@@ -252,14 +253,14 @@ def check_predicted(
     }
 
 
-def _order_columns(classes: np.ndarray | None, pos_label: Any) -> np.ndarray | None:
+def _order_columns(classes: np.ndarray | None, pos_label: Label | None) -> np.ndarray | None:
     """The classes (2,) in the order of columns: those of checked data end with `pos_label`."""
     if classes is None or pos_label is None or classes[0] is None:
         return classes
     return np.unique(classes)
 
 
-def split_outcomes(y_true: Any) -> dict[str, Any] | None:
+def split_outcomes(y_true: ArrayLike) -> dict[str, Any] | None:
     """The outcomes of two models, each with its own, by name; None if they share them."""
     if isinstance(y_true, tuple | list) and len(y_true) == 2 and all(map(np.ndim, y_true)):
         return {f"y_true[{k}]": outcome for k, outcome in enumerate(y_true)}
