@@ -83,7 +83,7 @@ class FunctionClass:
     0.185
     """
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         """Constraints on the values of a function at the predictions.
 
         Parameters
@@ -150,7 +150,7 @@ class _Intersection(FunctionClass):
             )
         )
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         return [
             constraint
             for function_class in self.classes
@@ -217,7 +217,7 @@ class Lipschitz(_Checked):
 
     constant: float = 1.0
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         import cvxpy
 
         if len(points) == 1:
@@ -317,7 +317,7 @@ class Bounded(_Checked):
 
     bound: float = 1.0
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         import cvxpy
 
         return [cvxpy.abs(values) <= self.bound]
@@ -355,7 +355,7 @@ class Sign(_Checked):
 
     positive: bool = True
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         return [values >= 0 if self.positive else values <= 0]
 
 
@@ -392,7 +392,7 @@ class Monotone(_Checked):
 
     increasing: bool = True
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         if points.ndim == 1:
             components = [(points, values)]
         else:
@@ -451,7 +451,7 @@ class TotalVariation(_Checked):
     bound: float = 1.0
     zero_outside: Literal["left", "right", "both"] | None = None
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         import cvxpy
 
         if points.ndim == 2:
@@ -529,7 +529,7 @@ class RKHSBall(_Checked):
     bandwidth: float | Literal["median"] = 1.0
     radius: float = 1.0
 
-    def constraints(self, points: np.ndarray, values: Any) -> list:
+    def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         import cvxpy
 
         _check_pairs_fit("RKHSBall()", len(points), 4)

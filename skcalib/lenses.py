@@ -112,7 +112,7 @@ class Lens(Protocol):
         return
 
     @abstractmethod
-    def reduce(self, data: Any) -> Iterable[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterable[BinaryProblem]:
         """Yield the binary problems.
 
         Parameters
@@ -155,7 +155,7 @@ class _BuiltInLens(Lens):
 class _Confidence(_BuiltInLens):
     is_single = True
 
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         hit = data.label == np.argmax(data.proba, axis=1)
         yield BinaryProblem(hit, data.proba.max(axis=1))
 
@@ -166,7 +166,7 @@ class _TopLabel(_BuiltInLens):
     x_label = "confidence if predicted"
     event_names = ("right", "wrong")
 
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         top = np.argmax(data.proba, axis=1)
         for k, name in enumerate(data.classes.tolist()):
             rows = np.flatnonzero(top == k)
@@ -176,7 +176,7 @@ class _TopLabel(_BuiltInLens):
 
 @dataclass(frozen=True)
 class _Classwise(_BuiltInLens):
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         events = ((name, data.label == k) for k, name in enumerate(data.classes.tolist()))
         return _iter_events(data, events)
 
@@ -187,7 +187,9 @@ class _Classwise(_BuiltInLens):
 
 
 def _iter_events(
-    data: Any, events: Iterable[tuple[Any, np.ndarray]], columns: Iterable[np.ndarray] | None = None
+    data: ClassData,
+    events: Iterable[tuple[Any, np.ndarray]],
+    columns: Iterable[np.ndarray] | None = None,
 ) -> Iterator[BinaryProblem]:
     """Yield problems of all samples, which are as heavy as their events are frequent."""
     columns = data.iter_class_proba() if columns is None else columns
@@ -408,7 +410,7 @@ class TopK(_BuiltInLens):
         """Refuse fewer classes than are looked at."""
         _check_k(self.k, classes)
 
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         rank, proba = _rank_classes(data, self.k)
         events = [(f"rank {r + 1}", rank == r) for r in range(self.k)]
         return _iter_events(data, events, proba.T[: self.k])
@@ -449,7 +451,7 @@ class ClassGroups(_BuiltInLens):
         """Refuse groups that are no partition of the classes."""
         _check_partition(self.partition, classes)
 
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         names, group, proba = _merge_classes(data, self.partition)
         first = 1 if len(names) == 2 else 0
         events = ((name, group == k) for k, name in enumerate(names.tolist()) if k >= first)
@@ -504,7 +506,7 @@ class Ordinal(_BuiltInLens):
         if self.ranking is not None or len(classes) > 2:
             _rank_all_classes(self.ranking, classes)
 
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         order = _rank_all_classes(self.ranking, data.classes)
         position = np.argsort(order)[data.label]
         total = np.zeros(len(data.label))
@@ -554,7 +556,7 @@ class Multilabel(_BuiltInLens):
     needs_indicator = True
     keeps_two_classes = False
 
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         if data.label.ndim != 2:
             raise ValueError(
                 "multi_class=Multilabel() needs labels as an indicator matrix (n_samples, "
@@ -579,7 +581,7 @@ class _UserLens(_BuiltInLens):
     def average(self) -> str:  # type: ignore[override]
         return getattr(self.lens, "average", "weighted")
 
-    def reduce(self, data: Any) -> Iterator[BinaryProblem]:
+    def reduce(self, data: ClassData) -> Iterator[BinaryProblem]:
         proba = data.proba.view()
         proba.flags.writeable = False  # it may be the caller's
         n_problems = 0
@@ -618,7 +620,7 @@ def _get_lens(multi_class: Any) -> Any:
     return multi_class if isinstance(multi_class, _BuiltInLens) else _UserLens(multi_class)
 
 
-def _check_all_rows(problems: Sequence[Any], data: Any, multi_class: Any) -> None:
+def _check_all_rows(problems: Sequence[Any], data: ClassData, multi_class: Any) -> None:
     """Refuse problems of some of the samples, where each sample is part of each problem."""
     if any(problem is None or len(problem.weight) < len(data.weight) for problem in problems):
         raise ValueError(
@@ -661,7 +663,7 @@ def _rank_all_classes(ranking: Any, classes: np.ndarray) -> np.ndarray:
     return np.array([names.index(name) for name in ordered])
 
 
-def _check_problem(problem: Any, n: int, lens: Any) -> BinaryProblem:
+def _check_problem(problem: Any, n: int, lens: Lens) -> BinaryProblem:
     """Return a problem of somebody else's lens as arrays, if it is one of the data."""
     try:
         event, proba, weight, name, rows = BinaryProblem(*problem)

@@ -148,3 +148,17 @@ def test_a_name_is_defined_in_one_file():
             if not name.startswith("__") and name != "_":  # of singledispatch
                 files[name].add(str(path.relative_to(ROOT)))
     assert {name: sorted(paths) for name, paths in files.items() if len(paths) > 1} == {}
+
+
+# Parameters of the package that are annotated `Any`, at most; and those of them called data.
+MAX_ANY, MAX_ANY_DATA = 787, 28
+
+
+def test_parameters_have_types():
+    untyped = [
+        node.arg
+        for _, node in nodes_of(ast.arg)
+        if node.annotation is not None and ast.unparse(node.annotation) == "Any"
+    ]
+    assert len(untyped) <= MAX_ANY
+    assert untyped.count("data") <= MAX_ANY_DATA

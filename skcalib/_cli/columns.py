@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._inputs.arrays import format_values
 from .._inputs.probabilities import ROW_SUM_ATOL, divide_by_sums
@@ -234,7 +235,7 @@ def to_quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
 
 
 def fit_and_apply(
-    recalibrator: Any, data_args: dict[str, Any], options: argparse.Namespace
+    recalibrator: BaseEstimator, data_args: dict[str, Any], options: argparse.Namespace
 ) -> tuple[Table, dict[str, str]]:
     """Return the recalibrated table, and the texts of files: table, map of two classes, and SQL."""
     columns = [(name, tables.PROBABILITY) for name in options.proba]

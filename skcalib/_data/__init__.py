@@ -16,6 +16,7 @@ from .classes import ClassData, MultilabelData
 from .forecasts import ForecastData
 
 __all__ = [
+    "AnyData",
     "ClassData",
     "Data",
     "EvaluationData",
@@ -30,3 +31,6 @@ __all__ = [
     "with_given",
     "with_groups",
 ]
+
+# Of classes, or of a number.
+AnyData = ClassData | ForecastData

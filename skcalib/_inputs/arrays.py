@@ -36,7 +36,7 @@ MIN_DISTINCT_NUMBERS = 10
 _MAX_LISTED_VALUES = 10
 
 
-def as_array(values: Any, name: str) -> np.ndarray:
+def as_array(values: object, name: str) -> np.ndarray:
     """Return an array of any type; refuse, by the name of the argument, what cannot become one.
 
     A tensor of PyTorch may be on any device, carry gradients, and hold numbers of a type that NumPy
@@ -76,7 +76,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def is_device_array(values: Any) -> bool:
+def is_device_array(values: object) -> bool:
     """True for device arrays of torch and CuPy; all others are converted to NumPy.
 
     They stay where they are if scikit-learn's `array_api_dispatch` is set, on devices that
@@ -164,7 +164,7 @@ def column_names(table: Any) -> list[Any]:
     return list(names)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """True for integers and floats of Python and of NumPy, but not for truth values."""
     return isinstance(value, Integral | float | np.floating) and not isinstance(value, bool)
 
@@ -175,27 +175,27 @@ def convert_numbers(values: np.ndarray) -> np.ndarray:
     return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
 
-def are_probably_measurements(values: Any) -> bool:
+def are_probably_measurements(values: object) -> bool:
     """True for many distinct numbers, not all of them whole, which labels never are."""
     values = _as_doubles(values)
     return len(np.unique(values)) >= MIN_DISTINCT_NUMBERS and bool((values % 1 != 0).any())
 
 
-def are_counts(values: Any) -> bool:
+def are_counts(values: object) -> bool:
     """True for more than two distinct numbers; digits in strings are names of classes."""
     dtype = values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype
     is_text = getattr(dtype, "kind", "f") in "USO"  # tensors have types of their own
     return not is_text and len(np.unique(_as_doubles(values))) > 2
 
 
-def are_probably_probabilities(values: Any) -> bool:
+def are_probably_probabilities(values: object) -> bool:
     """True for fractions between 0 and 1, which labels never are."""
     values = _as_doubles(values)
     in_range = values.size > 0 and values.min() >= 0 and values.max() <= 1
     return bool(in_range and (values % 1 != 0).any())
 
 
-def _as_doubles(values: Any) -> np.ndarray:
+def _as_doubles(values: object) -> np.ndarray:
     """Return the values as doubles; an empty array if they are no numbers."""
     try:
         return np.asarray([] if values is None else to_numpy(values), dtype=np.float64)
@@ -222,6 +222,6 @@ def format_values(values: Sequence[Any] | np.ndarray) -> str:
     return f"[{', '.join(texts)}]"
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """The value on one line of a message, cut if it is long."""
     return f"{' '.join(repr(value).split()):.80}"

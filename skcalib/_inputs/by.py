@@ -13,6 +13,7 @@ import numpy as np
 
 from .._numerics.sorting import codes_by_appearance
 from .arrays import (
+    ArrayLike,
     are_probably_measurements,
     check_same_length,
     column_names,
@@ -65,7 +66,7 @@ class Subgroups:
         return np.array([position.get(label, -1) for label in self.labels])[self.code]
 
 
-def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
+def check_by(by: Any, n: int, sample_weight: ArrayLike | None = None) -> Subgroups:
     """Return the subgroups of n samples; samples of weight 0 are left out.
 
     `by` is a column or several: a list, an array of one or two dimensions, a Series, a data frame,
@@ -102,7 +103,7 @@ def check_distinct_keys(labels: Sequence[Any]) -> None:
         )
 
 
-def format_label(label: Any) -> str:
+def format_label(label: object) -> str:
     """Return a label of a subgroup as text in one line."""
     values = label if isinstance(label, tuple) else (label,)
     texts = ("missing" if value is None else str(value) for value in values)
@@ -186,7 +187,7 @@ def _are_columns(values: Any, n: int) -> bool:
 
 
 def encode_column(
-    column: Any, n: int, name: str, *, may_be_quantity: bool = False
+    column: object, n: int, name: str, *, may_be_quantity: bool = False
 ) -> tuple[list[Any], np.ndarray]:
     """Return the sorted distinct values of a column, None if missing; and their codes (n,)."""
     remedy = "Pass several columns as a data frame or an array of two dimensions."
@@ -201,7 +202,7 @@ def encode_column(
     return _sort_labels(distinct, code, _natural_sort_key)
 
 
-def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], np.ndarray]:
+def _distinct(column: object, n: int, name: str, remedy: str) -> tuple[list[Any], np.ndarray]:
     """Return the distinct values of a column, None for missing ones; and their codes (n,)."""
     values = as_labels(column, name)
     if values.ndim != 1:
@@ -253,7 +254,7 @@ def _check_no_quantity(numbers: list[Any], name: str) -> None:
         )
 
 
-def _categories(column: Any) -> list[Any]:
+def _categories(column: object) -> list[Any]:
     """Return the categories of a column that declares them, in their order.
 
     The categories of polars' Categorical are no array, and have no order.
@@ -267,7 +268,7 @@ def _category_sort_key(categories: list[Any]) -> Callable[[Any], Any]:
     return lambda label: rank.get(label, len(rank))
 
 
-def _natural_sort_key(label: Any) -> Any:
+def _natural_sort_key(label: object) -> Any:
     """Return the sort key of a label: its type, and numbers within strings by their size."""
     if isinstance(label, bool):
         return 0, "", label
@@ -291,7 +292,7 @@ def _sort_labels(
     return [labels[k] for k in order], rank[code]
 
 
-def check_groups(groups: Any, n: int) -> np.ndarray:
+def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray:
     """Return codes 0 to G − 1 of shape (n,), in the order in which the groups first appear.
 
     So the codes do not depend on how the groups are called. The labels may be of any type that can
@@ -310,7 +311,7 @@ def check_groups(groups: Any, n: int) -> np.ndarray:
     return code
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """True for None, NaN, pandas' NA and a missing time."""
     try:
         return value is None or bool(value != value)

@@ -8,7 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax
-from .arrays import as_array, check_numbers, check_same_length, column_names, format_values
+from .arrays import (
+    ArrayLike,
+    as_array,
+    check_numbers,
+    check_same_length,
+    column_names,
+    format_values,
+)
 from .probabilities import check_label_proba, check_logits, check_probabilities
 from .scikit_learn import check_feature_names
 
@@ -52,7 +59,7 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
     return proba[:, 1] if is_last_enough and proba.shape[1:] == (2,) else proba
 
 
-def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
+def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> np.ndarray:
     """Finite weights of shape (n,), none negative and not all zero."""
     weight = as_array(sample_weight, "sample_weight")
     is_truth = weight.dtype.kind == "b"
@@ -84,7 +91,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
-def positive_weight_rows(sample_weight: Any, n: int) -> np.ndarray | slice:
+def positive_weight_rows(sample_weight: ArrayLike | None, n: int) -> np.ndarray | slice:
     """The samples whose weight is not 0."""
     if sample_weight is None:
         return slice(None)
@@ -98,7 +105,7 @@ def normalize_weights(weight: np.ndarray) -> np.ndarray:
     return weight if abs(total - 1) <= _SHARE_SUM_ATOL else weight / total
 
 
-def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
+def check_column_order(y_proba: ArrayLike, classes: np.ndarray, name: str) -> None:
     """Columns that are named after the classes must be in the order of the classes.
 
     A column is named after a class if both are written alike. Files and polars know column names
@@ -133,7 +140,7 @@ def _strip_common_prefix(names: list) -> list:
     return [name[len(shared) :] for name in names]
 
 
-def _as_written(value: Any) -> str:
+def _as_written(value: object) -> str:
     """The text of a column name or class; whole numbers and truth values in one spelling."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     text = re.sub(r"^([+-]?[0-9]+)\.0*$", r"\1", text)

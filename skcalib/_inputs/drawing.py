@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from .._numerics.array_api import Array, asarray_like, contiguous, doubles, take_rows, zeros_on
 from .._numerics.sorting import codes_by_appearance
 from .arrays import format_value
-from .scikit_learn import Parallel, delayed
+from .scikit_learn import Parallel, RandomState, delayed
 from .warnings import check_memory, warn_if_slow
 
 # Numbers in the residuals of one batch of draws (32 MB).
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
     seed: int
 
 
-def draw_seed(random_state: Any) -> int:
+def draw_seed(random_state: RandomState) -> int:
     """A seed that the random state draws."""
     try:
         generator = check_random_state(random_state)

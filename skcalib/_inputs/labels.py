@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import are_probably_probabilities, as_array
+from .arrays import ArrayLike, are_probably_probabilities, as_array
 
 # Up to this size every integer can be represented as a double.
 _MAX_EXACT_INTEGER = 2.0**53
@@ -14,7 +14,7 @@ _MAX_EXACT_INTEGER = 2.0**53
 _COMPARABLE_TYPES: tuple[tuple[type, ...], ...] = ((str,), (bytes,), (bool, np.bool_))
 
 
-def label_array(y: Any, *, name: str = "y_true", partner: str = "y_proba") -> np.ndarray:
+def label_array(y: ArrayLike, *, name: str = "y_true", partner: str = "y_proba") -> np.ndarray:
     """Return labels (n,) of any type, which are not yet checked one by one."""
     if y is None:
         raise ValueError(
@@ -44,7 +44,7 @@ def _remedy_for_matrix(values: np.ndarray, name: str, partner: str) -> str:
     return "Turn one-hot rows into labels with .argmax(axis=1)."
 
 
-def as_labels(values: Any, name: str) -> np.ndarray:
+def as_labels(values: object, name: str) -> np.ndarray:
     """Return an array that keeps distinct labels distinct, where the usual conversion does not."""
     array = as_array(values, name)
     is_sequence = isinstance(values, list | tuple)
@@ -57,7 +57,7 @@ def as_labels(values: Any, name: str) -> np.ndarray:
 
 
 def encode_labels(
-    y: Any, *, name: str = "y_true", partner: str = "y_proba"
+    y: ArrayLike, *, name: str = "y_true", partner: str = "y_proba"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted distinct labels, and for each sample the index of its label."""
     return encode(label_array(y, name=name, partner=partner), name=name, partner=partner)

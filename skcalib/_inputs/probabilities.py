@@ -9,6 +9,7 @@ from .._numerics.array_api import Array, as_type, row_sums
 from .._numerics.logits import EPSILON, iter_row_blocks
 from .arrays import (
     MIN_DISTINCT_NUMBERS,
+    ArrayLike,
     are_counts,
     are_probably_measurements,
     are_probably_probabilities,
@@ -42,14 +43,14 @@ _MAX_LOGIT = 1e6
 
 
 def check_probabilities(
-    y_proba: Any,
+    y_proba: ArrayLike,
     *,
     name: str = "y_proba",
     partner: str = "y_true",
-    partner_values: Any = None,
+    partner_values: ArrayLike | None = None,
     keep_single: bool = False,
     on_device: bool = False,
-    estimator: Any = None,
+    estimator: object = None,
 ) -> Array:
     """Return probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2.
 
@@ -87,7 +88,7 @@ def check_probabilities(
     return _check_row_sums(proba, tolerance, name, partner_values, estimator)
 
 
-def check_label_proba(y_proba: Any, name: str) -> np.ndarray:
+def check_label_proba(y_proba: ArrayLike, name: str) -> np.ndarray:
     """Probabilities of labels (n, L) that need not sum to 1, also from scikit-learn's list."""
     if isinstance(y_proba, list | tuple) and y_proba and all(np.ndim(p) == 2 for p in y_proba):
         shapes = {np.shape(p) for p in y_proba}
@@ -165,7 +166,7 @@ def as_predicted(predicted: np.ndarray, name: str, keep_single: bool) -> np.ndar
         return predicted.astype(np.float64, copy=False)
 
 
-def is_forecast(obj: Any) -> bool:
+def is_forecast(obj: object) -> bool:
     """True if an argument that may hold probabilities of classes holds forecasts instead.
 
     Forecasts have a distribution function, as those of other packages do; or are (mean, std).
@@ -178,7 +179,7 @@ def is_forecast(obj: Any) -> bool:
     return hasattr(mean, "shape") and hasattr(std, "shape") and np.ndim(mean) == np.ndim(std) == 1
 
 
-def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
+def check_not_swapped(y_true: ArrayLike, names: tuple[str, str]) -> None:
     """Refuse forecasts in place of outcomes; `names` are those of the two arguments."""
     raise ValueError(
         f"{names[0]} must hold outcomes; found a forecast of a number, {type(y_true).__name__}. "
@@ -186,7 +187,7 @@ def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
     )
 
 
-def check_not_forecast(y_proba: Any, name: str) -> None:
+def check_not_forecast(y_proba: ArrayLike, name: str) -> None:
     """Refuse forecasts of a number, which hold no probabilities of classes."""
     raise ValueError(
         f"{name} must hold probabilities of classes; found a forecast of a number, "
@@ -217,7 +218,7 @@ def _raise_wrong_type(proba: np.ndarray, name: str, partner: str, partner_values
     )
 
 
-def _remedy_for_numbers(partner_values: Any, *, is_single: bool = False) -> str:
+def _remedy_for_numbers(partner_values: ArrayLike | None, *, is_single: bool = False) -> str:
     """Return the remedy if outcomes look like numbers, which have no probabilities of classes.
 
     Beside a single column, which is for two classes, more than two counts are numbers, too.
@@ -243,7 +244,7 @@ def _remedy_for_features(estimator: Any) -> str:
 
 
 def _raise_out_of_range(
-    proba: np.ndarray, beyond: float, name: str, partner_values: Any, estimator: Any
+    proba: np.ndarray, beyond: float, name: str, partner_values: ArrayLike | None, estimator: object
 ) -> None:
     check_finite(proba, name)
     row = np.unravel_index(np.argmin((proba >= -beyond) & (proba <= 1 + beyond)), proba.shape)
@@ -288,7 +289,7 @@ def check_finite(predicted: np.ndarray, name: str) -> None:
 
 
 def _check_row_sums(
-    proba: np.ndarray, tolerance: float, name: str, partner_values: Any, estimator: Any
+    proba: np.ndarray, tolerance: float, name: str, partner_values: ArrayLike | None, estimator: Any
 ) -> np.ndarray:
     """Return rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = np.empty(len(proba))
@@ -358,7 +359,7 @@ def check_logits(logits: Any, *, name: str, on_device: bool = False) -> Array:
     return scores
 
 
-def _device_logits(values: Any) -> Array | None:
+def _device_logits(values: object) -> Array | None:
     """Return logits on their own device; None for others, and for those that may be refused."""
     logits = as_device_floats(values)
     if logits is None:

@@ -28,6 +28,8 @@ from sklearn.utils.validation import (
     _num_samples as num_samples,
 )
 
+from .arrays import ArrayLike
+
 # A class label, and a seed or a generator, in annotations.
 Label = bool | int | float | str | bytes
 RandomState = int | np.random.RandomState | None
@@ -112,7 +114,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], 
         checked_fit = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
 
         @wraps(checked_fit)
-        def fit_or_restore(estimator: Any, *args: Any, **params: Any) -> Any:
+        def fit_or_restore(estimator: object, *args: Any, **params: Any) -> Any:
             before = vars(estimator).copy()
             try:
                 return checked_fit(estimator, *args, **params)
@@ -178,7 +180,7 @@ def find_shared_cache(method_caller: Callable) -> dict:
     return {} if cache is None else cache
 
 
-def clone_instance(estimator: Any, argument: str) -> Any:
+def clone_instance(estimator: object, argument: str) -> Any:
     """Return an unfitted copy of an estimator; refuse a class."""
     if isinstance(estimator, type):
         raise InvalidParameterError(
@@ -188,7 +190,7 @@ def clone_instance(estimator: Any, argument: str) -> Any:
     return clone(estimator)
 
 
-def select_columns(X: Any, columns: Any, argument: str) -> Any:
+def select_columns(X: ArrayLike, columns: Any, argument: str) -> Any:
     """Return columns of X by name or position, or what a function makes of X."""
     if callable(columns):
         return columns(X)
@@ -202,7 +204,7 @@ def select_columns(X: Any, columns: Any, argument: str) -> Any:
 
 
 def safe_split(
-    estimator: Any, X: Any, y: Any, indices: Any, train_indices: Any = None
+    estimator: object, X: ArrayLike, y: ArrayLike, indices: Any, train_indices: Any = None
 ) -> tuple[Any, Any]:
     """Return rows of the data; also columns of kernel matrices for estimators that take them."""
     if hasattr(estimator, "__sklearn_tags__"):

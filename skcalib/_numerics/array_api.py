@@ -119,7 +119,7 @@ def power_of_two(values: np.ndarray, axis: int | None) -> np.ndarray:
     return np.ldexp(1.0, np.maximum(exponent - 1, -1022))
 
 
-def root_mean_square(weight: Any, values: np.ndarray, axis: int = -1) -> np.ndarray:
+def root_mean_square(weight: Array, values: np.ndarray, axis: int = -1) -> np.ndarray:
     """√(Σ w x²) along an axis of weights and values that broadcast, in any unit."""
     unit = power_of_two(values, axis)
     return np.sqrt(np.sum(weight * (values / unit) ** 2, axis=axis)) * unit.squeeze(axis)
@@ -134,7 +134,7 @@ def promote_to_float(*arrays: Array) -> tuple[Array, ...]:
     return tuple(xp.astype(array, dtype, copy=False) for array in arrays)
 
 
-def as_type(array: Array, dtype: Any) -> Array:
+def as_type(array: Array, dtype: object) -> Array:
     """Return the array in another type; None stays None."""
     return None if array is None else array_namespace(array).astype(array, dtype, copy=False)
 
@@ -191,17 +191,17 @@ def arange_like(array: Array, n: int) -> Array:
     return array_namespace(array).arange(n, **_device_option(array))
 
 
-def asarray_like(array: Array, values: Any) -> Array:
+def asarray_like(array: Array, values: Array) -> Array:
     """Return the values in the type and on the device of an array."""
     return array_namespace(array).asarray(values, dtype=array.dtype, **_device_option(array))
 
 
-def empty_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def empty_on(array: Array, shape: tuple[int, ...], dtype: object) -> Array:
     """Return an uninitialized array on the device of another array."""
     return array_namespace(array).empty(shape, dtype=dtype, **_device_option(array))
 
 
-def zeros_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def zeros_on(array: Array, shape: tuple[int, ...], dtype: object) -> Array:
     """Return zeros on the device of an array."""
     return array_namespace(array).zeros(shape, dtype=dtype, **_device_option(array))
 
@@ -211,7 +211,7 @@ def _device_option(array: Array) -> dict:
     return {} if is_jax_namespace(array_namespace(array)) else {"device": device(array)}
 
 
-def to_numpy(values: Any) -> Any:
+def to_numpy(values: Array) -> Any:
     """Return an array of any package and device as one of NumPy; anything else is unchanged."""
     if hasattr(values, "detach"):  # PyTorch itself is not needed
         try:

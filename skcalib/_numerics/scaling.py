@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -319,7 +318,7 @@ def _max_abs(values: Array) -> float:
     return float(xp.max(xp.abs(values)))
 
 
-def _factor_out_scale(parameters: Array, dtype: Any) -> tuple[float, Array]:
+def _factor_out_scale(parameters: Array, dtype: object) -> tuple[float, Array]:
     """A size, and parameters divided by it, of at most 1 and in the given precision."""
     size = _max_abs(parameters) + MIN_DENOMINATOR
     return size, as_type(parameters / size, dtype)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 import numpy as np
 
+from .._data import Data
 from .._inputs.drawing import draw_by_sample
 from .._numerics.array_api import Array, arange_like, contiguous, take_rows
 
@@ -36,7 +37,7 @@ class BlockSums:
     values: Callable[[Any], np.ndarray]  # from the sums to the values (n_draws, …)
 
 
-class Statistic:
+class Statistic(Generic[Data]):
     """A function of the outcomes of given data, evaluated for many vectors of outcomes at once.
 
     Calling it with R vectors of outcomes (R, n) returns R values, (R,) or (R, n_columns). The
@@ -80,7 +81,7 @@ class Statistic:
             return n
         return max(min(n, _MAX_SAMPLES_FOR_BATCH_SIZE), -(-sums.size // _MAX_SUMS_PER_NUMBER))
 
-    def with_data(self, data: Any) -> Self:
+    def with_data(self, data: Data) -> Self:
         """Return the same statistic of other data."""
         return type(self)(data, **self.options)  # type: ignore[call-arg]
 

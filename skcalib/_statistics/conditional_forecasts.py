@@ -4,11 +4,13 @@ The residual of a sample is ρ_i = a(y_i) − μ_i, with the features a of a ker
 the embedding μ_i = E a(Y_i) of the forecast. For labels, ℓ = 1[y = y'] and μ_i = p_i.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .._data import AnyData, ForecastData
 from .._inputs.arrays import format_values
 from .._numerics.median_distance import median_of_pairs
 from .._numerics.ridge import cross_validated_norm, ridge_form
@@ -33,7 +35,7 @@ _CLASS_OPTIONS = {"outcome_kernel": ("rbf",), "outcome_bandwidth": ("median",)}
 _OPTIONS_OF_CLASSES_GIVEN_FEATURES = {name: _OF_FORECASTS[name] for name in ("kernel", "method")}
 
 
-def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
+def error_of_forecasts(data: ForecastData, options: dict[str, Any]) -> float:
     """The conditional error of forecasts, from the options of the metric."""
     kernel, weight, penalty = options["outcome_kernel"], data.weight, options["regularization"]
     form = "marginal" if data.given is None else "individual"
@@ -67,7 +69,7 @@ def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
     return float(np.sum(quadratic * terms))
 
 
-def condition_gram(data: Any, kernel: Any, bandwidth: Any, near: Any = None) -> Any:
+def condition_gram(data: Any, kernel: str | Callable, bandwidth: Any, near: Any = None) -> Any:
     """The kernel on what is given: inner products, a Gaussian of distances, or their sum.
 
     If nothing is given it is the embeddings of the forecasts, with inner products `near` (n, n).
@@ -93,7 +95,7 @@ def condition_gram(data: Any, kernel: Any, bandwidth: Any, near: Any = None) -> 
     return gram + near if kernel == "linear-rbf" else gram
 
 
-def check_kind(data: Any, options: dict[str, Any]) -> None:
+def check_kind(data: AnyData, options: dict[str, Any]) -> None:
     """Refuse options that are for labels only, or for forecasts of a number only."""
     is_forecast, given = data.is_forecast, data.given
     if given is not None and given.dtype.kind not in "biuf":

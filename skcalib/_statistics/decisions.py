@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from .._data import AnyData
+from .._inputs.arrays import ArrayLike
 from .._numerics.policies import worst_policies
 from ..forecasts._decisions import DecisionLoss, argmin_first, as_loss, class_expected_losses
 from .base import Statistic
@@ -27,7 +29,12 @@ class DecisionGaps(Statistic):
     supports = frozenset({"any-order", "asymptotic"})
 
     def __init__(
-        self, data: Any, *, loss: Any = "zero-one", given: str | None = None, kind: str = "all"
+        self,
+        data: AnyData,
+        *,
+        loss: Any = "zero-one",
+        given: str | None = None,
+        kind: str = "all",
     ) -> None:
         check_gap_condition(data, given)
         self.data = data
@@ -125,7 +132,7 @@ class WorstDecisionGap(Statistic):
     Σ_a ‖Σ_{i: δ(p_i) = a} w_i (e_{y_i} − p_i)‖ for the policy δ that makes it largest.
     """
 
-    def __init__(self, data: Any, *, n_actions: int = 2) -> None:
+    def __init__(self, data: AnyData, *, n_actions: int = 2) -> None:
         self.data = data
         self.options: dict[str, Any] = {"n_actions": n_actions}
 
@@ -144,7 +151,7 @@ def _norms(gaps: Any) -> Any:
     return np.sqrt(np.sum(gaps**2, axis=(1, 2)))
 
 
-def check_gap_condition(data: Any, given: Any) -> None:
+def check_gap_condition(data: AnyData, given: ArrayLike | None) -> None:
     """Gaps are given the action, which has a name, or given what is passed."""
     if given not in (None, "action"):
         raise ValueError(

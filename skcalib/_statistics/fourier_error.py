@@ -1,14 +1,16 @@
 """The squared kernel calibration error by random Fourier features, in linear time."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from scipy import sparse
 
+from .._data import ClassData
 from .._inputs.drawing import draw_seed
-from .._inputs.scikit_learn import Count, StrOptions
+from .._inputs.scikit_learn import Count, RandomState, StrOptions
 from .._numerics.array_api import (
     Array,
     apply_out,
@@ -55,7 +57,7 @@ FOURIER_CONSTRAINTS: dict = {
 }
 
 
-def check_fourier(method: str, kernel: Any, estimator: str) -> None:
+def check_fourier(method: str, kernel: str | Callable, estimator: str) -> None:
     """Random features are known for named kernels, and replace sums over all pairs."""
     if method == "exact":
         return
@@ -83,7 +85,7 @@ class FourierKernelError(Statistic):
 
     def __init__(
         self,
-        data: Any,
+        data: ClassData,
         *,
         kernel: Any = "total-variation",
         bandwidth: Any = "median",
@@ -246,11 +248,11 @@ class FourierKernelError(Statistic):
 
 
 def make_kernel_error(
-    data: Any,
+    data: ClassData,
     *,
     method: Any = "exact",
-    n_components: Any = N_COMPONENTS,
-    random_state: Any = None,
+    n_components: int = N_COMPONENTS,
+    random_state: RandomState = None,
     **options: Any,
 ) -> Statistic:
     """The squared kernel error as a function of the labels: exact, or by random features."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._data import ClassData
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import Array, distances, to_numpy
 from .._numerics.median_distance import median_distance
@@ -63,7 +64,7 @@ def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) ->
 
 
 def kernel_function(
-    data: Any, kernel: Any, bandwidth: Any, *, may_be_matrices: bool = False
+    data: ClassData, kernel: str | Callable, bandwidth: Any, *, may_be_matrices: bool = False
 ) -> Any:
     """The kernel as a function of rows of probabilities."""
     if callable(kernel):
@@ -72,7 +73,7 @@ def kernel_function(
     return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
 
 
-def resolve_bandwidth(data: Any, kernel: Any, bandwidth: Any) -> Any:
+def resolve_bandwidth(data: ClassData, kernel: str | Callable, bandwidth: float | str) -> Any:
     """The number that "median" stands for, given these predictions."""
     if callable(kernel):
         return bandwidth

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._data import ClassData
 from .._inputs.arrays import as_array
 from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
@@ -54,7 +55,7 @@ class SquaredKernelError(Statistic):
 
     def __init__(
         self,
-        data: Any,
+        data: ClassData,
         *,
         kernel: Any = "total-variation",
         bandwidth: Any = "median",
@@ -73,7 +74,8 @@ class SquaredKernelError(Statistic):
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
             self.supports = self.supports - {"any-order", "groups"}
-        self.square = square = data.square  # of the samples that a row stands for
+        square = data.square
+        self.square: Any = square  # of the samples that a row stands for
         # of each block, if there are blocks
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, data)
@@ -224,7 +226,7 @@ def _largest_form(matrices: np.ndarray) -> float:
     return float(np.max(diagonal[..., None] + diagonal[..., None, :] - 2 * matrices))
 
 
-def _root(class_kernel: np.ndarray, data: Any) -> np.ndarray:
+def _root(class_kernel: np.ndarray, data: ClassData) -> np.ndarray:
     """L with L Lᵀ = M, for the class kernel M in the order of the classes."""
     matrix = check_class_kernel(class_kernel, len(data.classes))
     eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
@@ -266,7 +268,9 @@ def check_not_negative(values: np.ndarray, largest: np.ndarray) -> None:
         )
 
 
-def check_enough_for_estimator(data: Any, estimator: str, block_size: int | None = None) -> None:
+def check_enough_for_estimator(
+    data: ClassData, estimator: str, block_size: int | None = None
+) -> None:
     """All estimates but the biased one average over pairs of different samples."""
     n = data.n_samples
     check_has_pairs(estimator, n)
@@ -292,6 +296,6 @@ def check_has_pairs(estimator: str, n: int) -> None:
         )
 
 
-def has_negligible_pairs(data: Any) -> bool:
+def has_negligible_pairs(data: ClassData) -> bool:
     """True if the weight of all pairs is lost in the rounding of sums of weights and squares."""
     return data.square is not None and data.inverse_effective_size > 1 - _PAIR_WEIGHT_RTOL

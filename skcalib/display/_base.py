@@ -5,9 +5,10 @@ from difflib import get_close_matches
 from inspect import signature
 from numbers import Real
 from textwrap import fill
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_value
@@ -23,6 +24,12 @@ from .._inputs.scikit_learn import (
 )
 from ..forecasts import get_forecast
 from ..forecasts._estimators import has_forecast
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+else:
+    Axes = Figure = Any  # matplotlib is imported where it draws
 
 # Constraints of the options that several displays have.
 _SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
@@ -140,8 +147,8 @@ class PredictionsDisplay(Display):
     @classmethod
     def _from_response(
         cls,
-        estimator: Any,
-        y: Any,
+        estimator: BaseEstimator,
+        y: ArrayLike,
         predicted: Any,
         data_args: dict[str, Any],
         options: dict[str, Any],
@@ -155,7 +162,7 @@ class PredictionsDisplay(Display):
 
 
 def response_of(
-    estimator: Any, X: ArrayLike, *, takes_classes: bool
+    estimator: BaseEstimator, X: ArrayLike, *, takes_classes: bool
 ) -> tuple[Any, dict[str, ArrayLike]]:
     """The probabilities of a fitted classifier and its classes as `labels`, or a forecast."""
     if takes_classes and not has_forecast(estimator):
@@ -245,19 +252,19 @@ def inches_of(ax: Any) -> np.ndarray:
     return ax.get_window_extent().size / ax.figure.dpi
 
 
-def is_small(ax: Any) -> bool:
+def is_small(ax: Axes) -> bool:
     """True if labels need more than one line beside these axes."""
     width, height = inches_of(ax)
     return bool(width < _NARROW or height < _LOW)
 
 
-def shorten(name: Any, most: int) -> str:
+def shorten(name: str, most: int) -> str:
     """The name, cut to `most` letters by an ellipsis in the middle."""
     text, end = f"{name}", most // 3
     return text if len(text) <= most else f"{text[: most - end - 1]}…{text[-end:]}"
 
 
-def wrap_label(text: str, ax: Any, n_lines: int = 5) -> str:
+def wrap_label(text: str, ax: Axes, n_lines: int = 5) -> str:
     """A label, whose lines are broken to fit the axes; each becomes at most `n_lines`, or so."""
     room = inches_of(ax).min() if is_small(ax) else inches_of(ax)[0]
     letters = max(_LETTERS, int(_LETTERS_IN_INCH * room))
@@ -277,7 +284,7 @@ def legend_style() -> dict[str, Any]:
     return _LEGEND | {"handler_map": {tuple: HandlerTuple(ndivide=None, pad=0)}}
 
 
-def draw_legend(ax: Any) -> None:
+def draw_legend(ax: Axes) -> None:
     """The legend where it hides least, or below axes that are small for it."""
     labels = ax.get_legend_handles_labels()[1]
     lines = "\n".join(labels).split("\n")
@@ -300,7 +307,7 @@ class _PlaceAbove:
         self.bottom, self.inches = 0.0, 0.0
         ax.set_axes_locator(self)
 
-    def __call__(self, ax: Any, renderer: Any) -> Any:
+    def __call__(self, ax: Axes, renderer: Any) -> Any:
         from matplotlib.transforms import Bbox
 
         box = ax.get_position(original=True)
@@ -309,12 +316,12 @@ class _PlaceAbove:
         return Bbox.from_extents(box.x0, box.y1 - height, box.x1, box.y1)
 
 
-def _place_of(ax: Any) -> _PlaceAbove:
+def _place_of(ax: Axes) -> _PlaceAbove:
     locator = ax.get_axes_locator()
     return locator if isinstance(locator, _PlaceAbove) else _PlaceAbove(ax)
 
 
-def _place_below(ax: Any, bottom: float, points: float) -> dict[str, Any]:
+def _place_below(ax: Axes, bottom: float, points: float) -> dict[str, Any]:
     """A place in the middle of the axes, some points below their height `bottom`."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -347,7 +354,7 @@ def strip_below(ax: Any, label: str, height: float) -> Any:
     return strip
 
 
-def draw_bars(strip: Any, heights: np.ndarray, edges: np.ndarray, line: Any) -> Any:
+def draw_bars(strip: Axes, heights: np.ndarray, edges: np.ndarray, line: Any) -> Any:
     """Bars in the style of a line; returns their outline."""
     color, style = line.get_color(), line.get_linestyle()
     strip.stairs(heights, edges, fill=True, alpha=0.25, color=color)

@@ -17,6 +17,7 @@ from ..metrics._registry import ALL_METRICS, find_multi_class
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, check_predicted
 from ._base import (
+    Axes,
     PredictionsDisplay,
     add_labels,
     check_models,
@@ -176,7 +177,7 @@ class ComparisonDisplay(PredictionsDisplay):
         n_resamples: int = 999,
         random_state: RandomState = None,
         n_jobs: int | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Measure predictions, and draw the display.
@@ -371,7 +372,7 @@ def _metrics_of_report(y_preds: Any) -> Any:
     return [name for name, entry in ALL_METRICS.items() if entry.in_report and kind in entry.takes]
 
 
-def _seed(random_state: Any) -> Any:
+def _seed(random_state: RandomState) -> Any:
     """A seed that is the same for every interval."""
     if isinstance(random_state, (int, np.integer)):
         return random_state

@@ -12,6 +12,7 @@ from .._statistics.decisions import DecisionGaps
 from ..metrics._decision_curve import make_decision_curve
 from ..metrics._decisions import check_decision_data, decision_table
 from ._base import (
+    Axes,
     PredictionsDisplay,
     axes_of,
     check_options,
@@ -134,7 +135,7 @@ class DecisionDisplay(PredictionsDisplay):
         thresholds: ArrayLike | None = None,
         confidence_level: float = 0.95,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Create and draw the display of predictions.
@@ -207,7 +208,7 @@ class DecisionDisplay(PredictionsDisplay):
             attributes |= {"treat_all": curve.treat_all, "treat_none": curve.treat_none}
         return cls(positions, announced, realised, margin=margin, **attributes).plot(ax, **kwargs)
 
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, (5, 4.2))
         draw = self._draw_actions if self.kind == "actions" else self._draw_curves
         draw(ax, name, style)

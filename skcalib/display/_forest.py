@@ -9,7 +9,7 @@ import numpy as np
 
 from .._inputs.by import format_label
 from ..uncertainty import RandomEffects, SubgroupClinicalCalibration, SubgroupIntervals
-from ._base import Display, check_options, inches_of, shorten
+from ._base import Axes, Display, check_options, inches_of, shorten
 from ._panels import columns_that_fit, label_outer, lay_out, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a row and of what is around, in inches.
@@ -200,7 +200,7 @@ class ForestDisplay(Display):
         return points
 
 
-def ratio_axis(ax: Any, low: float, high: float) -> None:
+def ratio_axis(ax: Axes, low: float, high: float) -> None:
     """Make the first axis logarithmic, with plain numbers from one end to the other."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 

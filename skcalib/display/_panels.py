@@ -13,6 +13,8 @@ from .._inputs.by import check_by
 from ..lenses import Lens, _get_lens
 from ..metrics._reliability_curve import Problem
 from ._base import (
+    Axes,
+    Figure,
     PredictionsDisplay,
     axes_of,
     inches_of,
@@ -124,14 +126,14 @@ def panels(ax: Any, n: int, size: tuple[float, float], n_columns: int | None = N
     return axes[:n]
 
 
-def lay_out(figure: Any) -> None:
+def lay_out(figure: Figure) -> None:
     """Place all axes now, if the figure has a layout engine."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure.figure)
 
 
-def columns_that_fit(ax: Any, n: int, most: int, least: float) -> int:
+def columns_that_fit(ax: Axes, n: int, most: int, least: float) -> int:
     """Columns of panels of at least this width in inches, as even as may be."""
     fit = most if ax is None or np.iterable(ax) else max(int(inches_of(ax)[0] / least), 1)
     return ceil(n / ceil(n / fit))
@@ -149,7 +151,7 @@ def label_outer(axes: np.ndarray, x: str, y: str) -> None:
             ax.set_xlabel(fill(shorten(x, 78), 26))
 
 
-def _is_below(other: Any, ax: Any) -> bool:
+def _is_below(other: Any, ax: Axes) -> bool:
     """True if the other axes are in the same column, further down."""
     cell, other_cell = ax.get_subplotspec(), other.get_subplotspec()
     if cell is None or other_cell is None:
@@ -182,7 +184,7 @@ def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = 
     return legend
 
 
-def legend_entries(ax: Any) -> tuple[list, list]:
+def legend_entries(ax: Axes) -> tuple[list, list]:
     """Handles and labels: curves before areas, bands and the diagonal; equal labels together."""
     curves = curves_on(ax)
     together: dict[tuple, list] = {}
@@ -194,7 +196,7 @@ def legend_entries(ax: Any) -> tuple[list, list]:
     return handles, [label for *_, label in entries]
 
 
-def curves_on(ax: Any) -> list:
+def curves_on(ax: Axes) -> list:
     """The curves of models that are drawn on the axes already."""
     return [line for line in ax.lines if line.get_gid() == CURVE]
 
@@ -210,7 +212,7 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
     return f"not shown: {', '.join(names)} ({errors} {max(left_out.values()):.3f})"
 
 
-def _make_panel_title(ax: Any, curve: Any) -> str:
+def _make_panel_title(ax: Axes, curve: Any) -> str:
     """The title of the curve and its error, beside those of other models on the same axes."""
     title = wrap_label(f"{curve.title}", ax, 2)
     if curve.error is None:
@@ -239,7 +241,7 @@ class CurvesDisplay(PredictionsDisplay):
     # Draws each curve on its axes, and returns the lines.
     _draw_curves: ClassVar[Callable[..., list]]
 
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any], **draw_options: Any) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any], **draw_options: Any) -> None:
         is_single = len(self.curves) == 1 and self.curves[0].title is None
         self.axes_ = axes = panels(ax, len(self.curves), self._size)
         self.ax_ = axes[0]

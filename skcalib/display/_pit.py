@@ -13,6 +13,7 @@ from .._inputs.scikit_learn import RandomState, StrOptions
 from ..metrics._pit_histogram import PIT_CONSTRAINTS, Band, make_quantile_curve, pit_histogram
 from ._base import (
     MAX_LEGEND_LINES,
+    Axes,
     PredictionsDisplay,
     axes_of,
     check_options,
@@ -39,7 +40,7 @@ class _PitDisplay(PredictionsDisplay):
     _draw_outcomes: ClassVar[Callable[..., None]]
     error: float | None
 
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, self._size)
         if _LINE not in ax.get_legend_handles_labels()[1]:
             self._draw_expected(
@@ -139,7 +140,7 @@ class PITHistogramDisplay(_PitDisplay):
         n_resamples: int = 200,
         random_state: RandomState = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Create and draw the histogram of outcomes and forecasts.
@@ -202,12 +203,12 @@ class PITHistogramDisplay(_PitDisplay):
         )
         return cls(**vars(numbers), name=name).plot(ax, **kwargs)
 
-    def _draw_expected(self, ax: Any, style: dict[str, Any]) -> None:
+    def _draw_expected(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.band is not None:
             shade(partial(_fill_steps, ax), self.edges, self.band, "bar")
         ax.axhline(1, **style)
 
-    def _draw_outcomes(self, ax: Any, style: dict[str, Any]) -> None:
+    def _draw_outcomes(self, ax: Axes, style: dict[str, Any]) -> None:
         self.bars_ = ax.stairs(self.density, self.edges, **({"linewidth": 1.5} | style))
         color = self.bars_.get_edgecolor()
         ax.stairs(self.density, self.edges, fill=True, color=color, alpha=0.2)
@@ -313,7 +314,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         n_resamples: int = 200,
         random_state: RandomState = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Create and draw the diagram of outcomes and forecasts.
@@ -369,12 +370,12 @@ class QuantileReliabilityDisplay(_PitDisplay):
         )
         return cls(*numbers, kind=kind, name=name).plot(ax, **kwargs)
 
-    def _draw_expected(self, ax: Any, style: dict[str, Any]) -> None:
+    def _draw_expected(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.band is not None:
             shade(ax.fill_between, self.levels, self.band, "point")
         ax.plot([0, 1], [0, 1], **style)
 
-    def _draw_outcomes(self, ax: Any, style: dict[str, Any]) -> None:
+    def _draw_outcomes(self, ax: Axes, style: dict[str, Any]) -> None:
         if len(self.levels) < 30:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
@@ -385,7 +386,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
 
 
 def _fill_steps(
-    ax: Any, edges: np.ndarray, lower: np.ndarray, upper: np.ndarray, **style: Any
+    ax: Axes, edges: np.ndarray, lower: np.ndarray, upper: np.ndarray, **style: Any
 ) -> None:
     ax.stairs(upper, edges, baseline=lower, fill=True, **style)
 

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from .._data import ClassData
 from ..metrics._reliability_curve import ReliabilityCurve
-from ._base import LINES, MARKERS, draw_bars, inches_of, is_small, name_halves, strip_below
+from ._base import LINES, MARKERS, Axes, draw_bars, inches_of, is_small, name_halves, strip_below
 from ._panels import CURVE, DIAGONAL, curves_on
 
 _BANDS = {"consistency": "by chance", "confidence": "confidence"}
@@ -93,7 +93,7 @@ def _shade(ax: Any, curve: ReliabilityCurve, color: tuple[Any, ...]) -> Any:
     return ax.bar(begin, height, end - begin, curve.predicted, align="edge", **style)
 
 
-def draw_strip(ax: Any, curve: ReliabilityCurve, line: Any) -> Any:
+def draw_strip(ax: Axes, curve: ReliabilityCurve, line: Any) -> Any:
     """Draw the distribution of the predictions below the axes: events upwards, others downwards."""
     if curve.edges is None or curve.events is None or curve.others is None:
         return None
@@ -143,11 +143,11 @@ def choose_scale(ax: Any, data: list[ClassData], n_panels: int) -> Literal["line
     return "logit" if n_panels == 1 and np.mean(sure) > 0.5 else "linear"
 
 
-def _scale_of(ax: Any) -> Literal["linear", "logit"]:
+def _scale_of(ax: Axes) -> Literal["linear", "logit"]:
     return "linear" if ax.get_xscale() == "linear" else "logit"
 
 
-def check_same_scale(ax: Any, scale: str) -> None:
+def check_same_scale(ax: Axes, scale: str) -> None:
     """Models on the same axes share their scale."""
     current = _scale_of(ax)
     if curves_on(ax) and current != scale:

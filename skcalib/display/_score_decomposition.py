@@ -13,6 +13,7 @@ from .._inputs.scikit_learn import Count, Label, RandomState, StrOptions
 from ..metrics._proper import ScoreDecomposition, check_scored, decompose
 from ._base import (
     MARKERS,
+    Axes,
     PredictionsDisplay,
     axes_of,
     check_models,
@@ -129,7 +130,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         n_resamples: int = 10,
         random_state: RandomState = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Any:
         """Create and draw the parts of labels and probabilities, or of outcomes and forecasts.
@@ -204,7 +205,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
     def _method(self) -> str:  # type: ignore[override]
         return _METHODS[self.kind]
 
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> Any:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> Any:
         title = _SCORE_TITLES[self.score]
         self.bars_ = self.point_ = self.isolines_ = None
         if self.kind == "bars":
@@ -269,7 +270,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         legend_below(ax, *entries)
 
 
-def _isolines_on(ax: Any) -> list[Any]:
+def _isolines_on(ax: Axes) -> list[Any]:
     return [artist for artist in ax.get_children() if str(artist.get_gid()).startswith(_ISOLINE)]
 
 
@@ -310,7 +311,7 @@ def _draw_isolines(ax: Any, uncertainty: Any, label: Any) -> Any:
     return lines
 
 
-def check_same_uncertainty(ax: Any, uncertainty: float) -> None:
+def check_same_uncertainty(ax: Axes, uncertainty: float) -> None:
     """The lines of equal score are those of the same outcomes."""
     for artist in _isolines_on(ax):
         present = float(artist.get_gid().removeprefix(_ISOLINE))

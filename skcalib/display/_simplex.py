@@ -12,6 +12,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import RandomState, check_matplotlib_support
 from .._numerics.sorting import product_bins
 from ._base import (
+    Axes,
     PredictionsDisplay,
     axes_of,
     inches_of,
@@ -146,7 +147,7 @@ class SimplexDisplay(PredictionsDisplay):
         n_resamples: int = 200,
         random_state: RandomState = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         color: Any = "C0",
     ) -> Self:
         """Create and draw the triangle of predictions.

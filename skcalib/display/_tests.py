@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods, Interval, clone_instance
 from ..hypothesis_tests import CalibrationTest
+from ..hypothesis_tests._base import HypothesisTest
 from ._base import (
+    Axes,
     Display,
     PredictionsDisplay,
     axes_of,
@@ -109,7 +111,7 @@ class NullDistributionDisplay(PredictionsDisplay):
 
     @classmethod
     def from_test(
-        cls, test: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
+        cls, test: HypothesisTest, *, name: str | None = None, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
         """Create and draw the display of a fitted test.
 
@@ -153,13 +155,13 @@ class NullDistributionDisplay(PredictionsDisplay):
         y_true: ArrayLike,
         y_pred: Any,
         *,
-        test: Any = None,
+        test: HypothesisTest | None = None,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         given: ArrayLike | None = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Test predictions, and draw the display.
@@ -213,7 +215,7 @@ class NullDistributionDisplay(PredictionsDisplay):
         test.fit(y_pred, y_true, **fit_args)
         return cls.from_test(test, name=name, ax=ax, **kwargs)
 
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         n_panels = len(self.statistics)
         size = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
         self.axes_ = axes = panels(ax, n_panels, size, columns_that_fit(ax, n_panels, 2, _LEAST))
@@ -335,11 +337,11 @@ class SequentialTestDisplay(Display):
     @validate_options(alpha=[Interval(Real, 1e-100, 1, closed="left")])
     def from_test(
         cls,
-        test: Any,
+        test: HypothesisTest,
         *,
         alpha: float = 0.05,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Create and draw the display of a test that has seen samples.
@@ -373,7 +375,7 @@ class SequentialTestDisplay(Display):
         n_seen, log_e_value = np.array(history["n_seen"]), np.array(history["log_e_value"])
         return cls(n_seen, log_e_value, alpha=alpha, name=name).plot(ax, **kwargs)
 
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, (6.4, 3.6))
         highest = self.alpha**-_ABOVE
         log_e = self.log_e_value[-1]
@@ -394,7 +396,7 @@ class SequentialTestDisplay(Display):
         ax.set_ylabel(wrap_label("evidence (e-value)", ax))
         draw_legend(ax)
 
-    def _draw_threshold(self, ax: Any) -> Any:
+    def _draw_threshold(self, ax: Axes) -> Any:
         """The line at 1/α, which displays on the same axes share."""
         label = f"rejected at the level {self.alpha:g}"
         for line in ax.lines:
@@ -404,7 +406,7 @@ class SequentialTestDisplay(Display):
         return ax.axhline(1 / self.alpha, color="0.3", linestyle="--", linewidth=1.2, label=label)
 
 
-def _make_test_title(test: Any) -> str:
+def _make_test_title(test: HypothesisTest) -> str:
     """The name of the statistic, or of the test."""
     statistic = getattr(test, "statistic", None)
     if isinstance(statistic, str) and statistic != "auto":
@@ -412,7 +414,7 @@ def _make_test_title(test: Any) -> str:
     return getattr(statistic, "__name__", type(test).__name__)
 
 
-def check_has_null_distribution(test: Any) -> None:
+def check_has_null_distribution(test: HypothesisTest) -> None:
     """There must be draws to show."""
     if not hasattr(test, "null_distribution_"):
         method = getattr(test, "method", None)
@@ -424,7 +426,7 @@ def check_has_null_distribution(test: Any) -> None:
         )
 
 
-def check_has_history(test: Any) -> None:
+def check_has_history(test: HypothesisTest) -> None:
     """Only a sequential test keeps its e-values."""
     if not hasattr(test, "history_"):
         raise ValueError(

@@ -12,6 +12,7 @@ from .._numerics.smooth import lipschitz_maximiser
 from ..lenses import Lens
 from ._base import (
     LINES,
+    Axes,
     check_options,
     draw_bars,
     is_small,
@@ -174,7 +175,7 @@ class WitnessDisplay(CurvesDisplay):
         by: Any = None,
         max_panels: int = 9,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Create and draw the witness of predictions.

@@ -1,7 +1,5 @@
 """Forecasts from the results of other packages and models."""
 
-from typing import Any
-
 import numpy as np
 
 from .._inputs.arrays import as_array
@@ -17,7 +15,7 @@ _CONSTRUCTORS = (
 )
 
 
-def as_forecast(obj: Any, *, name: str = "y_forecast") -> Forecast:
+def as_forecast(obj: object, *, name: str = "y_forecast") -> Forecast:
     """Make a forecast of what models return.
 
     Parameters
@@ -65,7 +63,7 @@ def as_forecast(obj: Any, *, name: str = "y_forecast") -> Forecast:
     )
 
 
-def _format_type(obj: Any, name: str) -> str:
+def _format_type(obj: object, name: str) -> str:
     if isinstance(obj, tuple):
         return f"a tuple of {len(obj)} values"
     if isinstance(obj, type):

@@ -69,7 +69,7 @@ class CensoredForecast(Forecast):
 
     _row_attributes: ClassVar[tuple[str, ...]] = ("base", "lower")
 
-    def __init__(self, forecast: Any, lower: ArrayLike = 0.0) -> None:
+    def __init__(self, forecast: Forecast, lower: ArrayLike = 0.0) -> None:
         self.base = as_forecast(forecast, name="forecast")
         if not self.base.is_continuous:
             raise ValueError(

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._inputs.arrays import as_array
+from .._inputs.arrays import ArrayLike, as_array
 from ._base import MAX_NUMBER, Components, Forecast
 from ._foreign import wrap
 
@@ -62,7 +62,7 @@ class DistributionForecast(Forecast):
 
     _row_attributes: ClassVar[tuple[str, ...]] = ("_wrapped",)
 
-    def __init__(self, dist: Any) -> None:
+    def __init__(self, dist: object) -> None:
         self._wrapped = wrap(dist)
         self.is_continuous = self._wrapped.is_continuous
 
@@ -106,7 +106,7 @@ class DistributionForecast(Forecast):
         with np.errstate(divide="ignore"):
             return np.log1p(-self._cdf(y))
 
-    def pit_log_odds(self, y: Any) -> np.ndarray:
+    def pit_log_odds(self, y: ArrayLike) -> np.ndarray:
         odds = super().pit_log_odds(y)
         if not np.isfinite(odds).all():
             row = int(np.argmin(np.isfinite(odds)))

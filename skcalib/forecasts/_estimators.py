@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
 from sklearn.feature_selection import RFE
@@ -13,12 +13,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from ._as_forecast import as_forecast
 from ._base import Forecast
 
 
-def get_forecast(estimator: Any, X: Any) -> Forecast:
+def get_forecast(estimator: BaseEstimator, X: ArrayLike) -> Forecast:
     """Forecast of a fitted estimator.
 
     What the estimator knows of the outcomes is taken in this order: its `predict_forecast`; the
@@ -68,12 +69,12 @@ def get_forecast(estimator: Any, X: Any) -> Forecast:
     return as_forecast(predict(X))
 
 
-def has_forecast(estimator: Any) -> bool:
+def has_forecast(estimator: BaseEstimator) -> bool:
     """True if `get_forecast` finds a forecast in an estimator, which may be unfitted."""
     return _forecast_method(_find_predictor(estimator, fitted=False)[1]) is not None
 
 
-def _find_predictor(estimator: Any, *, fitted: bool) -> tuple[list, Any]:
+def _find_predictor(estimator: BaseEstimator, *, fitted: bool) -> tuple[list, Any]:
     """Return the steps through which the features pass, and the estimator that predicts.
 
     The estimator inside a search is the best one if that must be `fitted`, else the one to fit.
@@ -98,12 +99,12 @@ def _find_predictor(estimator: Any, *, fitted: bool) -> tuple[list, Any]:
     return steps, estimator
 
 
-def _is_search(estimator: Any) -> bool:
+def _is_search(estimator: BaseEstimator) -> bool:
     """True for searches of scikit-learn, and those of other packages that look like them."""
     return all(hasattr(estimator, name) for name in ("estimator", "refit", "cv"))
 
 
-def _forecast_method(estimator: Any) -> Callable | None:
+def _forecast_method(estimator: BaseEstimator) -> Callable | None:
     """Return the method that tells most about the distribution of the outcomes, or None."""
     if isinstance(estimator, DummyRegressor):
         return None  # its standard deviations are 0
@@ -131,7 +132,7 @@ def check_search(search: Any) -> None:
         )
 
 
-def check_has_forecast(estimator: Any) -> Callable:
+def check_has_forecast(estimator: BaseEstimator) -> Callable:
     """Return the method that predicts distributions of the outcomes; refuse estimators without."""
     name = type(estimator).__name__
     if isinstance(estimator, TransformedTargetRegressor):

@@ -8,13 +8,13 @@ from sklearn.utils import check_random_state
 
 from .._statistics.gram import gram_own_terms, gram_quadratic_forms
 from .._statistics.matching_checks import FEATURE_KERNELS
-from ._base import as_p_value, check_supports, monte_carlo_p_value
+from ._base import HypothesisTest, as_p_value, check_supports, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
 _MAX_BOOTSTRAP_ENTRIES = 2**24
 
 
-def asymptotic(error: Any, statistic: float, test: Any) -> tuple[Any, ...]:
+def asymptotic(error: Any, statistic: float, test: HypothesisTest) -> tuple[Any, ...]:
     """The p-value by the limit law of the estimate, and the null distribution if one is drawn."""
     random_state = check_random_state(test.random_state)
     if "asymptotic" in error.supports:  # by a bootstrap of its own
@@ -27,7 +27,7 @@ def asymptotic(error: Any, statistic: float, test: Any) -> tuple[Any, ...]:
     return monte_carlo_p_value(np.append(statistic, null)), null
 
 
-def distribution_free(error: Any, statistic: float, test: Any) -> tuple[Any, ...]:
+def distribution_free(error: Any, statistic: float, test: HypothesisTest) -> tuple[Any, ...]:
     """The bound on the p-value that holds for every number of samples; nothing is drawn."""
     n = len(error.data.weight)
     p_value = distribution_free_p_value(

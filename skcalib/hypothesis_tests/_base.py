@@ -9,14 +9,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._data import (
+    AnyData,
     ClassData,
-    ForecastData,
     check_fit_input,
     check_forecasts,
     check_no_labels,
     with_given,
     with_groups,
 )
+from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._numerics.sorting import codes_by_appearance
@@ -71,7 +72,7 @@ class HypothesisTest(BaseEstimator):
         return tags
 
 
-def delete_attributes(test: Any, *names: Any) -> None:
+def delete_attributes(test: HypothesisTest, *names: Any) -> None:
     """Delete what an earlier fit set, and this one may not set."""
     for name in names:
         if hasattr(test, name):
@@ -86,12 +87,12 @@ def check_test_input(
     groups: Any = None,
     given: Any = None,
     multi_class: Any = None,
-) -> ClassData | ForecastData:
+) -> AnyData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
 
     Sets what scikit-learn's estimators know of X, and the classes if there are any.
     """
-    data: ClassData | ForecastData
+    data: AnyData
     if is_forecast(X):
         check_no_labels(test.labels)
         data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
@@ -107,7 +108,7 @@ def check_test_input(
     return data if groups is None else with_groups(data, y, groups, sample_weight)
 
 
-def check_class_input(test: Any, X: Any, y: Any, sample_weight: Any) -> ClassData:
+def check_class_input(test: HypothesisTest, X: ArrayLike, y: Any, sample_weight: Any) -> ClassData:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     if is_forecast(X):
         check_not_forecast(X, "X")
@@ -199,7 +200,7 @@ def compute_null_values(
 _BYTES_PER_DRAW = 24.0
 
 
-def evaluate_draws(test: Any, evaluate: Any, batches: list[Any]) -> list[Any]:
+def evaluate_draws(test: HypothesisTest, evaluate: Any, batches: list[Any]) -> list[Any]:
     """The values of all batches, spread among jobs."""
     return evaluate_batches(
         evaluate,
@@ -223,7 +224,7 @@ def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:
 
 
 def simulate_outcome_values(
-    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+    statistic: Statistic, data: AnyData, order: np.ndarray | None, size: int, seed: int
 ) -> np.ndarray:
     """Values for outcomes drawn from the data, which are in this order of the statistic's."""
     generator = np.random.default_rng(seed)
@@ -238,14 +239,14 @@ def simulate_outcome_values(
 
 
 def simulate_sign_values(
-    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+    statistic: Statistic, data: AnyData, order: np.ndarray | None, size: int, seed: int
 ) -> np.ndarray:
     """Values for the observed residuals, those of a whole group multiplied by a random sign."""
     return statistic.flip_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
 
 
 def simulate_resampled_values(
-    statistic: Any, data: Any, order: np.ndarray | None, size: int, seed: Any
+    statistic: Statistic, data: AnyData, order: np.ndarray | None, size: int, seed: int
 ) -> np.ndarray:
     """Values for predictions drawn from the predictions, and outcomes drawn from these."""
     generator, n = np.random.default_rng(seed), len(data.weight)

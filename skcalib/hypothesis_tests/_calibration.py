@@ -7,9 +7,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from .._data import MultilabelData
+from .._data import AnyData, MultilabelData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
+from .._statistics.base import Statistic
 from ..metrics._registry import MetricNames, find_multi_class, metrics_of_counts, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ._asymptotic import NULL_METHODS, check_null_method
@@ -298,7 +299,7 @@ class CalibrationTest(HypothesisTest):
         """The options of the metric, also those of a partial function."""
         return unwrap_partial(self.statistic)[1] | (self.metric_params or {})
 
-    def _fit(self, data: Any, *, as_matrix: bool = False, weighted: bool = True) -> Self:
+    def _fit(self, data: AnyData, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         name, options = self._resolve_statistic()
         statistic = make_statistic(
@@ -399,7 +400,7 @@ class CalibrationTest(HypothesisTest):
             and not {"multi_class", "average"} & set(self.metric_params or ())
         )
 
-    def _check(self, statistic: Any, data: Any) -> None:
+    def _check(self, statistic: Statistic, data: Any) -> None:
         if self.method != "conditional" and self.statistic in RESIDUAL_STATISTICS:
             raise ValueError(
                 f"method={self.method!r} is not for statistic={self.statistic!r}, whose law is "
@@ -435,7 +436,7 @@ _OPTIONAL_ATTRIBUTES = (
 )
 
 
-def check_takes_no_samples(test: Any, **data_args: Any) -> None:
+def check_takes_no_samples(test: HypothesisTest, **data_args: Any) -> None:
     """Refuse what belongs to single samples beside a state, which holds counts of them."""
     for name, value in data_args.items():
         if value is not None:
@@ -450,7 +451,7 @@ def check_takes_no_samples(test: Any, **data_args: Any) -> None:
         )
 
 
-def check_takes_counts(test: Any, statistic: Any) -> None:
+def check_takes_counts(test: HypothesisTest, statistic: Statistic) -> None:
     """The statistic must be a function of the number of events at each prediction."""
     check_supports(
         statistic,
@@ -462,7 +463,7 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
     )
 
 
-def check_depends_on_cells(test: Any, statistic: Any) -> None:
+def check_depends_on_cells(test: HypothesisTest, statistic: Statistic) -> None:
     """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
     data = statistic.data
     if data.forecast._to_simulated(data.value) is data.value:
@@ -478,7 +479,7 @@ def check_depends_on_cells(test: Any, statistic: Any) -> None:
         )
 
 
-def check_takes_groups(test: Any, statistic: Any) -> None:
+def check_takes_groups(test: HypothesisTest, statistic: Statistic) -> None:
     """Labels that depend on each other cannot be drawn from the predictions."""
     method = getattr(test, "method", "conditional")
     if method != "conditional":

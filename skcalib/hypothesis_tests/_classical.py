@@ -8,6 +8,7 @@ from scipy.special import expit
 from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import make_batches
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, StrOptions, fit_context
@@ -108,7 +109,7 @@ class ClassicalTest(HypothesisTest):
         self._evaluate(binary, check_random_state(self.random_state))
         return self
 
-    def _evaluate(self, data: Any, random_state: Any, *options: Any) -> None:
+    def _evaluate(self, data: ClassData, random_state: Any, *options: Any) -> None:
         """Set the statistic and the p-value.
 
         `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and
@@ -129,7 +130,7 @@ class ClassicalTest(HypothesisTest):
         compared = clip_infinite(np.append(self.statistic_, null))
         self.p_value_ = monte_carlo_p_value(compared, self._side, slack)
 
-    def _statistic(self, data: Any, *options: Any) -> Any:
+    def _statistic(self, data: ClassData, *options: Any) -> Any:
         raise NotImplementedError
 
     def _asymptotic_p_value(self) -> float:
@@ -138,7 +139,7 @@ class ClassicalTest(HypothesisTest):
         return norm.sf(self.statistic_ if self._side == "greater" else -self.statistic_)
 
 
-def residual_scores(data: Any, factor: float | np.ndarray) -> Any:
+def residual_scores(data: ClassData, factor: float | np.ndarray) -> Any:
     """z = Σ w_i g_i (y_i − p_i) in standard deviations, for factors g; a function of labels."""
     scale = data.weight * factor
     variance = scale**2 @ (data.proba * (1 - data.proba))
@@ -246,7 +247,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
     (3.09..., 0.004)
     """
 
-    def _statistic(self, data: Any) -> Any:
+    def _statistic(self, data: ClassData) -> Any:
         return residual_scores(data, 1.0)
 
 
@@ -339,7 +340,7 @@ class SpiegelhalterTest(ClassicalTest):
     (2.58..., 0.014)
     """
 
-    def _statistic(self, data: Any) -> Any:
+    def _statistic(self, data: ClassData) -> Any:
         return residual_scores(data, 1 - 2 * data.proba)
 
 
@@ -451,7 +452,7 @@ class CalibrationSlopeTest(ClassicalTest):
 
     _n_arrays = 4
 
-    def _statistic(self, data: Any) -> Any:
+    def _statistic(self, data: ClassData) -> Any:
         weight, logits = data.weight, log_odds(data.proba)  # ascending
         self.intercept_, self.slope_ = logistic_line(data)
         return partial(slope_scores, logits, weight=weight)
@@ -577,7 +578,7 @@ class CoxTest(ClassicalTest):
         self.labels = labels
         self.random_state = random_state
 
-    def _statistic(self, data: Any) -> Any:
+    def _statistic(self, data: ClassData) -> Any:
         weight, logits = data.weight, log_odds(data.proba)  # ascending
         self.intercept_, self.slope_ = logistic_line(data)
         if logits[0] == logits[-1]:
@@ -742,7 +743,7 @@ class HosmerLemeshowTest(ClassicalTest):
         self.labels = labels
         self.random_state = random_state
 
-    def _statistic(self, data: Any) -> Any:
+    def _statistic(self, data: ClassData) -> Any:
         proba, weight = data.proba, data.weight  # sorted, so that each group is a range
         start = np.flatnonzero(first_of_ties(quantile_bins(proba, weight, self.n_bins)))
         positive = np.add.reduceat(weight**2 * proba, start)  # (B,)

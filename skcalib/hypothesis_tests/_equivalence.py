@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._data import AnyData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
 from ..metrics._registry import ALL_METRICS, MetricNames, find_entry, find_multi_class
@@ -128,7 +129,7 @@ class EquivalenceTest(HypothesisTest):
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(
         self,
-        X: Any,
+        X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
@@ -195,7 +196,7 @@ def check_is_distance(metric: Callable | str) -> None:
         )
 
 
-def _sort_canonically(data: Any) -> Any:
+def _sort_canonically(data: AnyData) -> Any:
     """The samples in an order that does not follow theirs, so that neither do the subsamples."""
     data = data.take(np.lexsort(np.atleast_2d(data.outcome.T)))
     return data.take(data.canonical_order())

@@ -325,7 +325,7 @@ class RatingGradeTest(HypothesisTest):
             p_values.append([monte_carlo_p_value(column, self.alternative) for column in values.T])
         return np.max(p_values, axis=0)
 
-    def _check_independence(self, groups: Any) -> None:
+    def _check_independence(self, groups: ArrayLike | None) -> None:
         if self.correlation > 0 and (groups is not None or self.method == "jeffreys"):
             other = "method='jeffreys'" if groups is None else "groups"
             raise ValueError(

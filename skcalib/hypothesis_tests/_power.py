@@ -25,6 +25,7 @@ from .._inputs.scikit_learn import (
     delayed,
     validate_params,
 )
+from ._base import HypothesisTest
 from ._calibration import CalibrationTest
 from ._equivalence import EquivalenceTest
 
@@ -101,7 +102,7 @@ def power_of_test(
     true_proba: Any,
     n_samples: int,
     *,
-    test: Any = None,
+    test: HypothesisTest | None = None,
     alpha: float = 0.05,
     n_simulations: int = 500,
     random_state: RandomState = None,
@@ -181,7 +182,7 @@ def required_sample_size(
     y_proba: ArrayLike,
     true_proba: Any,
     *,
-    test: Any = None,
+    test: HypothesisTest | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
     max_samples: int = 100_000,
@@ -383,7 +384,7 @@ class Trials:
         return fit_power_curve(*self.table(), power=power, alpha=self.alpha, guess=guess)
 
 
-def _p_value(test: Any, proba: np.ndarray, truth: np.ndarray, n_samples: int, seed: Any) -> float:
+def _p_value(test: Any, proba: np.ndarray, truth: np.ndarray, n_samples: int, seed: int) -> float:
     generator = np.random.default_rng(seed)
     rows = generator.integers(len(proba), size=n_samples)
     label = draw_labels(truth[rows], 1, generator)[0]
@@ -405,7 +406,7 @@ def _too_few(power: float, max_samples: int, n_rejected: str) -> Any:
     )
 
 
-def check_truth(y_proba: Any, true_proba: Any) -> tuple[Any, ...]:
+def check_truth(y_proba: ArrayLike, true_proba: Any) -> tuple[Any, ...]:
     """Predicted and true probabilities, (n,) or (n, K)."""
     proba = take_one_column(check_probabilities(y_proba, partner="true_proba"))
     if hasattr(true_proba, "predict_proba"):
@@ -434,7 +435,7 @@ def check_power(power: float, alpha: float) -> None:
         )
 
 
-def check_can_reject(test: Any, alpha: float) -> None:
+def check_can_reject(test: HypothesisTest, alpha: float) -> None:
     """The smallest p-value of a test by resampling is 1 / (n_resamples + 1), or twice that."""
     parameters = test.get_params()
     n_resamples = parameters.get("n_resamples")

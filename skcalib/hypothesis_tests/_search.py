@@ -130,7 +130,7 @@ class SubgroupSearch:
         return "\n".join(format_columns(rows, n_texts=2 if self.label is None else 3))
 
 
-def _format_cell(value: Any) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, tuple):
         return format_label(value)
     return f"{value:.3f}" if isinstance(value, float) else str(value)
@@ -153,7 +153,7 @@ def _format_cell(value: Any) -> str:
 def find_miscalibrated_subgroups(
     y_true: ArrayLike,
     y_pred: Any,
-    X: Any,
+    X: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,

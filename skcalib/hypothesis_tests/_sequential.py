@@ -198,7 +198,7 @@ class SequentialCalibrationTest(HypothesisTest):
         self._record()
         return self
 
-    def _check_later(self, X: Any, y: Any) -> ClassData:
+    def _check_later(self, X: ArrayLike, y: ArrayLike) -> ClassData:
         """A batch after the first one, which must be like it."""
         check_feature_names(self, X, reset=False)
         n_columns = int(np.prod(np.shape(X)[1:]))
@@ -264,7 +264,7 @@ class SequentialCalibrationTest(HypothesisTest):
 class BettingRecalibrator:
     """A recalibrator that bets on what it has learned, beginning with any batch."""
 
-    def __init__(self, recalibrator: Any, window: int) -> None:
+    def __init__(self, recalibrator: BaseEstimator, window: int) -> None:
         self.recalibrator = recalibrator
         self.window = window
         self.log_wealth = -np.inf

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._data import AnyData
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
@@ -164,7 +165,7 @@ class SubgroupCalibrationTest(HypothesisTest):
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(
         self,
-        X: Any,
+        X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
@@ -206,7 +207,12 @@ class SubgroupCalibrationTest(HypothesisTest):
         return self._fit(data, subgroups, as_matrix=as_matrix, weighted=weighted)
 
     def _fit(
-        self, data: Any, subgroups: Subgroups, *, as_matrix: bool = False, weighted: bool = True
+        self,
+        data: AnyData,
+        subgroups: Subgroups,
+        *,
+        as_matrix: bool = False,
+        weighted: bool = True,
     ) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         call_options = {"as_matrix": as_matrix, "weighted": weighted}
@@ -234,7 +240,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self.p_value_ = min(self.subgroup_p_values_.values())
         return self
 
-    def _statistic(self, data: Any, title: Any, call_options: Any) -> Any:
+    def _statistic(self, data: AnyData, title: Any, call_options: Any) -> Any:
         """The statistic of one subgroup."""
         name: Any = self.statistic
         if isinstance(name, str) and name == "auto":
@@ -292,7 +298,7 @@ def _make_result(
 class SubgroupStatistic(Statistic):
     """The statistics of all subgroups side by side, for samples that are sorted by subgroup."""
 
-    def __init__(self, data: Any, statistics: Any, rows_of_subgroups: Any) -> None:
+    def __init__(self, data: AnyData, statistics: Any, rows_of_subgroups: Any) -> None:
         self.data = data
         self.statistics = statistics
         self.rows_of_subgroups = rows_of_subgroups  # slices of the samples
@@ -304,7 +310,7 @@ class SubgroupStatistic(Statistic):
     def numbers_per_draw(self) -> int:
         return sum(statistic.numbers_per_draw for statistic in self.statistics)
 
-    def with_data(self, data: Any) -> "SubgroupStatistic":
+    def with_data(self, data: AnyData) -> "SubgroupStatistic":
         """Return the same statistics of other data, which are sorted by subgroup as well."""
         pairs = zip(self.statistics, self.rows_of_subgroups, strict=True)
         statistics = [statistic.with_data(data.take(rows)) for statistic, rows in pairs]

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import chi2
 from sklearn.utils import check_random_state
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.checks import map_codes
 from .._inputs.labels import encode_labels
@@ -193,7 +194,7 @@ class UCMETest(ClassicalTest):
         self._evaluate(data, random_state, points, codes)
         return self
 
-    def _statistic(self, data: Any, points: Any, codes: Any) -> Any:
+    def _statistic(self, data: ClassData, points: Any, codes: Any) -> Any:
         """mᵀ (Cov m)⁻¹ m, of which the covariance depends on the predictions only."""
         matrix, m = data.matrix, len(codes)
         # the values and their products with residuals, the covariance and what it is made of

@@ -105,7 +105,7 @@ class Penalty(torch.nn.Module):
         return ", ".join(f"{name}={new}" for name, (new, old) in texts.items() if new != old)
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     if isinstance(value, Tensor):
         return f"tensor of shape {tuple(value.shape)}"
     return repr(value)

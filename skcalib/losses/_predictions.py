@@ -176,14 +176,14 @@ class Distributions(NamedTuple):
         points = asarray_like(self.location, ndtri(level))
         return self.place_points(points, asarray_like(self.location, share))
 
-    def kernel_means(self, kernel: Any, bandwidth: float | None, points: Array) -> Array:
+    def kernel_means(self, kernel: str | Callable, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""
         if callable(kernel):
             return self._means(lambda location: line_kernel(kernel, None, location, points))
         deviation = None if self.deviation is None else self.deviation[:, :, None]
         return mixture_kernel_mean(kernel, bandwidth, self.location, deviation, self.share, points)
 
-    def pair_means(self, kernel: Any, bandwidth: float | None) -> Array:
+    def pair_means(self, kernel: str | Callable, bandwidth: float | None) -> Array:
         """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
         distributions = self.nodes() if callable(kernel) else self
         xp, deviation = array_namespace(distributions.location), None

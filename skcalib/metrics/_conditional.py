@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._data import ClassData, ForecastData, check_data
+from .._data import AnyData, ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import check_memory, warn, warn_if_slow
@@ -178,7 +178,7 @@ def _conditional_error(
 
 
 def _conditional_kernel_calibration_error(
-    data: ClassData | ForecastData, *, random_state: RandomState = None, **options: Any
+    data: AnyData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
     check_kind(data, options)
     check_fourier_kernel(options["kernel"], options["method"])
@@ -432,7 +432,7 @@ def check_fourier_kernel(kernel: str | Kernel, method: str) -> None:
         )
 
 
-def check_noise_options(data: ClassData | ForecastData, options: dict[str, Any]) -> None:
+def check_noise_options(data: AnyData, options: dict[str, Any]) -> None:
     """Refuse corrections whose distribution is not known."""
     if options["regularization"] == "cv":
         if options["debias"]:

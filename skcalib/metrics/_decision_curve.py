@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import norm
 
-from .._data import ClassData, ForecastData, check_predictions
+from .._data import AnyData, ForecastData, check_predictions
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -170,7 +170,7 @@ def decision_curve(
 
 
 def make_decision_curve(
-    data: ClassData | ForecastData,
+    data: AnyData,
     decision: DecisionLoss,
     kind: str,
     thresholds: Any,
@@ -190,7 +190,7 @@ def make_decision_curve(
     return DecisionCurve(t, realised, announced, margin, always, never)
 
 
-def _two_classes(data: Any, decision: DecisionLoss) -> tuple[Any, ...]:
+def _two_classes(data: AnyData, decision: DecisionLoss) -> tuple[Any, ...]:
     """Probabilities of the second class, and whether it is the outcome."""
     if isinstance(data, ForecastData):
         if callable(decision.loss):

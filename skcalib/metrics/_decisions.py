@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._data import ClassData, ForecastData, check_data, check_predictions
+from .._data import AnyData, ClassData, ForecastData, check_data, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
@@ -84,14 +84,14 @@ class DecisionCalibration:
 
 
 def check_decision_data(
-    y_true: Any,
+    y_true: ArrayLike,
     y_pred: Any,
     loss: Any,
     *,
-    labels: Any = None,
-    pos_label: Any = None,
+    labels: ArrayLike | None = None,
+    pos_label: Label | None = None,
     **data_args: Any,
-) -> tuple[ClassData | ForecastData, DecisionLoss]:
+) -> tuple[AnyData, DecisionLoss]:
     """Return the data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
     data = check_data(
@@ -107,7 +107,7 @@ def check_decision_data(
     return data, decision
 
 
-def are_classes_reversed(data: ClassData | ForecastData, labels: Any, pos_label: Any) -> bool:
+def are_classes_reversed(data: AnyData, labels: ArrayLike | None, pos_label: Label | None) -> bool:
     """True if `pos_label` is the first of the labels, or of the sorted classes without labels."""
     if pos_label is None or isinstance(data, ForecastData):
         return False
@@ -118,7 +118,7 @@ def are_classes_reversed(data: ClassData | ForecastData, labels: Any, pos_label:
 
 
 def _decision_calibration_error(
-    data: ClassData | ForecastData, loss: Any, given: str | None = None, kind: str = "all"
+    data: AnyData, loss: Any, given: str | None = None, kind: str = "all"
 ) -> float:
     gaps = DecisionGaps(data, loss=loss, given=given, kind=kind)
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))

@@ -21,9 +21,9 @@ _AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
 
 
 def _check_score_input(
-    y_true: Any,
+    y_true: ArrayLike,
     y_forecast: Any,
-    sample_weight: Any,
+    sample_weight: ArrayLike | None,
     average: str | None,
     *,
     may_be_impossible: bool = True,

@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtr
 
-from .._data import ClassData, ForecastData, check_forecasts, check_no_labels, check_predictions
+from .._data import (
+    AnyData,
+    ClassData,
+    ForecastData,
+    check_forecasts,
+    check_no_labels,
+    check_predictions,
+)
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
@@ -195,7 +202,7 @@ def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
 
 
 def _append_null_mean(
-    data: Any,
+    data: AnyData,
     n_resamples: int,
     seed: int,
     decompose_data: Callable[..., np.ndarray],
@@ -331,14 +338,14 @@ def score_decomposition(
 
 
 def check_scored(
-    y_true: Any,
+    y_true: ArrayLike,
     y_pred: Any,
     score: str,
-    sample_weight: Any,
-    pos_label: Any,
-    labels: Any,
+    sample_weight: ArrayLike | None,
+    pos_label: Label | None,
+    labels: ArrayLike | None,
     multi_class: Any = None,
-) -> ClassData | ForecastData:
+) -> AnyData:
     """Return checked data of the kind that the score is for."""
     names = ("y_true", "y_pred")
     if score != "crps":

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
 
-from .._data import ClassData, ForecastData
+from .._data import AnyData, ClassData, ForecastData
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     InvalidParameterError,
@@ -23,7 +23,6 @@ from .._inputs.scikit_learn import (
 )
 from .._statistics.base import Statistic
 
-CheckedData = ClassData | ForecastData
 PublicFunction = TypeVar("PublicFunction", bound=Callable)
 
 # The arguments of metrics that are data, not options.
@@ -113,19 +112,17 @@ class Metric:
         """True if it is a loss over all levels that a forecast has, few or many."""
         return self.is_mean and "levels" in self.parameters and options.get("levels") is None
 
-    def measure(self, data: CheckedData, **options: Any) -> Any:
+    def measure(self, data: AnyData, **options: Any) -> Any:
         """Return the metric of checked data; options that are left out have their defaults."""
         return self.compute(data, **(self.options | options))
 
-    def measure_each(self, parts: Iterable[CheckedData], **options: Any) -> list[Any]:
+    def measure_each(self, parts: Iterable[AnyData], **options: Any) -> list[Any]:
         """Return the metric of each of the data."""
         if self.compute_each is None:
             return [self.measure(data, **options) for data in parts]
         return self.compute_each(parts, **(self.options | options))
 
-    def measure_outcomes(
-        self, data: CheckedData, outcomes: np.ndarray, **options: Any
-    ) -> list[Any]:
+    def measure_outcomes(self, data: AnyData, outcomes: np.ndarray, **options: Any) -> list[Any]:
         """Return the metric of the data with each vector of outcomes (R, n) in place of theirs."""
         return self.measure_each(map(data.with_outcome, outcomes), **options)
 
@@ -174,15 +171,13 @@ class CallableMetric(Metric):
     def name(self) -> str:
         return getattr(unwrap_partial(self.function)[0], "__name__", "the metric")
 
-    def measure(self, data: CheckedData, **options: Any) -> Any:
+    def measure(self, data: AnyData, **options: Any) -> Any:
         options = self._user_arguments(data) | options
         if isinstance(data, ForecastData):
             return self.function(data.value, data.forecast, **options)
         return self.function(data.user_labels, self._user_proba(data), **options)
 
-    def measure_outcomes(
-        self, data: CheckedData, outcomes: np.ndarray, **options: Any
-    ) -> list[Any]:
+    def measure_outcomes(self, data: AnyData, outcomes: np.ndarray, **options: Any) -> list[Any]:
         if isinstance(data, ForecastData):
             return super().measure_outcomes(data, outcomes, **options)
         options = self._user_arguments(data) | options
@@ -203,7 +198,7 @@ class CallableMetric(Metric):
         proba.flags.writeable = False  # it may be the caller's
         return proba
 
-    def _user_arguments(self, data: CheckedData) -> dict[str, Any]:
+    def _user_arguments(self, data: AnyData) -> dict[str, Any]:
         """Return `given`, `labels` and the others that the function takes."""
         arguments: dict[str, Any] = {} if data.given is None else {"given": data.given}
         if isinstance(data, ClassData):
@@ -243,7 +238,7 @@ class MetricNames(StrOptions):
         super().__init__(set(names))
         self.argument = argument
 
-    def is_satisfied_by(self, value: Any) -> bool:
+    def is_satisfied_by(self, value: object) -> bool:
         if isinstance(value, str):
             check_name(self.argument, value, self.options, "Pass one of these, or a function.")
         return super().is_satisfied_by(value)
@@ -382,7 +377,7 @@ def unwrap_partial(metric: Callable) -> tuple[Callable, dict[str, Any]]:
     return metric, fixed
 
 
-def is_data(name: str, value: Any) -> bool:
+def is_data(name: str, value: object) -> bool:
     """True if an argument is data. The name of what is conditioned on is an option."""
     return name in _DATA and not (name == "given" and isinstance(value, str))
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 import sklearn.metrics
+from sklearn.base import BaseEstimator
 
 from .._inputs.arrays import format_value
 from .._inputs.scikit_learn import Scorer, StrOptions, find_shared_cache, validate_params
@@ -32,7 +33,7 @@ class _ClassAwareScorer(Scorer):
         return resolve_metric(self._score_func)[0]
 
     def _score(
-        self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any
+        self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
         multi_class = find_multi_class(self._score_func, self._kwargs | kwargs)
@@ -50,7 +51,7 @@ class _ForecastScorer(_ClassAwareScorer):
     """A scorer of forecasts, or of a classifier's probabilities if the metric takes these, too."""
 
     def _score(
-        self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any
+        self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         entry = find_entry(self._score_func)
         if entry is not None and "classes" in entry.takes and hasattr(estimator, "classes_"):

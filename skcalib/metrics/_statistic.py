@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from .._data import AnyData
 from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import RandomState
 from .._statistics.base import Statistic
 from .._statistics.omnibus import SeveralBandwidths, omnibus, several_bandwidths
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from .._statistics.residuals import ScoreExcess
-from ._registry import ALL_METRICS, CheckedData, Metric, raise_data_in_params, resolve_metric
+from ._registry import ALL_METRICS, Metric, raise_data_in_params, resolve_metric
 
 # Proper scores minus what the predictions expect of them.
 _SCORES = ("log_loss", "brier_score_loss")
@@ -112,7 +113,7 @@ class MetricStatistic(Statistic):
     min_batches = 64
     supports: frozenset[str] = frozenset()  # the order may matter, unless known otherwise
 
-    def __init__(self, data: CheckedData, metric: Metric, params: dict[str, Any]) -> None:
+    def __init__(self, data: AnyData, metric: Metric, params: dict[str, Any]) -> None:
         self.data, self.options = data, {"metric": metric, "params": params}
         self.metric, self.params = metric, params
         if metric.supports_counts:
@@ -136,7 +137,7 @@ class MetricStatistic(Statistic):
         return values.astype(np.float64, copy=False)
 
 
-def _independent_seed(random_state: Any) -> int:
+def _independent_seed(random_state: RandomState) -> int:
     """A seed of what is random in the statistic, whose numbers are not those of the draws."""
     if isinstance(random_state, Integral):
         random_state = np.random.RandomState([int(random_state), 1])
@@ -162,7 +163,7 @@ def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: judged[name] for name in _OF_OMNIBUS}
 
 
-def check_is_of_classes(name: str, data: CheckedData) -> None:
+def check_is_of_classes(name: str, data: AnyData) -> None:
     """Residuals are of labels, and given nothing but the predictions."""
     if data.is_forecast:
         raise ValueError(
@@ -176,7 +177,7 @@ def check_is_of_classes(name: str, data: CheckedData) -> None:
         )
 
 
-def check_metric_fits(metric: Metric, data: CheckedData, name: str) -> None:
+def check_metric_fits(metric: Metric, data: AnyData, name: str) -> None:
     """The metric must be of these data; nothing that is given may be ignored or be missing."""
     check_takes_kind(metric, data.kind, name)
     if data.given is not None and "given" not in metric.parameters:

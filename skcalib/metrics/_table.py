@@ -39,7 +39,7 @@ _DEFAULT_METRICS: dict[str, str | Callable] = {
 
 def metric_table(
     y_true: ArrayLike,
-    y_proba: Any,
+    y_proba: ArrayLike,
     *,
     metrics: Mapping[str, str | Callable] | list[str] | None = None,
     sample_weight: ArrayLike | None = None,

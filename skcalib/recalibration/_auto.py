@@ -9,7 +9,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .._data import ClassData, ForecastData
+from .._data import AnyData, ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import (
     N_JOBS,
@@ -261,7 +261,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         self._set_params("candidates", **params)
         return self
 
-    def _fit(self, data: ClassData | ForecastData) -> None:
+    def _fit(self, data: AnyData) -> None:
         self._fit_average(data)
 
     def _fit_average(self, data: Any, *, keeps_proba: bool = False) -> np.ndarray | None:
@@ -292,7 +292,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         return average + self.uniform_share_ / len(self.classes_)
 
     def _choose_candidates(
-        self, data: Any, fold: np.ndarray, scoring: str
+        self, data: AnyData, fold: np.ndarray, scoring: str
     ) -> tuple[dict[str, Any], TreeRecalibrator | None]:
         """The candidates by name, the identity first; and trees, or None."""
         named_candidates, trees = self.candidates, None
@@ -342,7 +342,12 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         return (1 - trace) * weight + trace * np.eye(len(weight))[0]
 
     def _mix_trees(
-        self, trees: TreeRecalibrator, weight: np.ndarray, loss: np.ndarray, data: Any, fold: Any
+        self,
+        trees: TreeRecalibrator,
+        weight: np.ndarray,
+        loss: np.ndarray,
+        data: ClassData,
+        fold: Any,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Fit trees and add them to the table; return the weights (c + 1,) of all candidates.
 
@@ -573,7 +578,7 @@ def _losses_of_fold(
     return results
 
 
-def assign_folds(data: Any, n_folds: int) -> np.ndarray:
+def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
     """Return the fold of each sample (n,), random within each class, for any order of the rows."""
     order, class_rank = _canonical_order(data)
     shuffled = np.random.default_rng(0).permutation(order)
@@ -629,7 +634,7 @@ def check_scoring(scoring: str | None, is_forecast: bool) -> str:
     return scoring
 
 
-def check_can_be_split(data: ClassData | ForecastData) -> None:
+def check_can_be_split(data: AnyData) -> None:
     """Refuse a single sample: at least one is fitted and another one scored."""
     if len(data.weight) < 2:
         raise ValueError(

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._data import ClassData
@@ -248,7 +249,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             attributes = [value for (value,) in attributes]
         self.partition_, self.values_, self.certificate_ = attributes
 
-    def _fit_binary(self, data: Any) -> Any:
+    def _fit_binary(self, data: ClassData) -> Any:
         points, weight, _ = data.pool_label_weights()
         cuts, start = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)
@@ -476,7 +477,7 @@ class ScalingBinningRecalibrator(Recalibrator):
         )
 
 
-def check_has_classes(recalibrator: Any, classes: np.ndarray) -> None:
+def check_has_classes(recalibrator: BaseEstimator, classes: np.ndarray) -> None:
     """The results of a map have a column for each class."""
     available = recalibrator.classes_
     if not np.array_equal(available, classes):

@@ -45,7 +45,7 @@ def suggest_recalibrator(name: Any, method: str = "predict_proba") -> str:
     return names[stems.index(close[0]) if close else 0] + "()"
 
 
-def check_is_object(owner: Any, name: str, methods: list[str], example: str) -> None:
+def check_is_object(owner: object, name: str, methods: list[str], example: str) -> None:
     """Refuse names, classes and objects that lack a method, where an estimator is needed."""
     value = getattr(owner, name)
     if isinstance(value, type):

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -147,14 +147,14 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name)}")
     def __init__(
         self,
-        estimator: Any,
-        recalibrator: Any = None,
+        estimator: BaseEstimator,
+        recalibrator: BaseEstimator | None = None,
         *,
         response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
         cv: Any = 5,
         ensemble: bool | Literal["auto", "nested"] = "auto",
         by: Any = None,
-        given: Any = None,
+        given: ArrayLike | None = None,
         combine: Literal["auto", "log", "mean"] = "auto",
         n_jobs: int | None = None,
     ) -> None:
@@ -398,7 +398,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         return accuracy(y, self.predict(X, by=by), self.classes_, sample_weight)
 
 
-def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
+def check_labels_of_frozen(observed: np.ndarray, estimator: BaseEstimator) -> None:
     """Refuse labels that a fitted classifier does not know."""
     classes = to_numpy(estimator.classes_)
     unknown = sorted(set(observed.tolist()) - set(classes.tolist()), key=str)
@@ -409,7 +409,7 @@ def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
         )
 
 
-def check_not_pairwise(estimator: Any) -> None:
+def check_not_pairwise(estimator: BaseEstimator) -> None:
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
             f"ensemble must be False for {estimator!r}, whose X holds the distances or kernel "

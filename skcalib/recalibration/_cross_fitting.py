@@ -139,7 +139,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return check_folds(folds)
 
     def _fit_out_of_fold(
-        self, fit: Any, estimator: Any, X: Any, y: Any, routed: Any, **options: str
+        self, fit: Any, estimator: BaseEstimator, X: Any, y: Any, routed: Any, **options: str
     ) -> Any:
         """Return the fit to all samples, and for each sample the response of a fit without it.
 
@@ -262,7 +262,7 @@ def concatenate_rows(blocks: list[Any]) -> Any:
     return np.concatenate(blocks) if isinstance(blocks[0], np.ndarray) else concatenate(blocks)
 
 
-def adopt_features(estimator: Any, fitted: Any) -> None:
+def adopt_features(estimator: BaseEstimator, fitted: Any) -> None:
     """Copy `n_features_in_` and `feature_names_in_` from a fitted estimator, or delete them."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):

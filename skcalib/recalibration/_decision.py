@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData
@@ -332,7 +333,7 @@ def _mean_residual(data: ClassData, matrix: np.ndarray, rows: np.ndarray) -> np.
 
 
 def _iterate_shifts(
-    recalibrator: Any, matrix: np.ndarray, next_round: Callable[[np.ndarray], tuple]
+    recalibrator: BaseEstimator, matrix: np.ndarray, next_round: Callable[[np.ndarray], tuple]
 ) -> list[np.ndarray]:
     """The shifts (A, K) of all rounds, until one of them is 0, or `max_rounds` are made.
 

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import ClassData, ForecastData, check_forecasts, check_no_labels
+from .._data import AnyData, check_forecasts, check_no_labels
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context
@@ -27,7 +28,7 @@ _SAME_LEVELS_REMEDY = (
 )
 
 
-def check_fitted_on_classes(recalibrator: Any) -> bool:
+def check_fitted_on_classes(recalibrator: BaseEstimator) -> bool:
     """Raise AttributeError after a fit on forecasts of a number, which have no classes."""
     if recalibrator._is_forecast:
         raise AttributeError(
@@ -49,7 +50,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         return "transform" if self._is_forecast else "predict_proba"
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the map from predicted to calibrated probabilities or forecasts.
 
         Parameters
@@ -73,7 +74,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         self._fit(self._check(X, y, sample_weight))
         return self
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> ClassData | ForecastData:
+    def _check(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> AnyData:
         """Check the arguments of `fit`; set the attributes of the classes and of X."""
         # a tuple of two columns is a mean and a standard deviation
         is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
@@ -96,7 +97,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
             Recalibrator.get_feature_names_out
         )
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike) -> Any:
         """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.
 
         Parameters
@@ -115,7 +116,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
             return self._map(as_forecast(X, name="X"))
         return self.predict_proba(X)
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Minus the log loss of the probabilities, or minus the mean CRPS of the forecasts.
 
         Parameters
@@ -203,7 +204,7 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
-    def _fit(self, data: ClassData | ForecastData) -> None:
+    def _fit(self, data: AnyData) -> None:
         pass
 
     def _map(self, data: Any) -> Any:
@@ -213,7 +214,7 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
         return ClassFactors.identity(len(self.classes_))
 
 
-def calibrate(recalibrator: Any, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def calibrate(recalibrator: BaseEstimator, X: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return calibrated probabilities (n, K) of a fitted recalibrator, of this package or not.
 
     A single column of two classes reaches those of this package as it is: they know that it tells
@@ -222,7 +223,7 @@ def calibrate(recalibrator: Any, X: np.ndarray, classes: np.ndarray) -> np.ndarr
     return align_proba(recalibrator, _columns_for(recalibrator, X), classes)
 
 
-def _columns_for(recalibrator: Any, X: Any) -> Any:
+def _columns_for(recalibrator: BaseEstimator, X: ArrayLike) -> Any:
     return X if isinstance(recalibrator, Recalibrator) else to_matrix(X)
 
 
@@ -236,7 +237,7 @@ class FitData(NamedTuple):
     classes: np.ndarray | None  # (K,); None for forecasts
 
     def fit_clone(
-        self, recalibrator: Any, rows: Any = slice(None), *, warm_start_from: Any = None
+        self, recalibrator: BaseEstimator, rows: Any = slice(None), *, warm_start_from: Any = None
     ) -> Any:
         """Return a copy of the recalibrator, fitted to some rows, from a fit to similar ones."""
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
@@ -247,7 +248,7 @@ class FitData(NamedTuple):
         return copy._fit_near(warm_start_from, X[rows], self.y[rows], **weights)
 
     def losses(
-        self, recalibrator: Any, rows: Any, scoring: str, uniform: float = 0.0
+        self, recalibrator: BaseEstimator, rows: Any, scoring: str, uniform: float = 0.0
     ) -> tuple[np.ndarray, Any]:
         """Return the loss of each of some rows (m,) under a fitted recalibrator.
 

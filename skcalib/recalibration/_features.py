@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import combine_pvalues
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._data import ClassData
@@ -146,7 +147,7 @@ class FeatureRecalibrator(Recalibrator):
 
     def __init__(
         self,
-        recalibrator: Any = None,
+        recalibrator: BaseEstimator | None = None,
         *,
         alpha: float = 0.05,
         random_state: RandomState = None,
@@ -198,7 +199,7 @@ class FeatureRecalibrator(Recalibrator):
         self._fit(data.take(order), design[order])
         return self
 
-    def _fit(self, data: Any, design: Any = None) -> None:
+    def _fit(self, data: ClassData, design: Any = None) -> None:
         plain = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         self.p_value_, self.n_rounds_ = 1.0, 0
         if len(data.label) < _MIN_SAMPLES_FOR_TREES or np.ptp(data.label) == 0:
@@ -227,7 +228,7 @@ class FeatureRecalibrator(Recalibrator):
         given = [feature.numbers(column, n)[used] for feature, column in given_columns]
         return np.column_stack([*ranks, *given]).astype(np.float32)
 
-    def _map(self, proba: Any, given: Any = None) -> Any:
+    def _map(self, proba: Any, given: ArrayLike | None = None) -> Any:
         n = len(proba)
         columns, expected = _feature_columns(given, n), self.given_columns_
         names = list(columns)
@@ -244,7 +245,7 @@ class FeatureRecalibrator(Recalibrator):
         return softmax_in_place(log_probabilities(calibrated) + self._trees.correction(design))
 
     def predict_proba(  # type: ignore[override]
-        self, X: ArrayLike, *, given: Any
+        self, X: ArrayLike, *, given: ArrayLike | None
     ) -> np.ndarray:
         """Calibrated probabilities.
 
@@ -263,7 +264,7 @@ class FeatureRecalibrator(Recalibrator):
         """
         return self._map(check_predict_input(self, X), given)
 
-    def transform(self, X: ArrayLike, *, given: Any) -> np.ndarray:  # type: ignore[override]
+    def transform(self, X: ArrayLike, *, given: ArrayLike | None) -> np.ndarray:  # type: ignore[override]
         """Calibrated probabilities, the same as :meth:`predict_proba`.
 
         Parameters
@@ -307,7 +308,7 @@ class FeatureRecalibrator(Recalibrator):
         """
         return self.fit(X, y, sample_weight, given=given).transform(X, given=given)
 
-    def predict(self, X: ArrayLike, *, given: Any) -> np.ndarray:  # type: ignore[override]
+    def predict(self, X: ArrayLike, *, given: ArrayLike | None) -> np.ndarray:  # type: ignore[override]
         """The class of the largest calibrated probability.
 
         Parameters
@@ -395,7 +396,7 @@ def _feature_p_value(
     return (1 + n_extreme) / (1 + _N_SIMULATIONS)
 
 
-def _feature_columns(given: Any, n: int) -> dict[Any, Any]:
+def _feature_columns(given: ArrayLike | None, n: int) -> dict[Any, Any]:
     return to_columns(given, n, "given", "the features of each sample")
 
 

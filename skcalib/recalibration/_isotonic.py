@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predict_input
 from .._numerics.isotonic import (
@@ -91,7 +92,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         self.strict = strict
         self.labels = labels
 
-    def _fit_binary(self, data: Any) -> tuple[Any, ...]:
+    def _fit_binary(self, data: ClassData) -> tuple[Any, ...]:
         points, weight, _ = data.pool_label_weights()
         if self.strict:
             return strictly_isotonic_knots(points, weight, data.inverse_effective_size)
@@ -203,7 +204,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         bounds = np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
         return bounds[..., 0], bounds[..., 1]
 
-    def _fit_binary(self, data: Any) -> tuple[Any, ...]:
+    def _fit_binary(self, data: ClassData) -> tuple[Any, ...]:
         points, weight, _ = data.pool_label_weights()
         return venn_abers_fit(points, weight, data.inverse_effective_size)
 

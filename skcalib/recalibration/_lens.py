@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.metrics import log_loss
 from sklearn.utils import Tags
 
@@ -83,7 +84,7 @@ class LensRecalibrator(Recalibrator):
 
     def __init__(
         self,
-        recalibrator: Any = None,
+        recalibrator: BaseEstimator | None = None,
         *,
         multi_class: Literal["classwise"] | Lens = "classwise",
         labels: ArrayLike | None = None,
@@ -137,7 +138,7 @@ class LensRecalibrator(Recalibrator):
             return super().predict(X)
         return (self.predict_proba(X) > 0.5).astype(int)
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Minus the log loss of the calibrated probabilities; of several labels, their mean.
 
         Parameters

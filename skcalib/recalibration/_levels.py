@@ -323,7 +323,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
         check_enough_ranks(offsets, self.levels_, data.n_samples)
         self.offsets_ = offsets
 
-    def partial_fit(self, X: Any, y: ArrayLike) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Follow a series: move the intervals by the outcomes that came in.
 
         Parameters

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator
 
 from .._numerics.logits import clip_proba, log_odds
 
@@ -146,7 +147,7 @@ def mix(members: Sequence[Map], weights: Sequence[float], uniform: float, n_clas
     )
 
 
-def states_map(recalibrator: Any) -> bool:
+def states_map(recalibrator: BaseEstimator) -> bool:
     """True if its map is stated by the class that defines it."""
     for names in map(vars, type(recalibrator).__mro__):
         if not _STATEMENTS.isdisjoint(names):
@@ -160,7 +161,7 @@ class NoMapError(TypeError):
     """The message is the class of a recalibrator that states no map, and what to do instead."""
 
 
-def state_map(recalibrator: Any) -> Map:
+def state_map(recalibrator: BaseEstimator) -> Map:
     """The map of a fitted recalibrator."""
     name = type(recalibrator).__name__
     if not states_map(recalibrator):

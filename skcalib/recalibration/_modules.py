@@ -4,6 +4,7 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._maps import (
@@ -19,7 +20,7 @@ from ._maps import (
 )
 
 
-def make_module(recalibrator: Any, dtype: Any) -> Any:
+def make_module(recalibrator: BaseEstimator, dtype: Any) -> Any:
     """The map as a module; refuse maps that are not differentiable, or of more than logits."""
     check_is_fitted(recalibrator)
     try:

@@ -3,7 +3,7 @@
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike
@@ -83,7 +83,7 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
     @reject_method_argument(lambda name: f"response_method={name!r}")
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
         cv: Any = 5,
@@ -95,7 +95,7 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **params: Any) -> Self:
         """Fit the classifier on all samples.
 
         Parameters
@@ -121,7 +121,7 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit_transform(self, X: Any, y: Any, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: ArrayLike, y: ArrayLike, **params: Any) -> np.ndarray:
         """Fit the classifier on all samples, and return out-of-fold probabilities.
 
         Parameters

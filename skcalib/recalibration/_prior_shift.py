@@ -1,7 +1,7 @@
 """Probabilities moved to a population with other class frequencies."""
 
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -257,7 +257,7 @@ class PriorShiftRecalibrator(Recalibrator):
         return ClassFactors(ratio, new)
 
 
-def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
+def _as_prevalence(value: object, classes: np.ndarray, name: str) -> np.ndarray:
     """The prevalence of each class (K,), from one of the forms in which it can be given."""
     names = classes.tolist()
     if isinstance(value, dict):

@@ -4,6 +4,8 @@ from typing import Any, Literal, NamedTuple
 
 from sklearn.base import clone
 
+from .._data import AnyData, ForecastData
+from .._inputs.arrays import ArrayLike
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
@@ -130,7 +132,7 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
     Unlike a pipeline it passes the weights to both.
     """
 
-    def __init__(self, first: Any, second: Any, labels: Any = None) -> None:
+    def __init__(self, first: Any, second: Any, labels: ArrayLike | None = None) -> None:
         self.first = first
         self.second = second
         self.labels = labels
@@ -139,7 +141,7 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
     def _base_recalibrator(self) -> Any:
         return self.first
 
-    def _fit(self, data: Any) -> None:
+    def _fit(self, data: AnyData) -> None:
         fit_data = to_fit_data(data)
         self.base_ = fit_data.fit_clone(self.first)
         self.second_ = fit_data._replace(X=self.base_.transform(fit_data.X)).fit_clone(self.second)
@@ -232,7 +234,7 @@ def forecast_candidates(
     return candidates
 
 
-def find_spread_remedy(data: Any, names: list[str]) -> str:
+def find_spread_remedy(data: ForecastData, names: list[str]) -> str:
     """Return the name of the default candidate that corrects a wrong spread, or "none"."""
     is_wrong = normal_score_p_value(data) < _MIN_SPREAD_P_VALUE
     remedies = ("levels", "scale") if data.forecast._has_quantiles_only else ("scale", "levels")

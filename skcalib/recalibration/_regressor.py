@@ -126,8 +126,8 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
     def __init__(
         self,
-        estimator: Any,
-        recalibrator: Any = None,
+        estimator: BaseEstimator,
+        recalibrator: BaseEstimator | None = None,
         *,
         level_parameter: str | None = None,
         levels: ArrayLike = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
@@ -328,7 +328,7 @@ class FittedRegressor:
     response_options: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def make(cls, estimator: Any, X: Any, y: Any, params: Any) -> "FittedRegressor":
+    def make(cls, estimator: BaseEstimator, X: Any, y: Any, params: Any) -> "FittedRegressor":
         return cls(estimator.fit(X, y, **params))
 
     def response(self, X: Any) -> Any:
@@ -347,7 +347,7 @@ class FittedRegressor:
 class QuantileRegressors(BaseEstimator):
     """One regressor for each level, whose predictions together are quantile forecasts."""
 
-    def __init__(self, estimator: Any, parameter: str, levels: np.ndarray) -> None:
+    def __init__(self, estimator: BaseEstimator, parameter: str, levels: np.ndarray) -> None:
         self.estimator = estimator
         self.parameter = parameter
         self.levels = levels
@@ -370,7 +370,7 @@ class QuantileRegressors(BaseEstimator):
         return tags
 
 
-def check_level_parameter(estimator: Any, name: str) -> None:
+def check_level_parameter(estimator: BaseEstimator, name: str) -> None:
     """Refuse unknown parameters and, such as the strength of a penalty, those of no level."""
     owner = type(estimator).__name__
     if isinstance(estimator, FrozenEstimator):
@@ -399,7 +399,7 @@ def check_level_parameter(estimator: Any, name: str) -> None:
         )
 
 
-def check_regressor(estimator: Any) -> None:
+def check_regressor(estimator: BaseEstimator) -> None:
     """Refuse classifiers and objects that predict nothing; skpro's estimators have no tags."""
     name = type(estimator).__name__
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):

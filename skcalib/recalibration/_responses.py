@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._inputs.arrays import as_array, format_values, is_device_array
+from .._inputs.arrays import ArrayLike, as_array, format_values, is_device_array
 from .._inputs.probabilities import check_probabilities
 from .._numerics.array_api import asarray_like, to_numpy
 
@@ -26,7 +27,7 @@ class FittedClassifier:
         """Return options of `fit_classifier` that give another classifier the same columns."""
         return {"classes": self.classes}
 
-    def response(self, X: Any) -> np.ndarray:
+    def response(self, X: ArrayLike) -> np.ndarray:
         """Return probabilities with a column for each class, 0 for classes not seen at `fit`."""
         if self.scale is None:
             return align_proba(self.estimator, X, self.classes)
@@ -61,14 +62,14 @@ def fit_classifier(
     return FittedClassifier(estimator, scale, classes)
 
 
-def align_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
+def align_proba(estimator: BaseEstimator, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
     """Return the estimator's probabilities with a column for each class, 0 for unseen classes."""
     proba = to_numpy(estimator.predict_proba(X, **params))
     check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
     return _align_columns(np.clip(proba, 0, 1), estimator, classes)
 
 
-def _align_columns(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
+def _align_columns(proba: np.ndarray, estimator: BaseEstimator, classes: np.ndarray) -> np.ndarray:
     estimator_classes = to_numpy(estimator.classes_)
     if np.array_equal(estimator_classes, classes):
         return proba
@@ -85,7 +86,7 @@ def _align_columns(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np
     return aligned
 
 
-def check_response(estimator: Any, response_method: str, *, fitted: Any) -> None:
+def check_response(estimator: BaseEstimator, response_method: str, *, fitted: Any) -> None:
     """Refuse a classifier without the method; some classifiers have it only once fitted."""
     if fitted and not hasattr(estimator, "classes_"):
         raise ValueError(
@@ -122,7 +123,7 @@ def scores_to_proba(scores: np.ndarray, scale: float) -> np.ndarray:
     return softmax(scores / scale, axis=1)
 
 
-def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
+def check_scores(scores: np.ndarray, estimator: BaseEstimator) -> np.ndarray:
     """Check decision scores of a fitted classifier: (n,) for the last of two classes, or (n, K)."""
     name = f"The output of {type(estimator).__name__}.decision_function"
     scores, n_classes = as_array(scores, name), estimator.classes_.shape[0]
@@ -145,7 +146,7 @@ def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
     return scores.astype(np.float64, copy=False)
 
 
-def _has_pairwise_scores(estimator: Any) -> bool:
+def _has_pairwise_scores(estimator: BaseEstimator) -> bool:
     """True if a support vector machine scores pairs of classes; three classes have three pairs."""
     while True:
         if isinstance(estimator, FrozenEstimator):

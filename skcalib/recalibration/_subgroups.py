@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -135,7 +136,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
 
     def __init__(
         self,
-        recalibrator: Any = None,
+        recalibrator: BaseEstimator | None = None,
         *,
         prior_weight: float | Literal["auto"] = "auto",
         min_samples: int | None = None,
@@ -254,7 +255,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         """
         return self._map(check_predict_input(self, X), by)
 
-    def transform(self, X: Any, *, by: Any) -> Any:  # type: ignore[override]
+    def transform(self, X: ArrayLike, *, by: Any) -> Any:  # type: ignore[override]
         """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.
 
         Parameters
@@ -277,7 +278,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return self._map(as_forecast(X, name="X"), by)
 
     def fit_transform(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
     ) -> Any:
         """Learn the maps, and return calibrated predictions of the same samples.
 
@@ -323,7 +324,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return self.classes_[proba.argmax(axis=1)]
 
     def score(  # type: ignore[override]
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
     ) -> float:
         """Minus the log loss of the probabilities, or minus the mean CRPS of the forecasts.
 

@@ -14,7 +14,7 @@ class LogitMap(torch.nn.Module):
     limits: Tensor  # of log-probabilities
 
     def __init__(
-        self, n_classes: int, smallest_probability: float, dtype: Any, **buffers: np.ndarray
+        self, n_classes: int, smallest_probability: float, dtype: torch.dtype, **buffers: np.ndarray
     ) -> None:
         super().__init__()
         self.n_classes = n_classes
@@ -60,7 +60,7 @@ class Scaling(LogitMap):
     shift: Tensor
 
     def __init__(
-        self, factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
+        self, factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: torch.dtype
     ) -> None:
         super().__init__(len(shift), smallest_probability, dtype, factor=factor, shift=shift)
 
@@ -125,7 +125,7 @@ class Mixture(LogitMap):
     log_weight: Tensor
 
     def __init__(
-        self, n_classes: int, members: Sequence[LogitMap], weights: np.ndarray, dtype: Any
+        self, n_classes: int, members: Sequence[LogitMap], weights: np.ndarray, dtype: torch.dtype
     ) -> None:
         super().__init__(n_classes, 0.0, dtype, log_weight=np.log(weights))
         self.members = torch.nn.ModuleList(members)
@@ -138,7 +138,7 @@ class Mixture(LogitMap):
 class Chain(LogitMap):
     """A map of the results of another one."""
 
-    def __init__(self, first: LogitMap, second: LogitMap, dtype: Any) -> None:
+    def __init__(self, first: LogitMap, second: LogitMap, dtype: torch.dtype) -> None:
         super().__init__(first.n_classes, 0.0, dtype)
         self.first, self.second = first, second
 
@@ -153,7 +153,7 @@ class PairwiseScaling(LogitMap):
     shift: Tensor
 
     def __init__(
-        self, floor: float, smallest_probability: float, dtype: Any, **buffers: Any
+        self, floor: float, smallest_probability: float, dtype: torch.dtype, **buffers: Any
     ) -> None:
         super().__init__(len(buffers["shift"]), smallest_probability, dtype, **buffers)
         self.floor = floor

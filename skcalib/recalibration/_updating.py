@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.stats import chi2
 
-from .._data import ClassData
+from .._data import AnyData, ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array
@@ -257,7 +257,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
             self.smallest_probability_ = 0.0
         return max(change for _, _, change in updates.values())
 
-    def _test(self, updates: Any, log_proba: Any, target: Any, data: Any) -> None:
+    def _test(self, updates: Any, log_proba: Any, target: Any, data: AnyData) -> None:
         """Each update against the last one."""
         parameters = numbers_of_parameters(log_proba)
         losses = [

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .._data import ClassData, ForecastData
+from .._data import AnyData, ClassData, ForecastData
 from ..display import (
     PITHistogramDisplay,
     QuantileReliabilityDisplay,
     ReliabilityDisplay,
     WitnessDisplay,
 )
+from ..display._base import Figure
 
 # More predictions than this are drawn from a random part of them, which looks the same.
 _MAX_DRAWN = 20_000
@@ -70,7 +71,7 @@ def render_model_curves(models: dict[str, Any]) -> dict[str, str]:
     )
 
 
-def _draw_pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
+def _draw_pictures(data: AnyData, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
     """Return the picture of each title; a title with "{}" allows a subsample, which it notes."""
     try:
         from matplotlib import rc_context
@@ -91,14 +92,14 @@ def _draw_pictures(data: Any, titles: dict[str, Callable], quantity: str) -> dic
         }
 
 
-def _subsample(data: Any) -> Any:
+def _subsample(data: AnyData) -> Any:
     """Return a random part of at most `_MAX_DRAWN` samples, the same ones for each model."""
     if data.n_samples <= _MAX_DRAWN:
         return data
     return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MAX_DRAWN])
 
 
-def _draw_model_curves(models: dict[str, Any], data: Any, quantity: str, figure: Any) -> str:
+def _draw_model_curves(models: dict[str, Any], data: AnyData, quantity: str, figure: Figure) -> str:
     subsets = [_subsample(model) for model in models.values()]
     names = _writable_names(list(models), "model")
     ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."
@@ -120,7 +121,7 @@ def _draw_model_curves(models: dict[str, Any], data: Any, quantity: str, figure:
     return _to_svg(figure, "compared", words)
 
 
-def _draw_histogram(data: ForecastData, quantity: str, figure: Any) -> str:
+def _draw_histogram(data: ForecastData, quantity: str, figure: Figure) -> str:
     display = PITHistogramDisplay.from_predictions(
         data.value, data.forecast, sample_weight=data.weight, random_state=0, ax=figure.subplots()
     )
@@ -144,7 +145,7 @@ def _to_display_args(data: ClassData) -> dict[str, Any]:
     }
 
 
-def _draw_reliability(data: ClassData, quantity: str, figure: Any) -> str:
+def _draw_reliability(data: ClassData, quantity: str, figure: Figure) -> str:
     display = ReliabilityDisplay.from_predictions(
         **_to_display_args(data), random_state=0, ax=figure.subplots()
     )
@@ -167,7 +168,7 @@ def _draw_reliability(data: ClassData, quantity: str, figure: Any) -> str:
     return _to_svg(figure, "reliability", f"A {quantity} of {', of '.join(pairs)}. {where}.")
 
 
-def _draw_witness(data: ClassData, quantity: str, figure: Any) -> str:
+def _draw_witness(data: ClassData, quantity: str, figure: Figure) -> str:
     display = WitnessDisplay.from_predictions(**_to_display_args(data), ax=figure.subplots())
     bottom, top = display.ax_.get_ylim()
     if top - bottom < _MIN_WITNESS_RANGE:
@@ -226,7 +227,7 @@ def _page_style() -> dict[Any, Any]:
     }
 
 
-def _to_svg(figure: Any, name: str, words: str) -> str:
+def _to_svg(figure: Figure, name: str, words: str) -> str:
     """Return the figure as SVG for a page; its ids begin with `name`, so that none collide."""
     file = io.StringIO()
     figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})

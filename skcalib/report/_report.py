@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack, cast, overload
 import numpy as np
 import scipy
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
@@ -172,7 +173,7 @@ class CalibrationReport(_BaseReport):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, y: ArrayLike, **options: Any
+        cls, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, **options: Any
     ) -> "CalibrationReport":
         """Report on a fitted estimator.
 
@@ -300,7 +301,7 @@ class ComparisonReport(_BaseReport):
         )
 
 
-def _to_json_types(value: Any, *, finite: bool = False) -> Any:
+def _to_json_types(value: object, *, finite: bool = False) -> Any:
     """Containers anew, with Python's numbers in place of NumPy's; None for NaN if `finite`."""
     if isinstance(value, dict):
         return {str(name): _to_json_types(entry, finite=finite) for name, entry in value.items()}

@@ -4,11 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 
+from .._data import AnyData, Data
 from .._inputs.by import Subgroups
 from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
@@ -64,8 +65,10 @@ class ReportMeasure(NamedTuple):
     n_values: int  # numbers that the predictions are made of
 
 
-class Sections(ABC):
+class Sections(ABC, Generic[Data]):
     """The sections of a report on some data; the subclasses are for classes and for forecasts."""
+
+    data: Any
 
     # how the verdict speaks of such predictions
     error: ClassVar[str]
@@ -73,7 +76,7 @@ class Sections(ABC):
     unknown: ClassVar[str]
     remedy: ClassVar[str]
 
-    def __init__(self, data: Any, rng: np.random.RandomState) -> None:
+    def __init__(self, data: Data, rng: np.random.RandomState) -> None:
         self.data, self.rng = data, rng
 
     @abstractmethod
@@ -101,7 +104,7 @@ class Sections(ABC):
         """Return the fewest samples that say something, and the most that are recalibrated."""
 
     @abstractmethod
-    def losses(self, data: Any, train: Any = None) -> np.ndarray:
+    def losses(self, data: Data, train: Data | None = None) -> np.ndarray:
         """Return the losses (n,) that recalibration should lower; with `train`, those after it."""
 
     @abstractmethod
@@ -257,7 +260,7 @@ class Sections(ABC):
         error = float(np.sqrt(np.sum(group_gains**2)))
         return mean, mean - 1.96 * error, mean + 1.96 * error
 
-    def _iter_folds(self, data: Any) -> Any:
+    def _iter_folds(self, data: AnyData) -> Any:
         """Yield training and test rows; groups stay together."""
         rows = np.arange(data.n_samples)
         if data.groups is None:
@@ -367,14 +370,14 @@ def _describe_subgroups(rows: TableRows) -> str:
     )
 
 
-def inverse_effective_size(data: Any) -> float:
+def inverse_effective_size(data: AnyData) -> float:
     """Return 1 / the effective number of samples, or of groups if there are any."""
     if data.groups is None:
         return data.inverse_effective_size
     return float(np.sum(np.bincount(data.groups, data.weight) ** 2))
 
 
-def take_samples(data: Any, rows: np.ndarray) -> Any:
+def take_samples(data: AnyData, rows: np.ndarray) -> Any:
     """Return the samples of some rows, with new codes of the groups that they are in."""
     subset = data.take(rows)
     return (

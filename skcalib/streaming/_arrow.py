@@ -132,11 +132,11 @@ def _parse_table(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     )
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     return json.dumps(value, default=_to_python)
 
 
-def _to_python(value: Any) -> Any:
+def _to_python(value: object) -> Any:
     """Return a number or an array of NumPy as one or a list of Python; refuse other objects."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -147,6 +147,6 @@ def _to_python(value: Any) -> Any:
     )
 
 
-def _to_label(value: Any) -> Any:
+def _to_label(value: object) -> Any:
     """Return a label read from JSON, in which tuples are lists."""
     return tuple(map(_to_label, value)) if isinstance(value, list) else value

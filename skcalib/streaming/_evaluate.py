@@ -11,7 +11,7 @@ from sklearn.metrics import brier_score_loss
 from .._data import ClassData
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
-from ..lenses import _NAMED_LENSES, _get_lens
+from ..lenses import _NAMED_LENSES, Lens, _get_lens
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, find_entry, is_data, metrics_of_counts
 from ._checks import is_same_lens
@@ -57,7 +57,7 @@ class _BinaryProblems(ClassData):
 
     state: Any = None
 
-    def iter_problems(self, lens: Any) -> Iterator[tuple[Any, float, Any]]:
+    def iter_problems(self, lens: Lens) -> Iterator[tuple[Any, float, Any]]:
         state = self.state
         if lens not in _NAMED_LENSES.values():
             yield from state._iter_lens_problems()
@@ -109,7 +109,7 @@ def _find_entry(metric: str | Callable) -> Metric | None:
     return entry
 
 
-def check_metric_params(params: dict[str, Any], lens: Any = None) -> None:
+def check_metric_params(params: dict[str, Any], lens: Lens | None = None) -> None:
     """Refuse arguments that the state provides, and options that need the order of samples.
 
     It counts the problems of a lens if it was made with one.

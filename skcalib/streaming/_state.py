@@ -535,7 +535,7 @@ class CalibrationState:
 
     # Adding samples
 
-    def _check_data(self, y_true: Any, y_proba: Any, sample_weight: Any) -> ClassData:
+    def _check_data(self, y_true: ArrayLike, y_proba: ArrayLike, sample_weight: Any) -> ClassData:
         classes = self._labels if self.classes is None else self.classes
         return check_predictions(
             y_true, y_proba, sample_weight, labels=classes, multi_class=self._multi_class

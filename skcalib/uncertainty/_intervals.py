@@ -10,7 +10,7 @@ import numpy as np
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import check_by, format_label, printable
+from .._inputs.by import Subgroups, check_by, format_label, printable
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry, find_multi_class, is_data
@@ -483,7 +483,7 @@ def confidence_interval(
 
 
 def tabulate_subgroups(
-    subgroups: Any, weight: np.ndarray, rows: np.ndarray, notes: list[str], whole: Any
+    subgroups: Subgroups, weight: np.ndarray, rows: np.ndarray, notes: list[str], whole: Any
 ) -> SubgroupIntervals:
     """The table of the estimates and ends (m, 3) of subgroups of samples with these weights."""
     code, level = subgroups.code, whole.confidence_level
@@ -736,7 +736,7 @@ def comparison_of(
     )
 
 
-def check_independent(sample_weight: Any, groups: Any) -> None:
+def check_independent(sample_weight: ArrayLike | None, groups: ArrayLike | None) -> None:
     """Refuse weights, which may depend on the samples, and groups: then no radius is known."""
     for name, value in (("sample_weight", sample_weight), ("groups", groups)):
         if value is not None:

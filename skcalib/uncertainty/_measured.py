@@ -10,14 +10,15 @@ import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.utils import check_random_state
 
-from .._data import ClassData, ForecastData, check_data
-from .._inputs.arrays import check_same_length
+from .._data import AnyData, ForecastData, check_data
+from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     N_JOBS,
     Count,
     Interval,
+    Label,
     RandomState,
     StrOptions,
     num_samples,
@@ -59,8 +60,6 @@ RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "n_jobs": N_JOBS,
 }
 
-ModelData = ClassData | ForecastData
-
 
 @dataclass(frozen=True, repr=False)
 class Result:
@@ -77,7 +76,7 @@ class MeasuredModels:
 
     metrics: tuple[Metric, ...]  # of each model, as foreign functions get what the user passed
     options: dict[str, Any]  # judged
-    models: tuple[ModelData, ...]
+    models: tuple[AnyData, ...]
     shares_outcomes: bool = True  # False if each model has outcomes of its own
 
     @classmethod
@@ -86,7 +85,7 @@ class MeasuredModels:
         metric: str | Callable,
         metric_params: dict | None,
         *,
-        models: Sequence[ModelData],
+        models: Sequence[AnyData],
         as_matrix: Sequence[bool],
         weighted: bool,
         shares_outcomes: bool = True,
@@ -218,7 +217,7 @@ class MeasuredModels:
                     break
         return np.column_stack(columns) if len(columns) == len(values) else None
 
-    def _candidates(self, metric: Metric, data: ModelData) -> list[np.ndarray]:
+    def _candidates(self, metric: Metric, data: AnyData) -> list[np.ndarray]:
         """Losses (n,) of which the metric may be the mean."""
         if isinstance(data, ForecastData):
             return [metric.measure(data, **self.options | {"average": None})]
@@ -230,12 +229,12 @@ class MeasuredModels:
 
 
 def check_predicted(
-    probas: dict[str, Any], y_true: Any, outcomes: dict[str, Any] | None = None, **data: Any
+    probas: dict[str, Any], y_true: Any, outcomes: dict[str, Any] | None = None, **data_args: Any
 ) -> dict[str, Any]:
     """The predictions of one model or several, given by name, as `MeasuredModels.make` takes them.
 
-    `outcomes` are those of each model by name, if it has its own, in place of `y_true`; `data`
-    holds sample_weight, labels, given, groups and multi_class.
+    `outcomes` are those of each model by name, if it has its own, in place of `y_true`; `data_args`
+    hold sample_weight, labels, given, groups and multi_class.
     """
     check_same_kind(probas)
     models: list[Any] = []
@@ -243,25 +242,25 @@ def check_predicted(
         check_same_length({name: num_samples(values) for name, values in outcomes.items()})
     pairs = outcomes.items() if outcomes else [("y_true", y_true)] * len(probas)
     for (outcome_name, outcome), (name, y_pred) in zip(pairs, probas.items(), strict=True):
-        models.append(check_data(outcome, y_pred, names=(outcome_name, name), **data))
-        if data["labels"] is None:  # those of the first model hold for the next ones, too
-            data["labels"] = _order_columns(models[0].labels, data.get("pos_label"))
+        models.append(check_data(outcome, y_pred, names=(outcome_name, name), **data_args))
+        if data_args["labels"] is None:  # those of the first model hold for the next ones, too
+            data_args["labels"] = _order_columns(models[0].labels, data_args.get("pos_label"))
     return {
         "models": models,
         "as_matrix": [has_several_columns(y_pred) for y_pred in probas.values()],
-        "weighted": data["sample_weight"] is not None,
+        "weighted": data_args["sample_weight"] is not None,
         "shares_outcomes": outcomes is None,
     }
 
 
-def _order_columns(classes: np.ndarray | None, pos_label: Any) -> np.ndarray | None:
+def _order_columns(classes: np.ndarray | None, pos_label: Label | None) -> np.ndarray | None:
     """The classes (2,) in the order of columns: those of checked data end with `pos_label`."""
     if classes is None or pos_label is None or classes[0] is None:
         return classes
     return np.unique(classes)
 
 
-def split_outcomes(y_true: Any) -> dict[str, Any] | None:
+def split_outcomes(y_true: ArrayLike) -> dict[str, Any] | None:
     """The outcomes of two models, each with its own, by name; None if they share them."""
     if isinstance(y_true, tuple | list) and len(y_true) == 2 and all(map(np.ndim, y_true)):
         return {f"y_true[{k}]": outcome for k, outcome in enumerate(y_true)}

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import stats
 
-from .._data import ClassData, ForecastData, MultilabelData
+from .._data import AnyData, ClassData, ForecastData, MultilabelData
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn_if_slow
@@ -53,6 +53,15 @@ _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 
 # Stop drawing once this many drawn errors exceed the observed one: it is due to chance.
 _LARGER = 20
+
+
+class Samples(Protocol):
+    """Data, or the measures of models of the same data: what is resampled."""
+
+    def take(self, rows: np.ndarray) -> Self: ...
+    @property
+    def with_outcome(self) -> Callable[..., Self]: ...
+
 
 # Values (C,) of each of many data, which can be taken by rows and with other outcomes.
 Measure = Callable[[Iterable[Any]], Iterable[list[float]]]
@@ -234,7 +243,7 @@ def jackknife_deviation(jackknife: np.ndarray) -> np.ndarray:
 class Units:
     """The units that are drawn and left out: groups of samples, or samples if there are none."""
 
-    def __init__(self, data: ClassData | ForecastData, name: str = "y_true") -> None:
+    def __init__(self, data: AnyData, name: str = "y_true") -> None:
         self.weight, self.groups = data.weight, data.groups
         n = len(self.weight)
         self.code = np.arange(n) if self.groups is None else codes_by_appearance(self.groups)
@@ -269,7 +278,11 @@ class Units:
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
     def leave_block_out_means(
-        self, measure_each: Measure, data: Any, rng: np.random.RandomState, n_jobs: int | None
+        self,
+        measure_each: Measure,
+        data: Samples,
+        rng: np.random.RandomState,
+        n_jobs: int | None,
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _N_JACKKNIFE_BLOCKS)
@@ -278,7 +291,7 @@ class Units:
         values = _measure_parts(measure_each, data, masks, n_jobs)
         return np.array(values), _degrees(np.bincount(block_of_sample, self.weight))
 
-    def halves(self, measure_each: Measure, data: Any, n_jobs: int | None) -> np.ndarray:
+    def halves(self, measure_each: Measure, data: Samples, n_jobs: int | None) -> np.ndarray:
         """The values (H, C) of complementary halves of the units, the same in every call."""
         rng = np.random.default_rng(0)
         firsts = (
@@ -289,7 +302,7 @@ class Units:
         return check_finite_values(_measure_parts(measure_each, data, masks, n_jobs))
 
     def subsamples(
-        self, measure_each: Measure, data: Any, size: int, seed: int
+        self, measure_each: Measure, data: Samples, size: int, seed: int
     ) -> list[list[float]]:
         """The values (C,) of random units, and behind them their effective number."""
         rng = np.random.default_rng(seed)
@@ -302,7 +315,7 @@ class Units:
 
 
 def _measure_parts(
-    measure_each: Measure, data: Any, masks: Iterator[np.ndarray], n_jobs: int | None
+    measure_each: Measure, data: Samples, masks: Iterator[np.ndarray], n_jobs: int | None
 ) -> list[list[float]]:
     """The values (P, C) of the samples in each of many masks (n,), which jobs share."""
     batches = iter(lambda: list(islice(masks, _PARTS_PER_BATCH)), [])
@@ -313,7 +326,7 @@ def _measure_parts(
 
 
 def _values_of_parts(
-    measure_each: Measure, data: Any, masks: list[np.ndarray]
+    measure_each: Measure, data: Samples, masks: list[np.ndarray]
 ) -> list[list[float]]:
     return list(measure_each(data.take(np.flatnonzero(mask)) for mask in masks))
 
@@ -325,7 +338,7 @@ def _degrees(share: np.ndarray) -> float:
 
 def resample(
     measure_each: Measure,
-    data: Any,
+    data: Samples,
     units: Units,
     values: np.ndarray,
     *,
@@ -334,7 +347,7 @@ def resample(
     n_jobs: int | None = None,
     rate: float = 1 / 2,
     losses: np.ndarray | None = None,
-    models: Sequence[ClassData | ForecastData] = (),
+    models: Sequence[AnyData] = (),
     is_error: bool = False,
 ) -> Resamples:
     """The values (C,) of all data, and those of subsamples, of the jackknife and of moved labels.
@@ -379,7 +392,7 @@ def resample(
 
 def _calibration_p_values(
     measure_each: Measure,
-    data: Any,
+    data: Samples,
     values: np.ndarray,
     model: Any,
     n_resamples: int,
@@ -423,9 +436,7 @@ def with_halves(difference: Limits, halves: np.ndarray) -> Limits:
     return replace(difference, chance=p_values[0], chance_below=p_values[1])
 
 
-def rare_event_labels(
-    data: ClassData | ForecastData, units: Units
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def rare_event_labels(data: AnyData, units: Units) -> list[tuple[np.ndarray, np.ndarray]]:
     """Labels (S, n) as they may be if what was seen rarely, or never, was seen so by chance.
 
     With them the probabilities (S,), which fall, of seeing no more than was seen.

@@ -18,7 +18,7 @@ from ..metrics._clinical import (
     logistic_line,
 )
 from ._group_scores import widen_by_scores
-from ._resampling import Limits, Units, jackknife_deviation
+from ._resampling import Limits, Samples, Units, jackknife_deviation
 
 
 def _log_observed_expected_ratio(data: ClassData) -> float:
@@ -87,7 +87,7 @@ def signed_intervals(
 
 
 def jackknife_limits(
-    data: Any,
+    data: Samples,
     units: Units,
     rng: np.random.RandomState,
     n_jobs: int | None,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..._inputs.arrays import format_values
@@ -25,7 +26,7 @@ from .sql import DIALECTS, float_literal, quote_name, translate
     }
 )
 def export_sql(
-    recalibrator: Any,
+    recalibrator: BaseEstimator,
     *,
     columns: Sequence[str] | None = None,
     aliases: Sequence[str] | bool = False,
@@ -105,7 +106,7 @@ def export_sql(
     return [translate(expression, dialect) for expression in expressions]
 
 
-def write_expressions(recalibrator: Any, names: list[str]) -> list[str]:
+def write_expressions(recalibrator: BaseEstimator, names: list[str]) -> list[str]:
     """The expressions of quoted names in standard SQL, NULL where a probability is invalid."""
     if len(recalibrator.classes_) == 2 and not recalibrator._reads_both_columns:
         names = names[-1:]
@@ -126,7 +127,7 @@ def write_expressions(recalibrator: Any, names: list[str]) -> list[str]:
     return [f"CASE WHEN {is_valid} THEN {formula} END" for formula in formulas]
 
 
-def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
+def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
     """The map of an interval recalibrator as a table.
 
     Parameters
@@ -182,7 +183,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     return table
 
 
-def export_onnx(recalibrator: Any) -> Any:
+def export_onnx(recalibrator: BaseEstimator) -> Any:
     """The map of a recalibrator as a model of ONNX.
 
     Parameters
@@ -252,7 +253,7 @@ def unwrap_classifier(model: Any) -> Any:
     return model.recalibrator_
 
 
-def check_writable(recalibrator: Any) -> np.ndarray:
+def check_writable(recalibrator: BaseEstimator) -> np.ndarray:
     """Refuse all but fitted recalibrators of class probabilities, and return the classes."""
     if isinstance(recalibrator, Recalibrator):
         check_is_fitted(recalibrator)
@@ -272,7 +273,7 @@ def check_writable(recalibrator: Any) -> np.ndarray:
     )
 
 
-def check_columns(recalibrator: Any, columns: Any) -> list[str]:
+def check_columns(recalibrator: BaseEstimator, columns: Any) -> list[str]:
     """Check the names of the columns: one for each class, or one for the last of two."""
     classes = recalibrator.classes_
     if columns is None:
