@@ -2,7 +2,6 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from inspect import signature
 from numbers import Real
@@ -393,9 +392,7 @@ class OneVsRestRecalibrator(Recalibrator):
 
     def _fit(self, data: ClassData) -> None:
         problems = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
-        self.maps_ = [
-            self._fit_binary(replace(problem, complement=None)) for _, problem in problems
-        ]
+        self.maps_ = [self._fit_binary(each.with_proba(each.proba)) for _, each in problems]
         self._both_params = None
         if data.complement is not None:
             self._both_params = self._fit_binary(data.swap_classes()), self._fit_binary(data)

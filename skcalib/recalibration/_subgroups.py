@@ -203,8 +203,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
                 for rows in subgroups.rows()
             ]
         matrix, min_samples = self._map_common(data.columns), self.min_samples or 1
-        proba = matrix[:, 1] if data.is_binary else matrix
-        data = replace(data, proba=proba, complement=None, log_proba=None)
+        data = data.with_proba(matrix[:, 1] if data.is_binary else matrix)
         if chooses:
             self.prior_weight_ = _best_prior_weight(data, subgroups, min_samples)
         else:
