@@ -188,14 +188,12 @@ class ClassData(EvaluationData):
         share = np.stack([1 - outcome, outcome])  # (2, n)
         label, row = np.nonzero(share)
         event_share = share[label, row]
-        return replace(
-            self,
-            proba=self.proba[row],
-            label=label.astype(np.int32),
-            weight=self.weight[row] * event_share,
-            square=self.squares[row] * event_share,
-            count=np.rint(self.count[row] * event_share).astype(np.int64),
-        )
+        fields = self._map_rows(lambda values: values[row])
+        fields["label"] = label.astype(np.int32)
+        fields["weight"] *= event_share
+        fields["square"] = self.squares[row] * event_share
+        fields["count"] = np.rint(fields["count"] * event_share).astype(np.int64)
+        return replace(self, **fields)
 
     @property
     def labels(self) -> np.ndarray:
