@@ -19,17 +19,16 @@ from .._numerics.logits import (
 )
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
-from ._base import (
+from ._base import Recalibrator, log_matrix
+from ._maps import LogLinear, Map
+from ._prior import (
     PRIOR_CONSTRAINTS,
     TEMPERATURE_PRIOR_WEIGHT,
-    Recalibrator,
     class_prior,
     least_probability,
-    log_matrix,
     prior_share,
     warn_unless_converged,
 )
-from ._maps import LogLinear, Map
 
 # Rows of this many classes are long enough for NumPy's loops.
 _MIN_LONG_ROW = 256
