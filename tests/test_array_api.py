@@ -510,6 +510,8 @@ def test_groups_and_two_classes_are_converted(package):
     groups = np.arange(60) // 3
     expected = clone(test).fit(proba, y, groups=groups).p_value_
     assert test.fit(package(proba), y, groups=groups).p_value_ == expected
+    with pytest.raises(ValueError, match="given must be None unless the metric has an argument"):
+        test.fit(package(proba), y, groups=groups, given=proba)
     y, proba, _ = multiclass(package, n=60, binary=True)
     expected = clone(test).fit(proba, y).p_value_
     assert test.fit(package(proba), package(y)).p_value_ == expected

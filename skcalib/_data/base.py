@@ -1,7 +1,7 @@
 """Base of checked data of every kind."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,9 @@ class EvaluationData(ABC):
     """
 
     is_forecast: ClassVar[bool]  # of a number; otherwise of classes
+
+    # Names of the fields that all rows share; any other is None or has an entry for each row.
+    _shared: ClassVar[frozenset[str]] = frozenset()
 
     weight: np.ndarray  # (n,), positive, sums to 1
     given: np.ndarray | None  # (n, d), or (n,) labels of groups: conditioned on
@@ -41,6 +44,14 @@ class EvaluationData(ABC):
     @abstractmethod
     def labels(self) -> np.ndarray | None:
         """The classes; None for forecasts of a number."""
+
+    def _map_rows(self, function: Callable[[Any], Any]) -> dict[str, Any]:
+        """Return the function of each field that has an entry for each row."""
+        return {
+            name: function(values)
+            for name, values in vars(self).items()
+            if values is not None and name not in self._shared
+        }
 
     @abstractmethod
     def take(self, rows: Any) -> Self:

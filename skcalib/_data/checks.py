@@ -18,7 +18,6 @@ from .._inputs.arrays import (
 )
 from .._inputs.by import check_groups, check_several_groups
 from .._inputs.checks import (
-    MIN_WEIGHT_SHARE,
     check_column_order,
     check_sample_weight,
     map_codes,
@@ -37,7 +36,6 @@ from .._inputs.probabilities import (
 )
 from .._inputs.scikit_learn import check_feature_names
 from .._inputs.warnings import warn
-from .._numerics.array_api import take_rows
 from .._numerics.logits import log_softmax
 from .._numerics.sorting import codes_by_appearance
 from ..forecasts import as_forecast
@@ -106,21 +104,18 @@ def check_predictions(
         proba = proba[:, positive]
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
-    share = np.broadcast_to(1.0 / len(label), len(label))
+    n = len(label)
+    share = np.broadcast_to(1.0 / n, n)
+    data = ClassData(proba, label, share, classes, log_proba=log_proba, complement=complement)
     if sample_weight is not None:
-        weight = check_sample_weight(sample_weight, len(label))
-        share = normalize_weights(weight)
-        used = share > MIN_WEIGHT_SHARE
-        if not used.all():
-            proba, label = take_rows(proba, used), label[used]
-            share = normalize_weights(weight[used])
-            log_proba = None if log_proba is None else take_rows(log_proba, used)
-            complement = None if complement is None else take_rows(complement, used)
-    if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
-        xp = array_namespace(proba)
-        label = xp.asarray(label.astype(np.int64), device=device(proba))
-        share = xp.asarray(np.array(share), device=device(proba))
-    return ClassData(proba, label, share, classes, log_proba=log_proba, complement=complement)
+        rows = positive_weight_rows(sample_weight, n)
+        share = normalize_weights(check_sample_weight(sample_weight, n)[rows])
+        data = replace(data.take(rows), weight=share)
+    if data.is_on_host:
+        return data
+    xp, where = array_namespace(proba), device(proba)  # labels and weights join them there
+    label = xp.asarray(data.label.astype(np.int64), device=where)
+    return replace(data, label=label, weight=xp.asarray(np.array(data.weight), device=where))
 
 
 def _check_multilabel(
@@ -290,13 +285,7 @@ def check_forecasts(
     if sample_weight is None:
         return ForecastData(forecast, value, np.broadcast_to(1.0 / n, n), given)
     weight = check_sample_weight(sample_weight, n)
-    share = weight / weight.sum()
-    used = share > MIN_WEIGHT_SHARE
-    if not used.all():
-        forecast, value = forecast[used], value[used]
-        given = None if given is None else given[used]
-        share = weight[used] / weight[used].sum()
-    return ForecastData(forecast, value, share, given)
+    return ForecastData(forecast, value, weight, given).take(positive_weight_rows(weight, n))
 
 
 def check_given(given: Any, n: int) -> np.ndarray:

@@ -22,19 +22,6 @@ from .base import EvaluationData
 # Rows of double precision that sum to 1 miss it by less than this.
 _ROW_SUM_ATOL = 1e-12
 
-# The fields with one entry for each row.
-_PER_ROW = {
-    "proba",
-    "complement",
-    "label",
-    "weight",
-    "given",
-    "log_proba",
-    "groups",
-    "square",
-    "count",
-}
-
 # Numbers in the columns that are copied at once (8 MB).
 _COLUMNS = 2**20
 
@@ -50,7 +37,7 @@ class ClassData(EvaluationData):
 
     Single precision of K classes stays what it is, as double precision would take twice the memory
     of what may be the largest array there is. Numbers are computed in double precision all the
-    same: of `doubles`, `matrix`, `iter_class_proba`, or of blocks of rows.
+    same: of `matrix`, `iter_class_proba`, or of blocks of rows.
 
     If scikit-learn dispatches arrays, tensors stay where they live: then all arrays but the classes
     are there, and have what sums need. `to_numpy` makes NumPy's arrays of them, for what sorts or
@@ -59,13 +46,15 @@ class ClassData(EvaluationData):
 
     kind: ClassVar[str] = "classes"
     is_forecast: ClassVar[bool] = False
+    _shared = frozenset({"classes", "mean_rounding", "has_common_rank"})
 
-    proba: np.ndarray  # (n,) for two classes, else (n, K), perhaps in single precision
+    # as stored: (n,) of the second of two classes, else (n, K), perhaps in single precision
+    proba: np.ndarray
     label: np.ndarray  # (n,), index into classes
     weight: np.ndarray  # (n,), positive, sums to 1
     classes: np.ndarray  # (K,)
     given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
-    log_proba: np.ndarray | None = None  # (n, K), of logits: these tell more than `proba`
+    log_proba: np.ndarray | None = None  # (n, K), logarithms of `matrix`; None without logits
     groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
     # (n,), Σ w² of the samples that a row stands for; None if each is one sample
     square: np.ndarray | None = None
@@ -75,7 +64,7 @@ class ClassData(EvaluationData):
     mean_rounding: float = 0.0  # how far predictions were moved to a grid, on average
     # whether simulated labels of a group share the rank of their class, instead of the class
     has_common_rank: bool = False
-    # (n,), the given probability of the first of two classes; None if it is 1 − proba
+    # (n,), the given probability of the first of two classes; None if 1 − proba says as much
     complement: np.ndarray | None = None
 
     @property
@@ -83,21 +72,16 @@ class ClassData(EvaluationData):
         return self.proba.ndim == 1
 
     @property
-    def doubles(self) -> Array:
-        """`proba` in double precision; arrays of other packages in the precision that they have."""
-        return self.proba.astype(np.float64, copy=False) if self.is_on_host else self.proba
-
-    @property
     def matrix(self) -> Array:
-        """The probabilities of all classes, (n, K), in the precision of `doubles`."""
+        """The probabilities of all classes, (n, K), doubles on the host; what formulas read."""
         if not self.is_binary:
-            return self.doubles
+            return self.proba.astype(np.float64, copy=False) if self.is_on_host else self.proba
         first = 1 - self.proba if self.complement is None else self.complement
         return array_namespace(self.proba).stack([first, self.proba], axis=1)
 
     @property
     def columns(self) -> Array:
-        """The probabilities as they were given: (n,) of the last of two classes, or (n, K)."""
+        """The probabilities as given, (n, K), or (n,) of the last of two; what `fit` takes."""
         return self.proba if self.complement is None else self.matrix
 
     @property
@@ -107,8 +91,9 @@ class ClassData(EvaluationData):
 
     def swap_classes(self) -> "ClassData":
         """Return the same data of two classes, in the other order."""
-        first, last = self.columns.T
-        return replace(self, proba=first, complement=last, label=1 - self.label)
+        first, last = self.matrix.T
+        fields = {"complement": last, "label": 1 - self.label, "classes": self.classes[::-1]}
+        return replace(self.with_proba(first), **fields)
 
     def iter_class_proba(self) -> Iterator[np.ndarray]:
         """The probabilities (n,) of one class after another, in double precision."""
@@ -118,7 +103,7 @@ class ClassData(EvaluationData):
 
     @property
     def simplex(self) -> np.ndarray:
-        """`matrix`; rows whose sum is not 1 in double precision are divided by it."""
+        """`matrix` with rows that sum to 1 in double precision; what other libraries take."""
         matrix = self.matrix if self.is_binary else self.proba.astype(np.float64)
         total = matrix.sum(axis=1, keepdims=True)
         inexact = np.abs(total - 1) > _ROW_SUM_ATOL
@@ -148,11 +133,7 @@ class ClassData(EvaluationData):
         """Return a copy whose arrays are NumPy's."""
         if self.is_on_host:
             return self
-        fields = {
-            name: to_numpy(value)
-            for name, value in vars(self).items()
-            if name in _PER_ROW and value is not None
-        }
+        fields = self._map_rows(to_numpy)
         fields["label"] = fields["label"].astype(np.int32)
         if self.is_binary:
             fields["proba"] = fields["proba"].astype(np.float64)
@@ -165,11 +146,7 @@ class ClassData(EvaluationData):
 
     def take(self, rows: Array) -> "ClassData":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
-        fields = {
-            name: take_rows(value, rows)
-            for name, value in vars(self).items()
-            if name in _PER_ROW and value is not None
-        }
+        fields = self._map_rows(lambda values: take_rows(values, rows))
         weight = fields["weight"]
         total = array_namespace(weight).sum(weight)
         if self.is_on_host and len(weight) and (weight == weight[0]).all():
@@ -211,14 +188,12 @@ class ClassData(EvaluationData):
         share = np.stack([1 - outcome, outcome])  # (2, n)
         label, row = np.nonzero(share)
         event_share = share[label, row]
-        return replace(
-            self,
-            proba=self.proba[row],
-            label=label.astype(np.int32),
-            weight=self.weight[row] * event_share,
-            square=self.squares[row] * event_share,
-            count=np.rint(self.count[row] * event_share).astype(np.int64),
-        )
+        fields = self._map_rows(lambda values: values[row])
+        fields["label"] = label.astype(np.int32)
+        fields["weight"] *= event_share
+        fields["square"] = self.squares[row] * event_share
+        fields["count"] = np.rint(fields["count"] * event_share).astype(np.int64)
+        return replace(self, **fields)
 
     @property
     def labels(self) -> np.ndarray:
@@ -289,27 +264,32 @@ class ClassData(EvaluationData):
         points = share[np.unique(spread, return_index=True)[1]]
         return pooled._replace(points=np.maximum.accumulate(points))
 
+    def with_proba(self, proba: Array) -> "ClassData":
+        """Return the same labels with other probabilities, (n,) or (n, K)."""
+        return replace(self, proba=proba, complement=None, log_proba=None)
+
+    def _reduce(self, event: np.ndarray, proba: np.ndarray, rows: Any = None) -> "ClassData":
+        """Return data of two classes: an event (n,), or (m,) of some rows, and its probability."""
+        data = self.with_proba(self.weight)  # rows of K probabilities need not be copied
+        data = data if rows is None else data.take(rows)
+        proba, label = proba.astype(np.float64, copy=False), event.astype(np.int32)
+        fields = {"proba": proba, "label": label, "classes": np.array([False, True])}
+        return ClassData(**vars(data) | fields)
+
     def confidence(self) -> "ClassData":
         """The probability of the predicted class, and whether the prediction was right."""
-        hit = self.label == np.argmax(self.proba, axis=1)
-        return _binary(self.proba.max(axis=1), hit, self.weight, self.given)
+        return self._reduce(self.label == np.argmax(self.proba, axis=1), self.proba.max(axis=1))
 
     def iter_problems(self, lens: Any) -> Iterator[tuple[Any, float, Any]]:
         """The name, weight and data of each problem of a lens; None if no sample is in it."""
-        for event, proba, problem_weight, name, rows in lens.reduce(self):
-            weight, given, problem = self.weight, self.given, None
-            if rows is not None:
-                weight, given = weight[rows], None if given is None else given[rows]
-                weight = weight / weight.sum()
-            if len(event):
-                problem = _binary(proba, event, weight, given)
-            yield name, problem_weight, problem
+        for event, proba, weight, name, rows in lens.reduce(self):
+            yield name, weight, self._reduce(event, proba, rows) if len(event) else None
 
     def iter_one_vs_rest(self) -> Iterator[tuple[float, "ClassData"]]:
         """Each class against the rest, with the class's share of the labels."""
         for k, proba in enumerate(self.iter_class_proba()):
             hit = self.label == k
-            yield float(self.weight @ hit), _binary(proba, hit, self.weight, self.given)
+            yield float(self.weight @ hit), self._reduce(hit, proba)
 
 
 @dataclass(frozen=True)
@@ -327,7 +307,7 @@ class MultilabelData(ClassData):
     @property
     def simplex(self) -> np.ndarray:
         """`matrix`, whose rows need not sum to 1."""
-        return self.doubles
+        return self.matrix
 
     @property
     def user_labels(self) -> np.ndarray:
@@ -342,10 +322,3 @@ class MultilabelData(ClassData):
             f"{len(self.classes)} label(s). Use CalibrationTest, which tests each label, or an "
             "interval by resampling."
         )
-
-
-def _binary(
-    proba: np.ndarray, hit: np.ndarray, weight: np.ndarray, given: np.ndarray | None
-) -> ClassData:
-    proba = proba.astype(np.float64, copy=False)
-    return ClassData(proba, hit.astype(np.int32), weight, np.array([False, True]), given)

@@ -45,15 +45,8 @@ class ForecastData(EvaluationData):
 
     def take(self, rows: np.ndarray | slice) -> "ForecastData":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
-        weight = self.weight[rows]
-        return replace(
-            self,
-            forecast=self.forecast[rows],
-            value=self.value[rows],
-            weight=weight / weight.sum(),
-            given=None if self.given is None else self.given[rows],
-            groups=None if self.groups is None else self.groups[rows],
-        )
+        fields = self._map_rows(lambda values: values[rows])
+        return replace(self, **fields | {"weight": fields["weight"] / fields["weight"].sum()})
 
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Independent outcomes drawn from the forecasts, (size, n).

@@ -96,7 +96,8 @@ def positive_weight_rows(sample_weight: ArrayLike | None, n: int) -> np.ndarray 
     if sample_weight is None:
         return slice(None)
     weight = check_sample_weight(sample_weight, n)
-    return weight / weight.sum() > MIN_WEIGHT_SHARE
+    is_used = weight / weight.sum() > MIN_WEIGHT_SHARE
+    return slice(None) if is_used.all() else is_used
 
 
 def normalize_weights(weight: np.ndarray) -> np.ndarray:

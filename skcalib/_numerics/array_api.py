@@ -236,9 +236,9 @@ def contiguous(array: Array) -> Array:
 
 
 def take_rows(array: Array, rows: Array) -> Array:
-    """Return rows of an array, given by indices (m,) or by a NumPy mask (n,)."""
-    if isinstance(array, np.ndarray):
-        return array[rows]
+    """Return rows of an array, given by indices (m,), a slice, or a NumPy mask (n,)."""
+    if isinstance(array, np.ndarray) or isinstance(rows, slice):
+        return array[rows, ...]
     xp = array_namespace(array)
     if isinstance(rows, np.ndarray):
         rows = xp.asarray(np.flatnonzero(rows), **_device_option(array))

@@ -197,7 +197,7 @@ class SimplexDisplay(PredictionsDisplay):
         check_matplotlib_support("SimplexDisplay")
         data = check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=labels)
         check_three_classes(data)
-        cells, n_cells = product_bins(data.doubles, n_bins)
+        cells, n_cells = product_bins(data.matrix, n_bins)
         share = np.bincount(cells, data.weight, n_cells)
         sums = [np.bincount(cells, data.weight * p, n_cells) for p in data.proba.T]
         predicted = np.column_stack(sums) / share[:, None]

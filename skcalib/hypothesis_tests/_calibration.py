@@ -1,7 +1,6 @@
 """The test of calibration, by resampling or by known laws of the kernel statistic."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -350,7 +349,7 @@ class CalibrationTest(HypothesisTest):
                 statistic=statistic, metric_params=params, random_state=self.random_state
             )
             test.classes_, test.n_features_in_ = problem.classes, 1
-            test._fit(replace(problem, groups=data.groups), weighted=weighted)
+            test._fit(problem, weighted=weighted)
             self.label_tests_[name] = test
         n_labels = len(self.label_tests_)
         self.label_p_values_ = {

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -279,7 +279,7 @@ def find_miscalibrated_subgroups(
     n = np.shape(y_true)[0]
     used = np.arange(n)[positive_weight_rows(sample_weight, n)]
     if not isinstance(data, ForecastData) and not data.is_binary and multi_class == "confidence":
-        data = replace(data.confidence(), groups=data.groups)
+        data = data.confidence()
     order = data.canonical_order()
     data, used = data.take(order), used[order]
     candidates = [

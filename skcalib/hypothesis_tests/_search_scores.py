@@ -1,7 +1,6 @@
 """Score statistics of the candidates of a search, for the data and for draws."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,7 +164,7 @@ def _recalibrate(data: ClassData) -> ClassData:
     """The predictions by a smooth curve of their log-odds, the same for all samples."""
     recalibrator = to_fit_data(data).fit_clone(SplineRecalibrator())
     proba = recalibrator.predict_proba(data.proba)
-    return replace(data, proba=proba[:, 1] if data.is_binary else proba)
+    return data.with_proba(proba[:, 1] if data.is_binary else proba)
 
 
 class ForecastSearch(Search):

@@ -40,7 +40,7 @@ def _assign_bins(
     data: ClassData, n_bins: int, strategy: str, min_bin_size: int
 ) -> tuple[np.ndarray, int]:
     """Return the index of the bin of each sample, (n,), and the number of bins."""
-    proba, weight = data.doubles, data.weight
+    proba, weight = data.proba.astype(np.float64, copy=False), data.weight
     if strategy == "median-variance":
         return median_variance_bins(proba.reshape(len(proba), -1), weight, min_bin_size)
     if strategy == "quantile":

@@ -190,7 +190,7 @@ class CallableMetric(Metric):
 
     def _user_proba(self, data: ClassData) -> np.ndarray:
         """Return the probabilities as the function takes them; it may not change them."""
-        proba = data.simplex if self.as_matrix else data.doubles
+        proba = data.simplex if self.as_matrix else data.proba
         order = self._order(data)
         if order is not None:
             proba = proba[:, order] if proba.ndim == 2 else (proba if order[-1] == 1 else 1 - proba)

@@ -38,7 +38,8 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
         return smooth_errors([data])[0]
     import cvxpy
 
-    function_class = _resolve_for_sample(function_class, data.doubles, data.weight)
+    proba = data.proba.astype(np.float64, copy=False)
+    function_class = _resolve_for_sample(function_class, proba, data.weight)
     if data.is_binary:
         points, mass = data.pool_residuals()
     else:

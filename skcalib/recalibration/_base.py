@@ -1,60 +1,40 @@
 """The base classes of recalibrators."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache
 from inspect import signature
-from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
-from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from .._data import ClassData, ForecastData, check_fit_input, check_forecasts
-from .._inputs.arrays import ArrayLike, check_same_length, format_values
-from .._inputs.checks import check_predict_input, check_sample_weight
-from .._inputs.labels import encode_labels
-from .._inputs.scikit_learn import Interval, clone_instance, fit_context
+from .._inputs.arrays import ArrayLike, format_values
+from .._inputs.checks import check_predict_input
+from .._inputs.scikit_learn import clone_instance, fit_context
 from .._inputs.warnings import warn
-from .._numerics.array_api import Array, doubles, row_sums, to_numpy
+from .._numerics.array_api import Array, row_sums, to_numpy
 from .._numerics.logits import (
-    EPSILON,
-    MIN_POSITIVE_PROBA,
-    clip_proba,
-    column_log_odds,
     log_probabilities,
     smallest_known_probability,
-    softmax_in_place,
 )
-from .._numerics.sorting import pool_label_weights, pool_ties
-from .._numerics.temperature import best_temperature, scale_by_temperature
 from ..forecasts import Forecast, as_forecast
 from ._maps import PerClass, Pieces
 from ._modules import make_module
+from ._scores import negative_crps, negative_log_loss
 
 _threads = cache(ThreadpoolController)
 
 # With fewer classes, products of matrices are faster on a single thread.
 _MIN_CLASSES_FOR_THREADS = 256
-
-# Default number of prior samples of a temperature, also of one that other maps shrink to.
-TEMPERATURE_PRIOR_WEIGHT = 8.0
-
-# Default number of prior samples of maps with parameters for each class, for two classes.
-CLASS_PRIOR_WEIGHT = 16.0
-
-# Constraints of recalibrators with a prior, which shrinks them to the predictions.
-PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
 
 
 class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -393,9 +373,7 @@ class OneVsRestRecalibrator(Recalibrator):
 
     def _fit(self, data: ClassData) -> None:
         problems = [(1.0, data)] if data.is_binary else data.iter_one_vs_rest()
-        self.maps_ = [
-            self._fit_binary(replace(problem, complement=None)) for _, problem in problems
-        ]
+        self.maps_ = [self._fit_binary(each.with_proba(each.proba)) for _, each in problems]
         self._both_params = None
         if data.complement is not None:
             self._both_params = self._fit_binary(data.swap_classes()), self._fit_binary(data)
@@ -455,6 +433,15 @@ def to_matrix(proba: Array) -> Array:
     return proba
 
 
+def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
+    """Return log p of all classes (n, K), from p (n,) or (n, K), in this memory order."""
+    smallest = smallest_known_probability(proba, smallest)
+    proba = to_matrix(proba)
+    if isinstance(proba, np.ndarray):
+        proba = np.asarray(proba, dtype=np.float64, order=order)
+    return log_probabilities(proba, smallest)
+
+
 def take_classes(classes: np.ndarray, index: Array) -> Array:
     """Return the classes of indices (n,); numeric classes stay on the device of the indices."""
     if isinstance(index, np.ndarray) or classes.dtype.kind not in "bif":
@@ -465,52 +452,6 @@ def take_classes(classes: np.ndarray, index: Array) -> Array:
 
 def probability_names(classes: np.ndarray) -> np.ndarray:
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
-
-
-def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
-    """Return the share of labels of any type that are predicted correctly."""
-    observed, code, weight = _check_scored_labels(y, len(predicted), classes, sample_weight)
-    return float(np.average(observed[code] == to_numpy(predicted), weights=weight))
-
-
-def negative_log_loss(y: Any, proba: Array, classes: np.ndarray, sample_weight: Any) -> float:
-    """Return minus the mean log loss of labels of any type."""
-    observed, code, weight = _check_scored_labels(y, len(proba), classes, sample_weight)
-    positions = {label: k for k, label in enumerate(classes.tolist())}
-    unknown = [label for label in observed.tolist() if label not in positions]
-    if unknown:
-        raise ValueError(
-            "y must hold only classes that were seen at fit, as others have no probability; found "
-            f"{format_values(np.array(unknown))}. Name all classes with labels=[...]."
-        )
-    index = np.array([positions[label] for label in observed.tolist()])[code]
-    labels = np.arange(len(classes))
-    values = to_numpy(proba)
-    values = values / values.sum(axis=1, keepdims=True)  # sums of single precision miss 1
-    return -float(log_loss(index, values, labels=labels, sample_weight=weight))
-
-
-def _check_scored_labels(
-    y: Any, n_samples: int, classes: np.ndarray, sample_weight: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the observed classes, the code of each label, and checked weights."""
-    observed, code = encode_labels(y, name="y", partner="X")
-    check_same_length({"X": n_samples, "y": len(code)})
-    if not set(observed.tolist()) & set(classes.tolist()):
-        raise ValueError(
-            f"y must hold classes that were seen at fit, {format_values(classes)}; found "
-            f"{format_values(observed)}. Pass labels of the same type."
-        )
-    weight = None if sample_weight is None else check_sample_weight(sample_weight, len(code))
-    return observed, code, weight
-
-
-def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
-    """Return minus the mean continuous ranked probability score."""
-    data = check_forecasts(
-        y, forecast, sample_weight=sample_weight, names=("y", "X"), may_be_impossible=True
-    )
-    return -float(data.weight @ data.forecast.crps(data.value))
 
 
 def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool = True) -> Any:
@@ -554,118 +495,6 @@ def is_smooth(recalibrator: Any) -> bool:
 def is_order_preserving(recalibrator: Any) -> bool:
     """True for maps of this package that never change the order of the classes within a row."""
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_order_preserving
-
-
-def prior_share(data: ClassData | ForecastData, prior_weight: float) -> float:
-    """Return the fraction of the total weight that prior samples carry.
-
-    The outcomes of prior samples are distributed as predicted. A fit aims at the observed outcomes
-    mixed with the predictions in this proportion.
-    """
-    prior = float(prior_weight) * data.inverse_effective_size
-    return prior / (1 + prior)
-
-
-def least_probability(data: ClassData, prior_weight: float | None) -> float:
-    """Return the probability below which a fit to these data tells none apart.
-
-    Where predictions are almost certain, log-odds are mostly extrapolated. So with two classes and
-    few samples for each one of the prior, they hardly reach further than one column can say.
-    """
-    prior = (prior_weight or 0.0) * data.inverse_effective_size
-    if len(data.classes) > 2 or prior == 0:
-        return MIN_POSITIVE_PROBA
-    return max(EPSILON * np.exp(-1 / prior), MIN_POSITIVE_PROBA)
-
-
-def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
-    """Return log p of all classes (n, K), from p (n,) or (n, K), in this memory order."""
-    smallest = smallest_known_probability(proba, smallest)
-    proba = to_matrix(proba)
-    if isinstance(proba, np.ndarray):
-        proba = np.asarray(proba, dtype=np.float64, order=order)
-    return log_probabilities(proba, smallest)
-
-
-def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple[float, Array]:
-    """Return the share of the prior in the labels, and the probabilities of its labels (n, K).
-
-    With K classes there are K/2 times as many prior samples, so that each class gets equally many.
-    Their labels follow the predictions at the best temperature, which all classes share. For two
-    classes a temperature is almost the map to be fitted, so their labels follow the predictions.
-    """
-    n_classes = log_proba.shape[1]
-    share = prior_share(data, prior_weight * n_classes / 2)
-    if n_classes == 2 or share == 0:
-        return share, softmax_in_place(doubles(log_proba, copy=True))
-    temperature = best_temperature(
-        lambda rows: doubles(log_proba[rows, ...], copy=True),
-        data.label,
-        data.weight,
-        prior_share(data, TEMPERATURE_PRIOR_WEIGHT),
-    )
-    expected = scale_by_temperature(log_proba, temperature)
-    return share, clip_proba(expected, out=expected)
-
-
-class PooledOutcomes(NamedTuple):
-    """Distinct predictions, the mass of outcomes 0 and 1 at each, and 1 / effective size."""
-
-    log_odds: np.ndarray  # (m,), finite
-    mass: np.ndarray  # (2, m)
-    share: float
-
-
-def iter_pooled_outcomes(
-    data: ClassData, prior_weight: float, smallest: float
-) -> Iterator[PooledOutcomes]:
-    """Yield the pooled labels of two classes, or of each class, mixed with prior samples.
-
-    The labels of prior samples follow the predictions, or `class_prior`. Both masses are
-    positive if there is a prior, and keep every digit.
-    """
-    if data.complement is not None:
-        points, mass, _ = pool_label_weights(
-            column_log_odds(data.matrix, smallest), data.label, data.weight, data.squares
-        )
-        share, expected = prior_share(data, prior_weight), expit(np.stack([-points, points]))
-        mass = (1 - share) * mass + share * mass.sum(axis=0) * expected
-        yield PooledOutcomes(points, mass, data.inverse_effective_size)
-        return
-    if data.is_binary:
-        share, problems = prior_share(data, prior_weight), iter([(1.0, data)])
-    else:
-        log_proba = log_matrix(data.proba, smallest)
-        share, expected = class_prior(log_proba, data, prior_weight)
-        problems = data.iter_one_vs_rest()
-    for k, (_, problem) in enumerate(problems):
-        yield _pool(problem, None if data.is_binary else expected[:, k], share, smallest)
-
-
-def _pool(
-    problem: ClassData, expected: np.ndarray | None, share: float, smallest: float
-) -> PooledOutcomes:
-    """Pool labels of two classes, with a share of those that are expected (n,), or predicted."""
-    proba = clip_proba(problem.proba, smallest)
-    points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
-    if expected is None:
-        expected_mass = mass.sum(axis=0) * np.stack([1 - points, points])
-    else:
-        label_proba = np.stack([1 - expected, expected])
-        expected_mass = pool_ties(proba, problem.weight * label_proba)[1]
-    mass = (1 - share) * mass + share * expected_mass
-    return PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
-
-
-def warn_unless_converged(recalibrator: Any, converged: bool) -> None:
-    # with a prior there is always a maximum, and the last step was within rounding of it
-    if not converged and recalibrator.prior_weight == 0:
-        warn(
-            f"The likelihood of {type(recalibrator).__name__} has no maximum, as the outcomes can "
-            "be separated; the last step is kept. Set a positive prior_weight, which keeps the fit "
-            "finite.",
-            ConvergenceWarning,
-        )
 
 
 def check_enough_outcomes(data: ForecastData, why: str) -> None:

@@ -14,7 +14,7 @@ from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, select_columns
 from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
-from ._base import accuracy, clone_for, is_smooth
+from ._base import clone_for, is_smooth
 from ._checks import (
     reject_method_argument,
     suggest_recalibrator,
@@ -28,6 +28,7 @@ from ._cross_fitting import (
 )
 from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
+from ._scores import accuracy
 
 # The probabilities of all classifiers are recalibrated in one call if they are no more numbers:
 # of few rows, most of the time is that of the call.

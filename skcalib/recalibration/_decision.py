@@ -1,7 +1,6 @@
 """Probabilities adjusted until losses are what they announce."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Real
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -286,8 +285,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         policies: list[np.ndarray] = []
 
         def next_round(matrix: np.ndarray) -> tuple[Any, ...]:
-            proba = matrix[:, 1] if data.is_binary else matrix
-            now = replace(data, proba=proba, complement=None)
+            now = data.with_proba(matrix[:, 1] if data.is_binary else matrix)
             outcomes = np.vstack([now.label, now.simulate_outcomes(generator, n_draws)])
             start = perf_counter()
             values, policies_of_draws = worst_policies(

@@ -15,9 +15,10 @@ from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._quantile import check_same_levels
-from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps, to_matrix
+from ._base import Recalibrator, check_calibration_data, clone_for, to_matrix
 from ._maps import ClassFactors
 from ._responses import align_proba
+from ._scores import negative_crps
 
 # Attributes that a fit on probabilities sets and a fit on forecasts deletes.
 _CLASS_ATTRIBUTES = ("classes_", "n_features_in_", "feature_names_in_")

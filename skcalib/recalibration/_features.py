@@ -17,15 +17,10 @@ from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator, assign_folds
-from ._base import (
-    Recalibrator,
-    check_calibration_data,
-    clone_for,
-    negative_log_loss,
-    to_matrix,
-)
+from ._base import Recalibrator, check_calibration_data, clone_for, to_matrix
 from ._checks import check_recalibrator
 from ._either import calibrate, to_fit_data
+from ._scores import negative_log_loss
 from ._trees import BoostedFold, BoostedTrees, quantile_cuts
 
 _N_FOLDS = 5

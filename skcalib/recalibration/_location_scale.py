@@ -16,13 +16,8 @@ from .._numerics.crps import normal_density
 from ..forecasts import Forecast
 from ..forecasts._base import MAX_NUMBER, ScoreWithSlope
 from ..forecasts._transformed import affine, center_and_spread
-from ._base import (
-    PRIOR_CONSTRAINTS,
-    ForecastRecalibrator,
-    check_enough_outcomes,
-    prior_share,
-    warn_unless_inside,
-)
+from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
+from ._prior import PRIOR_CONSTRAINTS, prior_share
 
 # The least standard deviation but 0, relative to the largest number.
 _MIN_RELATIVE_STD = 1e-70

@@ -15,17 +15,16 @@ from .._numerics.logits import (
     column_log_odds,
     smallest_probability,
 )
-from ._base import (
+from ._base import Recalibrator, one_vs_rest
+from ._maps import Curve, LogOdds
+from ._prior import (
     CLASS_PRIOR_WEIGHT,
     PRIOR_CONSTRAINTS,
     PooledOutcomes,
-    Recalibrator,
     iter_pooled_outcomes,
     least_probability,
-    one_vs_rest,
     warn_unless_converged,
 )
-from ._maps import Curve, LogOdds
 
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]

@@ -1,6 +1,5 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,17 +19,16 @@ from .._numerics.logits import (
 )
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
-from ._base import (
+from ._base import Recalibrator, log_matrix
+from ._maps import LogLinear, Map
+from ._prior import (
     PRIOR_CONSTRAINTS,
     TEMPERATURE_PRIOR_WEIGHT,
-    Recalibrator,
     class_prior,
     least_probability,
-    log_matrix,
     prior_share,
     warn_unless_converged,
 )
-from ._maps import LogLinear, Map
 
 # Rows of this many classes are long enough for NumPy's loops.
 _MIN_LONG_ROW = 256
@@ -79,10 +77,11 @@ class LogScaleRecalibrator(Recalibrator):
         return self.input_type == "logits"
 
     def _fit(self, data: ClassData) -> None:
-        is_exact = data.log_proba is not None
-        least = least_probability(data, self.prior_weight)
-        data = replace(data, proba=data.columns, complement=None)
-        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(data.proba, least)
+        self.smallest_probability_ = 0.0
+        if data.log_proba is None:
+            least = least_probability(data, self.prior_weight)
+            data = data.with_proba(data.columns)
+            self.smallest_probability_ = smallest_probability(data.proba, least)
         self._fit_scores(data)
 
     def _fit_scores(self, data: ClassData) -> None:
@@ -90,7 +89,7 @@ class LogScaleRecalibrator(Recalibrator):
         if not is_large(data.proba):
             data = data.sort_samples()
         log_proba = self._log_proba(data)
-        data = replace(data, proba=log_proba, log_proba=None)  # frees the sorted ones
+        data = data.with_proba(log_proba)  # frees the sorted ones
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         if self._draws_to_temperature:
             prior, target = class_prior(log_proba, data, self.prior_weight)

@@ -14,13 +14,8 @@ from .._numerics.crps import LOGISTIC, NORMAL, StandardLaw, crps_above_with_slop
 from ..forecasts import CensoredForecast, Forecast, GaussianForecast, LogisticForecast
 from ..forecasts._base import MAX_NUMBER
 from ..forecasts._transformed import center_and_spread
-from ._base import (
-    PRIOR_CONSTRAINTS,
-    ForecastRecalibrator,
-    check_enough_outcomes,
-    prior_share,
-    warn_unless_inside,
-)
+from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
+from ._prior import PRIOR_CONSTRAINTS, prior_share
 
 _FAMILIES = {"normal": (GaussianForecast, NORMAL), "logistic": (LogisticForecast, LOGISTIC)}
 

@@ -27,9 +27,9 @@ from .._numerics.temperature import (
     mix_tempered,
     scale_by_temperature,
 )
-from ._base import CLASS_PRIOR_WEIGHT, PRIOR_CONSTRAINTS, TEMPERATURE_PRIOR_WEIGHT, prior_share
 from ._logits import LogScaleRecalibrator, linear_scores
 from ._maps import LogLinear, Map, mix
+from ._prior import CLASS_PRIOR_WEIGHT, PRIOR_CONSTRAINTS, TEMPERATURE_PRIOR_WEIGHT, prior_share
 
 
 class TemperatureRecalibrator(LogScaleRecalibrator):

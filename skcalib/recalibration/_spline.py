@@ -11,9 +11,9 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import iter_row_blocks
-from ._base import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
 from ._logistic import LogisticRecalibrator
 from ._maps import Curve
+from ._prior import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
 
 
 class SplineRecalibrator(LogisticRecalibrator):

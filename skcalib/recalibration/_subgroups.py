@@ -19,7 +19,7 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, assign_folds
-from ._base import Recalibrator, negative_crps, negative_log_loss
+from ._base import Recalibrator
 from ._checks import check_recalibrator
 from ._either import (
     ClassOrForecastRecalibrator,
@@ -29,6 +29,7 @@ from ._either import (
 )
 from ._logistic import SigmoidRecalibrator
 from ._scaling import VectorScalingRecalibrator
+from ._scores import negative_crps, negative_log_loss
 
 # Candidates of `prior_weight`; with an infinite one no subgroup has a map of its own.
 _PRIOR_WEIGHTS = (np.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0)
@@ -204,8 +205,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
                 for rows in subgroups.rows()
             ]
         matrix, min_samples = self._map_common(data.columns), self.min_samples or 1
-        proba = matrix[:, 1] if data.is_binary else matrix
-        data = replace(data, proba=proba, complement=None, log_proba=None)
+        data = data.with_proba(matrix[:, 1] if data.is_binary else matrix)
         if chooses:
             self.prior_weight_ = _best_prior_weight(data, subgroups, min_samples)
         else:

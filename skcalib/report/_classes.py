@@ -1,7 +1,6 @@
 """The sections of a report on probabilities of classes."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -89,13 +88,12 @@ class ClassSections(Sections):
     @cached_property
     def _binary(self) -> ClassData:
         """Return the predictions, or for more than two classes those of the predicted class."""
-        data = self.data
-        return data if data.is_binary else replace(data.confidence(), groups=data.groups)
+        return self.data if self.data.is_binary else self.data.confidence()
 
     @cached_property
     def _confident(self) -> ClassData:
         """Return whether the predicted class is right, and its probability."""
-        return replace(self.data, proba=self.data.matrix).confidence()
+        return self.data.with_proba(self.data.matrix).confidence()
 
     @cached_property
     def _proba_of_label(self) -> np.ndarray:

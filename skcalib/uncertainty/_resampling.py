@@ -452,7 +452,7 @@ def rare_event_labels(data: AnyData, units: Units) -> list[tuple[np.ndarray, np.
     if isinstance(data, MultilabelData):  # one label at a time, the others stay
         vectors = []
         for k, (*_, problem) in enumerate(data.iter_problems(Multilabel())):
-            for column, tails in rare_event_labels(replace(problem, groups=data.groups), units):
+            for column, tails in rare_event_labels(problem, units):
                 matrices = np.repeat(data.label[None], len(column), axis=0)
                 matrices[:, :, k] = column
                 vectors.append((matrices, tails))

@@ -69,7 +69,7 @@ def test_what_is_computed_with_is_double():
     label, proba = problem(50, 4)
     data = checked(label, proba)
     double = proba.astype(np.float64)
-    for values in (data.doubles, data.matrix, np.column_stack(list(data.iter_class_proba()))):
+    for values in (data.matrix, np.column_stack(list(data.iter_class_proba()))):
         assert values.dtype == np.float64
         np.testing.assert_array_equal(values, double)
     assert abs(data.simplex.sum(axis=1) - 1).max() < 1e-15

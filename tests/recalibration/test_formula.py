@@ -365,7 +365,7 @@ def test_steep_maps_are_clipped(engine, recalibrator):
     for columns, y in ((3, [0, 0, 1, 2]), (2, [0, 0, 1, 0])):
         X = proba if columns == 3 else np.column_stack([1 - proba[:, 1], proba[:, 1]])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("skcalib.recalibration._base.warn", lambda *args: None)
+            patch.setattr("skcalib.recalibration._prior.warn", lambda *args: None)
             recalibrator.fit(X, y)
         query = queries(X)
         names = list("abc")[:columns]

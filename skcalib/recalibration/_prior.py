@@ -1,0 +1,136 @@
+"""Prior samples, whose labels follow the predictions, and outcomes pooled with them."""
+
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.exceptions import ConvergenceWarning
+
+from .._data import ClassData, ForecastData
+from .._inputs.scikit_learn import Interval
+from .._inputs.warnings import warn
+from .._numerics.array_api import Array, doubles
+from .._numerics.logits import (
+    EPSILON,
+    MIN_POSITIVE_PROBA,
+    clip_proba,
+    column_log_odds,
+    softmax_in_place,
+)
+from .._numerics.sorting import pool_label_weights, pool_ties
+from .._numerics.temperature import best_temperature, scale_by_temperature
+from ._base import log_matrix
+
+# Default number of prior samples of a temperature, also of one that other maps shrink to.
+TEMPERATURE_PRIOR_WEIGHT = 8.0
+
+# Default number of prior samples of maps with parameters for each class, for two classes.
+CLASS_PRIOR_WEIGHT = 16.0
+
+# Constraints of recalibrators with a prior, which shrinks them to the predictions.
+PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
+
+
+def prior_share(data: ClassData | ForecastData, prior_weight: float) -> float:
+    """Return the fraction of the total weight that prior samples carry.
+
+    The outcomes of prior samples are distributed as predicted. A fit aims at the observed outcomes
+    mixed with the predictions in this proportion.
+    """
+    prior = float(prior_weight) * data.inverse_effective_size
+    return prior / (1 + prior)
+
+
+def least_probability(data: ClassData, prior_weight: float | None) -> float:
+    """Return the probability below which a fit to these data tells none apart.
+
+    Where predictions are almost certain, log-odds are mostly extrapolated. So with two classes and
+    few samples for each one of the prior, they hardly reach further than one column can say.
+    """
+    prior = (prior_weight or 0.0) * data.inverse_effective_size
+    if len(data.classes) > 2 or prior == 0:
+        return MIN_POSITIVE_PROBA
+    return max(EPSILON * np.exp(-1 / prior), MIN_POSITIVE_PROBA)
+
+
+def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple[float, Array]:
+    """Return the share of the prior in the labels, and the probabilities of its labels (n, K).
+
+    With K classes there are K/2 times as many prior samples, so that each class gets equally many.
+    Their labels follow the predictions at the best temperature, which all classes share. For two
+    classes a temperature is almost the map to be fitted, so their labels follow the predictions.
+    """
+    n_classes = log_proba.shape[1]
+    share = prior_share(data, prior_weight * n_classes / 2)
+    if n_classes == 2 or share == 0:
+        return share, softmax_in_place(doubles(log_proba, copy=True))
+    temperature = best_temperature(
+        lambda rows: doubles(log_proba[rows, ...], copy=True),
+        data.label,
+        data.weight,
+        prior_share(data, TEMPERATURE_PRIOR_WEIGHT),
+    )
+    expected = scale_by_temperature(log_proba, temperature)
+    return share, clip_proba(expected, out=expected)
+
+
+class PooledOutcomes(NamedTuple):
+    """Distinct predictions, the mass of outcomes 0 and 1 at each, and 1 / effective size."""
+
+    log_odds: np.ndarray  # (m,), finite
+    mass: np.ndarray  # (2, m)
+    share: float
+
+
+def iter_pooled_outcomes(
+    data: ClassData, prior_weight: float, smallest: float
+) -> Iterator[PooledOutcomes]:
+    """Yield the pooled labels of two classes, or of each class, mixed with prior samples.
+
+    The labels of prior samples follow the predictions, or `class_prior`. Both masses are
+    positive if there is a prior, and keep every digit.
+    """
+    if data.complement is not None:
+        points, mass, _ = pool_label_weights(
+            column_log_odds(data.matrix, smallest), data.label, data.weight, data.squares
+        )
+        share, expected = prior_share(data, prior_weight), expit(np.stack([-points, points]))
+        mass = (1 - share) * mass + share * mass.sum(axis=0) * expected
+        yield PooledOutcomes(points, mass, data.inverse_effective_size)
+        return
+    if data.is_binary:
+        share, problems = prior_share(data, prior_weight), iter([(1.0, data)])
+    else:
+        log_proba = log_matrix(data.proba, smallest)
+        share, expected = class_prior(log_proba, data, prior_weight)
+        problems = data.iter_one_vs_rest()
+    for k, (_, problem) in enumerate(problems):
+        yield _pool(problem, None if data.is_binary else expected[:, k], share, smallest)
+
+
+def _pool(
+    problem: ClassData, expected: np.ndarray | None, share: float, smallest: float
+) -> PooledOutcomes:
+    """Pool labels of two classes, with a share of those that are expected (n,), or predicted."""
+    proba = clip_proba(problem.proba, smallest)
+    points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
+    if expected is None:
+        expected_mass = mass.sum(axis=0) * np.stack([1 - points, points])
+    else:
+        label_proba = np.stack([1 - expected, expected])
+        expected_mass = pool_ties(proba, problem.weight * label_proba)[1]
+    mass = (1 - share) * mass + share * expected_mass
+    return PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
+
+
+def warn_unless_converged(recalibrator: Any, converged: bool) -> None:
+    # with a prior there is always a maximum, and the last step was within rounding of it
+    if not converged and recalibrator.prior_weight == 0:
+        warn(
+            f"The likelihood of {type(recalibrator).__name__} has no maximum, as the outcomes can "
+            "be separated; the last step is kept. Set a positive prior_weight, which keeps the fit "
+            "finite.",
+            ConvergenceWarning,
+        )
