@@ -296,7 +296,8 @@ class CalibrationTest(HypothesisTest):
 
     def _metric_params(self) -> dict[str, Any]:
         """The options of the metric, also those of a partial function."""
-        return unwrap_partial(self.statistic)[1] | (self.metric_params or {})
+        fixed = {} if isinstance(self.statistic, str) else unwrap_partial(self.statistic)[1]
+        return fixed | (self.metric_params or {})
 
     def _fit(self, data: AnyData, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""

@@ -394,7 +394,7 @@ class OneVsRestRecalibrator(Recalibrator):
         return mapped
 
     def _state_map(self) -> PerClass:
-        both = None if self._both_params is None else tuple(map(self._pieces, self._both_params))
+        both = None if self._both_params is None else list(map(self._pieces, self._both_params))
         return PerClass(list(map(self._pieces, self.maps_)), both)
 
     def _pieces(self, params: Any) -> Pieces:

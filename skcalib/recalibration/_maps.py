@@ -3,7 +3,7 @@
 They map the probabilities of all classes, or that of the last of two alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -106,7 +106,7 @@ class PerClass(Map):
     """
 
     pieces: Sequence[Pieces]
-    both: tuple[Pieces, Pieces] | None = None
+    both: Sequence[Pieces] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class Pairs(Map):
     floor: float
 
 
-def mix(members: Sequence[Map], weights: Sequence[float], uniform: float, n_classes: int) -> Map:
+def mix(members: Sequence[Map], weights: Iterable[float], uniform: float, n_classes: int) -> Map:
     """The mean of the members of positive weight; a single one is returned itself."""
     used = [(member, weight) for member, weight in zip(members, weights, strict=True) if weight > 0]
     if len(used) == 1 and uniform == 0:
