@@ -9,7 +9,7 @@ from .arrays import format_value
 
 # Of an option, the further options that each of its values has. A function is called "callable",
 # and values that are not listed have all.
-OptionsOf = Mapping[str, Mapping[Any, Iterable[str]]]
+OptionsOf = dict[str, Mapping[Any, Iterable[str]]]
 
 
 def check_options_of(
