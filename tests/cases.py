@@ -98,7 +98,7 @@ METRIC_CASES = {
         multi_class="classwise",
     ),
     "conditional, standardized": partial(
-        conditional_kernel_calibration_error, bandwidth=0.3, debias=True, standardize=True
+        conditional_kernel_calibration_error, bandwidth=0.3, estimator="standardized"
     ),
     "joint, linear": partial(joint_kernel_calibration_error, kernel="linear"),
     "cumulative, range": partial(

@@ -422,8 +422,8 @@ CONDITIONAL_OPTIONS = [
     {"method": "fourier", "kernel": "rbf", "bandwidth": 0.2, "random_state": 0},
     {"method": "nystroem"},
     {"kernel": lambda s, t: s @ t.T},
-    {"debias": True, "standardize": True},
-    {"debias": True, "standardize": True, "method": "fourier", "random_state": 0},
+    {"estimator": "standardized"},
+    {"estimator": "standardized", "method": "fourier", "random_state": 0},
     {"regularization": "cv"},
 ]
 

@@ -75,11 +75,11 @@ CASES = {
         estimator="biased",
     ),
     "matching, threshold, biased": partial(matching, calibration="threshold", estimator="biased"),
-    "matching, tanh": partial(matching, kernel="tanh", loss=0.3),
+    "matching, tanh": partial(matching, kernel="tanh", thresholds=0.3),
     "matching, loss": partial(distribution_matching_error, kernel="loss", loss=[0.3, squares]),
     "conditional": conditional_kernel_calibration_error,
     "conditional, debiased": partial(
-        conditional_kernel_calibration_error, outcome_bandwidth=1.0, debias=True
+        conditional_kernel_calibration_error, outcome_bandwidth=1.0, estimator="debiased"
     ),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
     "decision, squares": partial(decision_calibration_error, loss=squares, kind="chosen"),

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._inputs.arrays import check_numbers, format_value
+from .._inputs.arrays import check_numbers, format_value, is_number
+from .._inputs.options import refuse_unused
 from .._inputs.scikit_learn import Count, Interval, StrOptions
 from ..forecasts._base import MAX_NUMBER
 from ..forecasts._decisions import DecisionLoss, as_loss
@@ -21,6 +22,10 @@ FORMS = PIT_FORMS | {"marginal", "decision", "group", "distribution", "individua
 NEEDS_GIVEN = {"group", "individual"}
 
 TAKES_GIVEN = NEEDS_GIVEN | {"distribution", "local"}
+
+# Forms whose condition is numbers, which a kernel compares: of forecasts, and of classes.
+NEAR_FORMS = {"distribution", "individual", "local"}
+_NEAR_FORMS_OF_CLASSES = {"canonical", "distribution", "individual", "marginal", "top-label"}
 
 # All forms, in annotations.
 MatchingForm = Literal[
@@ -39,9 +44,6 @@ MatchingForm = Literal[
 # Kernels of decisions, which have finitely many features; see `matching_features`.
 FEATURE_KERNELS = {"moments", "thresholds", "tanh", "loss"}
 
-# Kernels that need `loss`: the losses, or the thresholds of the decisions.
-_NEED_LOSS = {"tanh", "loss"}
-
 SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
 
 # Kernels that have a bandwidth.
@@ -59,7 +61,8 @@ MATCHING_CONSTRAINTS: dict = {
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
     "given_bandwidth": _BANDWIDTH,
     "loss": "no_validation",
-    "estimator": [StrOptions({"unbiased", "biased"})],
+    "thresholds": "no_validation",
+    "estimator": [StrOptions({"unbiased", "biased", "standardized"})],
     "method": [StrOptions({"exact", "fourier"})],
     "n_components": [Count(1)],
     "random_state": ["random_state"],
@@ -97,6 +100,7 @@ class MatchingOptions:
 
     calibration: str = "distribution"
     loss: Any = None
+    thresholds: Any = None
     kernel: Any = "rbf"
     bandwidth: Any = "median"
     given_kernel: Any = "rbf"
@@ -117,9 +121,42 @@ class MatchingOptions:
         return self.calibration in PIT_FORMS
 
     @property
+    def reads_thresholds(self) -> bool:
+        """True if `thresholds` are those of the kernel."""
+        return self.kernel == "tanh"
+
+    @property
     def has_decision_kernel(self) -> bool:
         """True if the kernel is one of decisions, with finitely many features."""
         return self.kernel_name in FEATURE_KERNELS
+
+    @property
+    def step_thresholds(self) -> np.ndarray:
+        """The thresholds of "tanh", of which one may be a number alone, (L,)."""
+        values = [self.thresholds] if is_number(self.thresholds) else self.thresholds
+        return check_numbers(values, "thresholds", ndim=1, rows="at least one threshold")
+
+    def find_uses(self, given: Any, is_of_classes: bool) -> dict[str, bool]:
+        """Whether something reads an option, given the others."""
+        form, has_losses = self.calibration, self.kernel == "loss"
+        is_near = form in (_NEAR_FORMS_OF_CLASSES if is_of_classes else NEAR_FORMS)
+        is_near &= not (is_of_classes and has_losses and form == "marginal")
+        is_random = is_near or self.kernel == "laplacian"
+        is_rough = self.kernel == "rbf" and not self.is_of_pits  # fewer frequencies, none random
+        of_numbers = {
+            "method": is_random or is_rough,
+            "n_components": is_random and self.method == "fourier",
+            "bandwidth": self.kernel_name in WITH_BANDWIDTH,
+            "thresholds": self.reads_thresholds,
+        }
+        return {name: is_read and not is_of_classes for name, is_read in of_numbers.items()} | {
+            "given": form in TAKES_GIVEN,
+            "loss": form == "decision" or has_losses,
+            "given_kernel": is_near,
+            # with features, a number leaves them in their units for any kernel
+            "given_bandwidth": is_near
+            and not (is_of_classes and given is None and callable(self.given_kernel)),
+        }
 
     @property
     def losses(self) -> list[DecisionLoss]:
@@ -133,25 +170,15 @@ def check_matching_options(options: MatchingOptions, given: Any, *, is_of_classe
     """The rules of the metric and of the losses alike: options that fit each other and the form."""
     _check_form(options.calibration, is_of_classes)
     _check_given(options.calibration, given)
-    kernel, calibration = options.kernel_name, options.calibration
-    if is_of_classes:
-        _check_unused_options(options)
-        if kernel == "loss" and calibration == "top-label":
-            raise ValueError(
-                "kernel='loss' compares the losses of all classes; found calibration='top-label', "
-                "which is about one of them. Use calibration='canonical', 'decision' or 'marginal'."
-            )
-    elif options.is_of_pits and options.has_decision_kernel:
-        raise ValueError(
-            f"kernel={kernel!r} is a kernel of outcomes; found calibration={calibration!r}, which "
-            "compares PITs. Use kernel='rbf', or another form such as 'marginal'."
-        )
-    default = type(options).bandwidth
-    if kernel not in WITH_BANDWIDTH and options.bandwidth != default:
-        raise ValueError(
-            f"bandwidth must be left at {default!r} with kernel={kernel!r}, which has none; found "
-            f"{options.bandwidth!r}. Leave it out."
-        )
+    _check_kernel(options, is_of_classes)
+    unused = [
+        name for name, is_read in options.find_uses(given, is_of_classes).items() if not is_read
+    ]
+    kind = "class probabilities" if is_of_classes else "forecasts of a number"
+    names = ("calibration", "kernel", "given_kernel", "method")
+    cause = ", ".join(f"{name}={format_value(getattr(options, name))}" for name in names)
+    defaults = {**vars(type(options)()), "given": None}
+    refuse_unused({**vars(options), "given": given}, defaults, unused, f"{kind} with {cause}")
 
 
 def _check_form(calibration: str, is_of_classes: bool) -> None:
@@ -168,18 +195,22 @@ def _check_form(calibration: str, is_of_classes: bool) -> None:
     )
 
 
-def _check_unused_options(options: MatchingOptions) -> None:
-    """Refuse, for classes, options of outcomes that are numbers."""
-    for name in ("kernel", "bandwidth", "method", "thresholds"):
-        value, default = getattr(options, name, None), getattr(type(options), name, None)
-        allowed = (default, "loss") if name == "kernel" else (default,)
-        is_array = hasattr(value, "shape")
-        if is_array or value not in allowed:
-            raise ValueError(
-                f"{name} must be left out for class probabilities, where equal labels have the "
-                f"kernel 1 and others 0; found {'an array' if is_array else repr(value)}. The "
-                "kernel on what is conditioned on is given_kernel."
-            )
+def _check_kernel(options: MatchingOptions, is_of_classes: bool) -> None:
+    """Refuse a kernel that cannot compare what the form of calibration compares."""
+    form, is_random = options.calibration, options.method == "fourier" and not is_of_classes
+    compared, kernels = "outcomes", {"callable", *SMOOTH_KERNELS, *FEATURE_KERNELS}
+    if is_of_classes:  # "rbf", the default, stands for whether labels are equal
+        compared, kernels = "labels", {"rbf"} if form == "top-label" else {"rbf", "loss"}
+    elif options.is_of_pits:
+        compared, kernels = "PITs", {"callable", *SMOOTH_KERNELS}
+    if is_random:  # whose frequencies are known
+        kernels -= {"callable", "energy"} | ({"laplacian"} if options.is_of_pits else set())
+    if options.kernel_name not in kernels:
+        raise ValueError(
+            f"kernel must be {' or '.join(map(repr, sorted(kernels)))} with method="
+            f"{options.method!r} for calibration={form!r}, which compares {compared}; found "
+            f"{format_value(options.kernel)}. Choose one of these, or leave it out."
+        )
 
 
 def check_matching(data: Any, options: MatchingOptions) -> None:
@@ -191,14 +222,14 @@ def check_matching(data: Any, options: MatchingOptions) -> None:
         check_enough_for_estimator(data, options.estimator)
     _check_given_values(data, options)
     kernel, loss = options.kernel_name, options.loss
-    is_needed = calibration == "decision" or kernel in _NEED_LOSS
-    if (loss is None) == is_needed:
-        raise ValueError(
-            "loss must be given for calibration='decision', and for kernel='loss' or 'tanh', and "
-            f"in no other case; found loss={format_value(loss)} for calibration={calibration!r} "
-            f"and kernel={kernel!r}. A number stands for the decision whether outcomes exceed it."
-        )
-    if is_needed and isinstance(loss, list | tuple) and not loss:
+    needs = {"loss": calibration == "decision" or kernel == "loss", "thresholds": kernel == "tanh"}
+    for name, is_needed in needs.items():
+        if is_needed and getattr(options, name) is None:
+            raise ValueError(
+                f"{name} must be given for calibration={calibration!r} and kernel={kernel!r}; "
+                "found None. A number stands for the decision whether outcomes exceed it."
+            )
+    if isinstance(loss, list | tuple) and not loss:
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
     if not is_of_classes:
         _check_forecast_options(data, options)
@@ -212,10 +243,11 @@ def check_matching(data: Any, options: MatchingOptions) -> None:
 def _check_given_values(data: Any, options: MatchingOptions) -> None:
     """Refuse values of `given` that the form cannot be conditioned on."""
     calibration, given = options.calibration, data.given
-    if options.given_kernel == "wasserstein" and not data.is_forecast:
+    if options.given_kernel == "wasserstein" and (given is not None or not data.is_forecast):
+        actual = "class probabilities" if given is None else "an array `given`"
         raise ValueError(
-            "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "
-            "Use 'total-variation'."
+            f"given_kernel='wasserstein' compares forecasts of a number; found {actual}. Use "
+            "another kernel, such as 'total-variation'."
         )
     if given is None:
         return
@@ -232,15 +264,10 @@ def _check_given_values(data: Any, options: MatchingOptions) -> None:
                 f"compares samples of a group; found {n_groups} groups of one sample each. Pass "
                 "a column that is no id, or calibration='individual' for continuous numbers."
             )
-    if options.given_kernel == "wasserstein":
-        raise ValueError(
-            "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
-            "the two out."
-        )
 
 
 def _check_given(calibration: str, given: Any) -> None:
-    """Refuse an array of forms that have a condition of their own, and demand it of others."""
+    """Demand an array of forms that have no condition of their own."""
     if given is None and calibration in NEEDS_GIVEN:
         required = (
             "the group of each sample" if calibration == "group" else "features (n_samples, d)"
@@ -248,12 +275,6 @@ def _check_given(calibration: str, given: Any) -> None:
         raise ValueError(
             f"given must hold {required} for calibration={calibration!r}; found None. Pass it, or "
             "choose calibration='distribution', which is conditioned on the forecast."
-        )
-    if given is not None and calibration not in TAKES_GIVEN:
-        raise ValueError(
-            f"given must be None for calibration={calibration!r}, which has a condition of "
-            f"its own; found an array of shape {tuple(given.shape)}. Choose calibration='group', "
-            "'individual' or 'local'."
         )
 
 
@@ -279,27 +300,24 @@ def _check_forecast_options(data: Any, options: MatchingOptions) -> None:
         )
     if options.has_decision_kernel:
         _check_decision_kernel(data, options)
-    if options.method == "fourier":
-        _check_fourier(options)
+    if options.method == "fourier" and callable(options.given_kernel):
+        raise ValueError(
+            "method='fourier' needs a named given_kernel, whose frequencies are known; found "
+            f"given_kernel={options.given_kernel!r}. Use method='exact'."
+        )
 
 
 def _check_decision_kernel(data: Any, options: MatchingOptions) -> None:
-    """Refuse quantiles where expected values are needed, and losses that a kernel cannot take."""
-    kernel, loss = options.kernel, options.loss
+    """Refuse quantiles where expected values are needed, and what a kernel cannot take."""
+    kernel = options.kernel
     if kernel != "thresholds" and data.forecast._has_quantiles_only:
         raise ValueError(
             f"kernel={kernel!r} is not known for this forecast: a QuantileForecast tells the "
             "probabilities of its cells, and no expected values. Use kernel='thresholds', or an "
             "EnsembleForecast."
         )
-    losses = options.losses if kernel in _NEED_LOSS else []
-    if kernel == "tanh" and not all(isinstance(decision.loss, Real) for decision in losses):
-        raise ValueError(
-            "loss must be a number, the threshold, or a list of numbers for kernel='tanh'; found "
-            f"{format_value(loss)}. Use kernel='loss' for other losses."
-        )
     if kernel == "loss":
-        for decision in losses:
+        for decision in options.losses:
             check_size_of_losses(decision.at_outcomes(data.value))
 
 
@@ -333,21 +351,4 @@ def check_width_of_steps(scale: float, variance: np.ndarray) -> None:
             f"bandwidth must be at least {1 / _MAX_STD_RATIO:g} times the standard deviations of "
             f"the forecasts with kernel='tanh'; found {scale:g} and {widest:g}. Pass a larger one, "
             "or use kernel='loss', whose step is sharp."
-        )
-
-
-def _check_fourier(options: MatchingOptions) -> None:
-    """Refuse kernels whose random frequencies are not known."""
-    calibration, kernel, given_kernel = (options.calibration, options.kernel, options.given_kernel)
-    is_known = kernel == "rbf" or (kernel == "laplacian" and not options.is_of_pits)
-    if not (is_known or options.has_decision_kernel):
-        raise ValueError(
-            "method='fourier' needs kernel='rbf', a kernel of decisions, or 'laplacian' for forms "
-            f"that do not compare PITs; found kernel={kernel!r} with calibration={calibration!r}. "
-            "Use method='exact'."
-        )
-    if callable(given_kernel) or calibration == "threshold":
-        raise ValueError(
-            "method='fourier' needs a named given_kernel, whose frequencies are known; found "
-            f"given_kernel={given_kernel!r} with calibration={calibration!r}. Use method='exact'."
         )

@@ -275,7 +275,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
         at = partial(feature_values, kernel, thresholds=thresholds, scale=None)
         largest_term = 1.0
     elif kernel == "tanh":
-        thresholds = np.array([decision.loss for decision in options.losses], dtype=np.float64)
+        thresholds = options.step_thresholds
         at, largest_term = partial(_tanh, thresholds, options.bandwidth), 4.0
         mean = _mean_steps(forecast, thresholds, options.bandwidth)
     else:

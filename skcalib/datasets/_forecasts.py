@@ -8,6 +8,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import nbinom, norm, poisson
 from sklearn.utils import check_random_state
 
+from .._inputs.options import check_options_of
 from .._inputs.scikit_learn import (
     Count,
     IntegerInterval,
@@ -23,7 +24,6 @@ from ..forecasts import (
     GaussianForecast,
     GaussianMixtureForecast,
 )
-from ._options import check_generator_options
 
 # The options of each problem.
 _FORECAST_OPTIONS: dict[str, tuple[str, ...]] = {
@@ -209,7 +209,7 @@ def make_forecasts(
     >>> print(pit.mean().round(2), pit[middle].mean().round(2))
     0.48 0.73
     """
-    check_generator_options(make_forecasts, _FORECAST_OPTIONS, locals())
+    check_options_of(make_forecasts, {"problem": _FORECAST_OPTIONS}, locals())
     rng = check_random_state(random_state)
     positions = rng.uniform(size=(n_samples, 2)) if problem == "spatial" else np.empty(0)
     forecast: Any

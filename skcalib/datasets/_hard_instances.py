@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from .._inputs.options import check_options_of
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from ._options import check_generator_options
 
 # The options of each problem.
 _HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
@@ -126,7 +126,7 @@ def make_hard_instance(
     ... ) < 1e-6
     True
     """
-    check_generator_options(make_hard_instance, _HARD_INSTANCE_OPTIONS, locals())
+    check_options_of(make_hard_instance, {"problem": _HARD_INSTANCE_OPTIONS}, locals())
     if problem == "gaussian-blind-spot":
         n_points = math.ceil(10 / period)
         gap = (np.arange(n_points) + 0.5) / (2 * n_points) - 0.25  # from the middle, 1/2

@@ -296,6 +296,7 @@ class ReliabilityDisplay(CurvesDisplay):
             The display, drawn. Of several models, that of the first, with the others as `others`.
         """
         check_options(cls.from_predictions, kwargs)
+        curve_options = select_curve_options(locals())
         _check_bars(shade, method == "binned", y_proba)
         models: Any = {name: y_proba}
         if isinstance(y_proba, Mapping):
@@ -317,7 +318,6 @@ class ReliabilityDisplay(CurvesDisplay):
             problems.append(problems_of(data, multi_class, by, n_samples, sample_weight))
         _check_same_panels(problems)
         make = METHODS[method]
-        curve_options = select_curve_options(method, n_bins, strategy, bandwidth)
         errors = [
             [make.error_of(problem.predictions, **curve_options) for problem in each]
             for each in problems

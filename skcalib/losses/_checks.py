@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
+from .._inputs.arrays import format_value
 from .._inputs.scikit_learn import Function, Interval, StrOptions, validate_params
 from .._numerics.array_api import Array
 from .._statistics.matching_checks import WITH_BANDWIDTH, MatchingOptions, check_matching_options
@@ -166,29 +167,34 @@ class MatchingLossOptions(MatchingOptions):
         is_decision = self.calibration == "decision" and self.loss is None
         return self.calibration == "threshold" or is_decision
 
+    @property
+    def reads_thresholds(self) -> bool:
+        return self.has_thresholds or self.kernel_name in ("tanh", "thresholds")
+
+    def find_uses(self, given: Any, is_of_classes: bool) -> dict[str, bool]:
+        uses = super().find_uses(given, is_of_classes)
+        compares_all = self.calibration not in ("top-label", "marginal") and self.kernel != "loss"
+        is_named = not callable(self.given_kernel)
+        return uses | {
+            "class_kernel": is_of_classes and compares_all,
+            "given_bandwidth": uses["given_kernel"] and is_named,
+        }
+
     def check_classes(self, n_classes: int) -> None:
         """Refuse options that do not fit classes."""
         form, loss, class_kernel = self.calibration, self.loss, self.class_kernel
         check_matching_options(self, self.given, is_of_classes=True)
         self._check_given_bandwidth(is_needed=self.given is not None and form != "group")
-        has_losses = self.kernel_name == "loss"
-        if (loss is None) == (form == "decision" or has_losses) or callable(loss):
+        is_needed = form == "decision" or self.kernel_name == "loss"
+        if (loss is None and is_needed) or callable(loss):
             raise ValueError(
-                "loss must be given for calibration='decision' and kernel='loss', and for no other "
-                f"form; found {_describe_loss(loss)}. Pass an array (n_actions, n_classes)."
+                "loss must be given for calibration='decision' and kernel='loss'; found "
+                f"{format_value(loss)}. Pass an array (n_actions, n_classes)."
             )
         if loss is not None and (loss.ndim != 2 or loss.shape[1] != n_classes or 0 in loss.shape):
             rule = f"shape (n_actions, n_classes) with {n_classes} classes"
             raise _wrong_shape("loss", loss, rule, "Its rows are actions.")
-        if class_kernel is None:
-            return
-        if has_losses or form in ("top-label", "marginal"):
-            option = "kernel='loss'" if has_losses else f"calibration={form!r}"
-            raise ValueError(
-                f"class_kernel must be None for {option}, which weighs the classes itself; found "
-                "a matrix. Choose calibration='canonical', or weigh the losses."
-            )
-        if tuple(class_kernel.shape) != (n_classes, n_classes):
+        if class_kernel is not None and tuple(class_kernel.shape) != (n_classes, n_classes):
             rule = f"shape (n_classes, n_classes) with {n_classes} classes"
             raise _wrong_shape("class_kernel", class_kernel, rule, "Put weights on its diagonal.")
 
@@ -197,10 +203,6 @@ class MatchingLossOptions(MatchingOptions):
         form, kernel = self.calibration, self.kernel_name
         check_matching_options(self, self.given, is_of_classes=False)
         self._check_loss_of_numbers(forecast)
-        if self.class_kernel is not None:
-            raise ValueError(
-                "class_kernel must be None for forecasts of a number; found an array. Leave it out."
-            )
         is_given_forecast = form in ("distribution", "local") and self.given is None
         if is_given_forecast and forecast.parameters is None:
             raise ValueError(
@@ -208,7 +210,7 @@ class MatchingLossOptions(MatchingOptions):
                 "draws that have no parameters; found None. Pass features, or their parameters."
             )
         self._check_given_bandwidth(is_needed=form in ("distribution", "individual", "local"))
-        if self.thresholds is None and (self.has_thresholds or kernel in ("tanh", "thresholds")):
+        if self.thresholds is None and self.reads_thresholds:
             option = f"calibration={form!r}" if self.has_thresholds else f"kernel={kernel!r}"
             raise ValueError(
                 f"thresholds must be given for {option}; found None. Pass quantiles of the "
@@ -230,13 +232,11 @@ class MatchingLossOptions(MatchingOptions):
 
     def _check_loss_of_numbers(self, forecast: Distributions) -> None:
         loss, is_decision = self.loss, self.calibration == "decision"
-        is_used = self.kernel_name == "loss" or (is_decision and loss is not None)
-        if is_used != (loss is not None) or (is_used and not callable(loss)):
+        if not callable(loss) and (loss is not None or self.kernel_name == "loss"):
             raise ValueError(
-                "loss must be a callable of outcomes for kernel='loss', may be one for "
-                "calibration='decision', and must be None otherwise for forecasts of a number; "
-                f"found {_describe_loss(loss)}. Decisions whether an outcome exceeds something are "
-                "given by thresholds."
+                "loss must be a callable of outcomes for kernel='loss', and may be one for "
+                f"calibration='decision'; found {format_value(loss)}. Decisions whether an "
+                "outcome exceeds something are given by thresholds."
             )
         if is_decision and loss is not None and forecast.deviation is None:
             raise ValueError(
@@ -247,20 +247,10 @@ class MatchingLossOptions(MatchingOptions):
             )
 
     def _check_given_bandwidth(self, *, is_needed: bool) -> None:
-        """Demand a bandwidth of a named kernel, and refuse one of a callable."""
-        if callable(self.given_kernel):
-            if self.given_bandwidth is not None:
-                raise ValueError(
-                    "given_bandwidth must be None for a callable given_kernel, which has its own; "
-                    f"found {self.given_bandwidth!r}. Leave it out."
-                )
-        elif is_needed and self.given_bandwidth is None:
+        """Demand a bandwidth of a named kernel."""
+        if is_needed and self.given_bandwidth is None and not callable(self.given_kernel):
             raise ValueError(
                 f"given_bandwidth must be a number for calibration={self.calibration!r}; found "
                 "None. Take the median distance of the training data, which does not change from "
                 "batch to batch."
             )
-
-
-def _describe_loss(loss: Any) -> str:
-    return "a callable" if callable(loss) else "None" if loss is None else "an array"

@@ -13,7 +13,13 @@ from torch.distributions import Distribution
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
-from .._statistics.matching_checks import PIT_FORMS, WITH_BANDWIDTH, MatchingForm, name_of
+from .._statistics.matching_checks import (
+    NEAR_FORMS,
+    PIT_FORMS,
+    WITH_BANDWIDTH,
+    MatchingForm,
+    name_of,
+)
 from .._statistics.matching_given import LEVELS, median_of, standardization
 from ._checks import POSITIVE
 from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLoss
@@ -30,9 +36,6 @@ _MODULE_CONSTRAINTS: dict = {
     "n_draws": [Interval(Integral, 1, None, closed="left"), None],
     "gumbel_temperature": [POSITIVE],
 }
-
-# Forms that are conditioned on numbers, which may be parameters of the forecast.
-_NEAR_FORMS = {"distribution", "individual", "local"}
 
 # Buffers that hold what `fit` learns.
 _STANDARDIZATION = ("centre", "factor", "median")
@@ -232,7 +235,7 @@ class DistributionMatchingLoss(Penalty):
             self._fit_standardization(
                 "parameter", _parameters_of(prediction, torch.as_tensor(outcome)), device
             )
-        if given is not None and self.calibration in _NEAR_FORMS:
+        if given is not None and self.calibration in NEAR_FORMS:
             self._fit_standardization(
                 "given", _training_array("given", given, n).reshape(n, -1), device
             )
@@ -298,7 +301,7 @@ class DistributionMatchingLoss(Penalty):
         is_given_forecast = form in ("distribution", "local")
         parameters = distributions.parameters if is_given_forecast else None
         given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
-        thresholds = self.thresholds
+        thresholds = None if self._learns_thresholds else self.thresholds
         has_thresholds = form == "threshold" or (form == "decision" and self.loss is None)
         if has_thresholds or kernel in ("tanh", "thresholds"):
             thresholds = self._standardization("thresholds", "thresholds=None", "quantiles")
@@ -344,7 +347,7 @@ class DistributionMatchingLoss(Penalty):
         """The points that the error is conditioned on, and the bandwidth of the kernel on them."""
         variable, points = ("given", given) if given is not None else ("parameter", parameters)
         bandwidth = None if self.given_bandwidth == "median" else self.given_bandwidth
-        if bandwidth is not None or points is None or self.calibration not in _NEAR_FORMS:
+        if bandwidth is not None or points is None or self.calibration not in NEAR_FORMS:
             return given, None if callable(self.given_kernel) else bandwidth
         centre, factor, median = (
             self._standardization(

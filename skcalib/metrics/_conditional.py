@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._data import AnyData, ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
+from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.array_api import Array, arange_like, asarray_like, doubles
@@ -43,7 +44,7 @@ from .._statistics.kernels import (
 )
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from ..lenses import Lens
-from ._kernel import CONDITIONAL_CONSTRAINTS, conditional_kernel
+from ._kernel import CONDITIONAL_CONSTRAINTS, KERNEL_OPTIONS, conditional_kernel
 from ._reductions import average_over_reductions
 from ._registry import register_metric
 
@@ -53,6 +54,13 @@ _NYSTROEM_RTOL = 1e-3
 # Seconds that a core takes for n³ operations of "exact", divided by n³.
 _SECONDS_PER_CUBE = 1.5e-11
 
+# Options that not all values of others have.
+_CONDITIONAL_OPTIONS: OptionsOf = KERNEL_OPTIONS | {
+    "kernel": {"linear": (), "callable": ("method",), "rbf": ("bandwidth", "method")},
+    "outcome_kernel": {"callable": (), "rbf": ("outcome_bandwidth",)},
+    "method": {"exact": (), "fourier": ("n_components",)},
+}
+
 
 class _Regression(NamedTuple):
     """The ridge regression of the residuals, and the options of the value that it returns."""
@@ -61,8 +69,7 @@ class _Regression(NamedTuple):
     label: Array  # (n,)
     weight: Array  # (n,)
     regularization: float | str
-    debias: bool
-    standardize: bool
+    estimator: str
 
     def proba(self, rows: slice) -> Array:
         """Return p in double precision, (b, K)."""
@@ -78,7 +85,7 @@ class _Regression(NamedTuple):
         residual, penalty = self.residuals(slice(None)), self.regularization
         if penalty == "cv":
             return cross_validated_norm(residual, self.weight, gram=gram)
-        if not self.debias:
+        if self.estimator == "biased":
             return ridge_norm(gram, residual, self.weight, float(penalty))
         xp, form = array_namespace(gram), ridge_form(gram, self.weight, float(penalty))
         value = float(xp.sum(residual * (form @ residual)))
@@ -88,12 +95,12 @@ class _Regression(NamedTuple):
     def from_features(self, features: Callable[[slice], Array]) -> float:
         """Return the value from features (b, d) of any rows."""
         penalty, rows = self.regularization, slice(0, self.weight.shape[0])
-        if penalty != "cv" and not self.debias:
+        if penalty != "cv" and self.estimator == "biased":
             return ridge_norm_of_features(features, self.residuals, self.weight, float(penalty))
         first_row = features(slice(0, 1))
         check_memory(
             16.0 * rows.stop * first_row.shape[1],
-            "debias=True, or regularization='cv', with features",
+            f"estimator={self.estimator!r} and regularization={penalty!r} with features",
             "Choose fewer components, or pass a random subsample of the rows.",
         )
         if penalty == "cv":
@@ -110,7 +117,7 @@ class _Regression(NamedTuple):
         """Return the value minus its mean under calibration, in standard deviations if asked."""
         proba = self.proba(slice(None))
         value -= float(array_namespace(proba).sum(diagonal * residual_variances(proba)))
-        if not self.standardize:
+        if self.estimator == "debiased":
             return value
         deviation = noise_variance(diagonal, pairs(proba), proba) ** 0.5
         if deviation == 0:  # probabilities 0 and 1: no label but the predicted one can be drawn
@@ -126,7 +133,7 @@ def _conditional_error(
     method: str,
     n_components: int,
     rng: np.random.RandomState,
-    **noise_options: bool,
+    estimator: str,
 ) -> float:
     # a user's function, a search for pivots, and features that are an array of NumPy
     if callable(kernel) or method == "nystroem" or data.given is not None:
@@ -135,7 +142,7 @@ def _conditional_error(
     points = data.matrix if data.is_binary else data.proba
     if regularization is None:
         regularization = weight.shape[0] ** -0.25
-    regression = _Regression(points, label, weight, regularization, **noise_options)
+    regression = _Regression(points, label, weight, regularization, estimator)
     if data.given is not None:
         check_matrix(points, 3)
         return regression.from_gram(condition_gram(data, kernel, bandwidth))
@@ -160,7 +167,7 @@ def _conditional_error(
 
         return regression.from_features(features)
     if method == "exact":
-        check_matrix(points, 3 if noise_options["debias"] or regularization == "cv" else 1)
+        check_matrix(points, 3 if estimator != "biased" or regularization == "cv" else 1)
     elif method == "nystroem":
         check_features(points, n_components)
     function = conditional_kernel(data, kernel, bandwidth)
@@ -181,6 +188,7 @@ def _conditional_kernel_calibration_error(
     data: AnyData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
     check_kind(data, options)
+    check_options_of(conditional_kernel_calibration_error, _CONDITIONAL_OPTIONS, options)
     check_fourier_kernel(options["kernel"], options["method"])
     check_noise_options(data, options)
     if isinstance(data, ForecastData):
@@ -197,9 +205,9 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
     Leaving out a part of the Gram matrix with trace e changes the value by at most 3 e Σ w‖r‖²/λ²,
     and its expectation by as much, with the expectation of ‖r‖².
     """
-    rows, plain = slice(None), regression._replace(debias=False)
+    rows, plain = slice(None), regression._replace(estimator="biased")
     squares = np.sum(regression.residuals(rows) ** 2, axis=1)
-    if regression.debias:
+    if regression.estimator != "biased":
         squares += residual_variances(regression.proba(rows))
     factor = 3 * float(regression.weight @ squares) / float(regression.regularization) ** 2
     diagonal, tolerance = gram_diagonal(kernel, points), 1e-3
@@ -221,7 +229,11 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
             f"conditional kernel calibration error, {value:.4g}. {remedy}",
             ConvergenceWarning,
         )
-    return regression.from_features(features.__getitem__) if regression.debias else value
+    return (
+        value
+        if regression.estimator == "biased"
+        else regression.from_features(features.__getitem__)
+    )
 
 
 @register_metric(
@@ -232,8 +244,7 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
         "outcome_kernel": [StrOptions({"rbf", "laplacian"}), callable],
         "outcome_bandwidth": MATCHING_CONSTRAINTS["bandwidth"],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), StrOptions({"cv"}), None],
-        "debias": ["boolean"],
-        "standardize": ["boolean"],
+        "estimator": [StrOptions({"biased", "debiased", "standardized"})],
         "method": [StrOptions({"exact", "fourier", "nystroem"})],
         "n_components": [Count(1)],
         "random_state": ["random_state"],
@@ -254,8 +265,7 @@ def conditional_kernel_calibration_error(
     outcome_kernel: str | Callable = "rbf",
     outcome_bandwidth: float | Literal["median"] = "median",
     regularization: float | str | None = None,
-    debias: bool = False,
-    standardize: bool = False,
+    estimator: Literal["biased", "debiased", "standardized"] = "biased",
     method: Literal["exact", "fourier", "nystroem"] = "exact",
     n_components: int = 100,
     random_state: RandomState = None,
@@ -314,13 +324,11 @@ def conditional_kernel_calibration_error(
         different sizes. "cv" chooses among 29 numbers from 1e-5 to 100 by leave-one-out
         cross-validation, for each model anew.
 
-    debias : bool, default=False
-        Subtract the expectation of the error for labels drawn from the predictions: 0 is then the
-        mean under calibration. Forecasts need an `outcome_bandwidth` that is a number.
-
-    standardize : bool, default=False
-        Divide the debiased error by its standard deviation: values above 2 are rare under
-        calibration. Not for forecasts.
+    estimator : {"biased", "debiased", "standardized"}, default="biased"
+        "debiased" subtracts the expectation of the error for labels drawn from the predictions: 0
+        is then the mean under calibration. Forecasts need an `outcome_bandwidth` that is a number.
+        "standardized" divides the rest by its standard deviation: values above 2 are rare under
+        calibration. It is not for forecasts.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
         Exact; with random Fourier features of the Gaussian kernel; or with features from chosen
@@ -392,7 +400,7 @@ def conditional_kernel_calibration_error(
     1 0.001
     2 0.022
     4 0.051
-    >>> conditional_kernel_calibration_error(y_true, y_proba, debias=True, standardize=True)
+    >>> conditional_kernel_calibration_error(y_true, y_proba, estimator="standardized")
     63.3...
     """
     data = check_data(
@@ -413,8 +421,7 @@ def conditional_kernel_calibration_error(
         outcome_kernel=outcome_kernel,
         outcome_bandwidth=outcome_bandwidth,
         regularization=regularization,
-        debias=debias,
-        standardize=standardize,
+        estimator=estimator,
         method=method,
         n_components=n_components,
         random_state=random_state,
@@ -435,10 +442,11 @@ def check_fourier_kernel(kernel: str | Kernel, method: str) -> None:
 def check_noise_options(data: AnyData, options: dict[str, Any]) -> None:
     """Refuse corrections whose distribution is not known."""
     if options["regularization"] == "cv":
-        if options["debias"]:
+        if options["estimator"] != "biased":
             raise ValueError(
-                "debias=True needs a regularization that does not depend on the labels, as their "
-                "law is known for nothing else; found 'cv'. Pass a number or None."
+                f"estimator={options['estimator']!r} needs a regularization that does not "
+                "depend on the labels, as their law is known for nothing else; found 'cv'. Pass a "
+                "number or None."
             )
         if options["method"] == "nystroem" and options["kernel"] != "linear":
             raise ValueError(
@@ -446,17 +454,13 @@ def check_noise_options(data: AnyData, options: dict[str, Any]) -> None:
                 "'nystroem' chooses depend on the regularization; found 'nystroem'. Pass another "
                 "method, or a number."
             )
-    if options["standardize"] and not options["debias"]:
-        raise ValueError(
-            "standardize=True needs debias=True, whose mean is 0 for calibrated predictions; found "
-            "debias=False. Pass both."
-        )
     is_reduced = options["multi_class"] not in ("canonical", "confidence")
     is_averaged = is_reduced and isinstance(data, ClassData) and not data.is_binary
-    if options["standardize"] and is_averaged and options["average"] is not None:
+    is_standardized = options["estimator"] == "standardized"
+    if is_standardized and is_averaged and options["average"] is not None:
         raise ValueError(
-            "standardize=True needs average=None for the values of several classes, as their "
-            f"average has another standard deviation; found {options['average']!r}. Pass "
+            "estimator='standardized' needs average=None for the values of several classes, as "
+            f"their average has another standard deviation; found {options['average']!r}. Pass "
             "average=None, or multi_class='canonical'."
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
+from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import (
     CANONICAL_CONSTRAINTS,
     Average,
@@ -32,7 +33,7 @@ from .._statistics.squared_error import (
     has_negligible_pairs,
 )
 from ..lenses import Lens
-from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
+from ._reductions import SampleRequirement, average_over_reductions
 from ._registry import RadiusRule, register_metric
 
 CONDITIONAL_CONSTRAINTS: dict = (
@@ -40,6 +41,17 @@ CONDITIONAL_CONSTRAINTS: dict = (
     | KERNEL_CONSTRAINTS
     | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
 )
+
+
+# Options that not all values of others have.
+KERNEL_OPTIONS: OptionsOf = {
+    "kernel": {"linear": (), "callable": (), "rbf": ("bandwidth",)},
+    "multi_class": {"canonical": ("class_kernel",), "confidence": (), "classwise": ("average",)},
+}
+_ESTIMATOR_OPTIONS: OptionsOf = {
+    "estimator": {"unbiased": (), "biased": (), "linear": (), "block": ("block_size",)},
+    "method": {"exact": (), "fourier": ("n_components",)},
+}
 
 
 def _linear(s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -84,6 +96,8 @@ def _min_samples(estimator: str, block_size: int | None) -> int:
 
 
 def _squared_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
+    all_options = KERNEL_OPTIONS | _ESTIMATOR_OPTIONS
+    check_options_of(squared_kernel_calibration_error, all_options, options)
     estimator, block_size = options["estimator"], options["block_size"]
     check_enough_for_estimator(data, estimator, block_size)
     check_fourier(options["method"], options["kernel"], estimator)
@@ -278,7 +292,9 @@ def squared_kernel_calibration_error(
     )
 
 
-_kernel_calibration_error = reduce_classes(_kernel_error)
+def _kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
+    check_options_of(kernel_calibration_error, KERNEL_OPTIONS, options)
+    return average_over_reductions(_kernel_error, data, **options)
 
 
 @register_metric(
@@ -410,6 +426,7 @@ def _joint_error(data: ClassData, kernel: str | Kernel, bandwidth: float | str) 
 
 
 def _joint_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
+    check_options_of(joint_kernel_calibration_error, KERNEL_OPTIONS, options)
     check_two_samples(data)
     needs = SampleRequirement("at least 2 samples", "use the conditional error")
     return average_over_reductions(_joint_error, data, needs=needs, **options)

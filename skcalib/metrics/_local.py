@@ -10,6 +10,7 @@ import numpy as np
 from .._data import ForecastData, check_forecasts, check_given
 from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.drawing import draw_seed
+from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.pit import PitLaw, pit_laws
@@ -406,6 +407,8 @@ def _make_locations(
             f"query must have the {points.shape[1]} feature(s) of given; found {raw.shape[1]}. "
             "Pass one column for each feature, in the same order."
         )
+    bandwidth_of: OptionsOf = {"kernel": {"rbf": ("bandwidth",), "callable": ()}}
+    check_options_of(local_calibration_error, bandwidth_of, locals())
     if callable(kernel):
         return Locations(raw, raw, points, partial(_check_kernel_weights, kernel))
     scaled, family = raw, KERNELS[kernel]

@@ -35,16 +35,12 @@ _MAX_MATCHING_ENTRIES = 2**20
 def _distribution_matching_error(
     data: ForecastData | ClassData,
     *,
-    standardize: bool = False,
+    estimator: str,
     random_state: RandomState = None,
     **options: Any,
 ) -> float:
-    if standardize and options["estimator"] != "unbiased":
-        raise ValueError(
-            "standardize=True needs estimator='unbiased', whose mean is 0 for calibrated "
-            f"forecasts; found {options['estimator']!r}. Leave the estimator out."
-        )
-    seeds = check_random_state(random_state)
+    standardize, seeds = estimator == "standardized", check_random_state(random_state)
+    options["estimator"] = "unbiased" if standardize else estimator
     error = make_matching_error(data, MatchingOptions(**options), seeds)
     value = float(error(data.outcome[None])[0])
     if not standardize:
@@ -53,19 +49,16 @@ def _distribution_matching_error(
     return value / deviation if deviation > 0 else 0.0  # no pairs are compared
 
 
-def _matching_statistic(
-    data: Any, *, standardize: Any, random_state: Any = None, **options: Any
-) -> Any:
+def _matching_statistic(data: Any, *, random_state: Any = None, **options: Any) -> Any:
     """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
-    if standardize or not data.is_forecast:
+    if options["estimator"] == "standardized" or not data.is_forecast:
         return None
     return make_matching_error(data, MatchingOptions(**options), check_random_state(random_state))
 
 
 @register_metric(
     _distribution_matching_error,
-    MATCHING_CONSTRAINTS
-    | {"calibration": [StrOptions(FORMS | CLASS_FORMS)], "standardize": ["boolean"]},
+    MATCHING_CONSTRAINTS | {"calibration": [StrOptions(FORMS | CLASS_FORMS)]},
     cost="n²",
     takes=("forecasts", "classes"),
     statistic=_matching_statistic,
@@ -80,12 +73,12 @@ def distribution_matching_error(
     calibration: MatchingForm = "distribution",
     given: ArrayLike | None = None,
     loss: Any = None,
+    thresholds: float | ArrayLike | None = None,
     kernel: str | Callable = "rbf",
     bandwidth: float | Literal["median"] = "median",
     given_kernel: str | Callable = "rbf",
     given_bandwidth: float | Literal["median"] = "median",
-    estimator: Literal["unbiased", "biased"] = "unbiased",
-    standardize: bool = False,
+    estimator: Literal["unbiased", "biased", "standardized"] = "unbiased",
     method: Literal["exact", "fourier"] = "exact",
     n_components: int = 200,
     random_state: RandomState = None,
@@ -126,16 +119,18 @@ def distribution_matching_error(
         "distribution" and "local", in place of the forecast's parameters.
 
     loss : float, callable, array-like, or list of these, default=None
-        The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
-        ``kernel="tanh"``, as :class:`skcalib.decisions.DecisionLoss` takes them. For a list, the
-        kernel is averaged.
+        The losses of ``calibration="decision"`` and ``kernel="loss"``, as
+        :class:`skcalib.decisions.DecisionLoss` takes them. For a list, the kernel is averaged.
+
+    thresholds : float or array-like of shape (n_thresholds,), default=None
+        The outcomes around which ``kernel="tanh"`` rises. For several, the kernel is averaged.
 
     kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
             default="rbf"
         Kernel on the outcomes, or on their probability integral transforms (PITs): exp(−d²/(2ν²)),
         exp(−d/ν) or −d of the distance d. Kernels of decisions, for outcomes only: "moments" (mean
         and mean square), "thresholds" (whether outcomes exceed 64 quantiles of all forecasts),
-        "tanh" (around the threshold `loss`) and "loss" (the losses of all actions). Labels have the
+        "tanh" (around `thresholds`) and "loss" (the losses of all actions). Labels have the
         kernel 1 if equal and 0 if not, or "loss". A callable takes arrays of shapes (a, 1) and (b,
         1) and returns values of shape (a, b).
 
@@ -152,12 +147,10 @@ def distribution_matching_error(
     given_bandwidth : "median" or float, default="median"
         The ν of `given_kernel`. "median" first divides each column by its standard deviation.
 
-    estimator : {"unbiased", "biased"}, default="unbiased"
+    estimator : {"unbiased", "biased", "standardized"}, default="unbiased"
         The average over all pairs of different samples, or also over samples with themselves.
-
-    standardize : bool, default=False
-        Divide the unbiased estimate by its standard deviation under calibration: values above 2 are
-        rare.
+        "standardized" is the unbiased one divided by its standard deviation under calibration:
+        values above 2 are rare.
 
     method : {"exact", "fourier"}, default="exact"
         "fourier" uses random Fourier features of `given_kernel`, in linear time.
@@ -166,7 +159,7 @@ def distribution_matching_error(
         Number of frequencies of "fourier".
 
     random_state : int, RandomState instance or None, default=None
-        Seed of "fourier" and of `standardize`.
+        Seed of "fourier" and of "standardized".
 
     Returns
     -------
@@ -243,12 +236,12 @@ def distribution_matching_error(
         data,
         calibration=calibration,
         loss=loss,
+        thresholds=thresholds,
         kernel=kernel,
         bandwidth=bandwidth,
         given_kernel=given_kernel,
         given_bandwidth=given_bandwidth,
         estimator=estimator,
-        standardize=standardize,
         method=method,
         n_components=n_components,
         random_state=random_state,

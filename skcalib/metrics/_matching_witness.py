@@ -24,7 +24,7 @@ _OUTCOMES, _PLACES = 101, 50
 # Kernel values that are held at once.
 _MAX_WITNESS_ENTRIES = 2**20
 
-_OWN = ("kernel", "bandwidth", "given_kernel", "given_bandwidth", "loss")
+_OWN = ("kernel", "bandwidth", "given_kernel", "given_bandwidth", "loss", "thresholds")
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ def distribution_matching_witness(
     ] = "distribution",
     given: ArrayLike | None = None,
     loss: Any = None,
+    thresholds: float | ArrayLike | None = None,
     kernel: str | Callable = "rbf",
     bandwidth: float | Literal["median"] = "median",
     given_kernel: str | Callable = "rbf",
@@ -113,8 +114,10 @@ def distribution_matching_witness(
         What is conditioned on, as in :func:`distribution_matching_error`.
 
     loss : float, callable, or list of these, default=None
-        The losses of ``calibration="decision"`` and ``kernel="loss"``, or the thresholds of
-        ``kernel="tanh"``.
+        The losses of ``calibration="decision"`` and ``kernel="loss"``.
+
+    thresholds : float or array-like of shape (n_thresholds,), default=None
+        The outcomes around which ``kernel="tanh"`` rises. For several, the kernel is averaged.
 
     kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
             default="rbf"
@@ -181,6 +184,7 @@ def distribution_matching_witness(
     options = MatchingOptions(
         calibration=calibration,
         loss=loss,
+        thresholds=thresholds,
         kernel=kernel,
         bandwidth=bandwidth,
         given_kernel=given_kernel,

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
+from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Count,
@@ -417,16 +418,21 @@ CURVE_CONSTRAINTS: dict = {
 }
 
 
-def select_curve_options(
-    method: str, n_bins: int, strategy: str, bandwidth: float | None
-) -> dict[str, Any]:
-    """Return the options that a curve of this method has."""
-    options: dict[str, dict[str, Any]] = {
-        "isotonic": {},
-        "binned": {"n_bins": n_bins, "strategy": strategy},
-        "smooth": {"bandwidth": bandwidth},
-    }
-    return options[method]
+# The options of each curve, and of each band.
+CURVE_OPTIONS: OptionsOf = {
+    "method": {"isotonic": (), "binned": ("n_bins", "strategy"), "smooth": ("bandwidth",)},
+    "band": {
+        None: (),
+        "confidence": ("confidence_level",),
+        "consistency": ("confidence_level", "n_resamples"),
+    },
+}
+
+
+def select_curve_options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a curve of this method has; refuse those that nothing reads."""
+    check_options_of(reliability_curve, CURVE_OPTIONS, arguments)
+    return {name: arguments[name] for name in CURVE_OPTIONS["method"][arguments["method"]]}
 
 
 @validate_params(METRIC_CONSTRAINTS | CURVE_CONSTRAINTS)
@@ -512,9 +518,9 @@ def reliability_curve(
     >>> curve.predicted, curve.observed
     (array([0.2, 0.4, 0.8]), array([0. , 0.5, 1. ]))
     """
+    make, options = METHODS[method], select_curve_options(locals())
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     problem = Problem.whole(data)
-    make, options = METHODS[method], select_curve_options(method, n_bins, strategy, bandwidth)
     error = make.error_of(problem.predictions, **options)
     return make_curve(
         problem,

@@ -24,6 +24,7 @@ from skcalib.recalibration import IsotonicRecalibrator
 
 METHODS = ("isotonic", "smooth", "binned")
 QUICK = {"n_resamples": 5, "random_state": 0}
+OPTIONS = {"isotonic": {}, "smooth": {"bandwidth": 0.05}, "binned": {"n_bins": 10}}
 
 
 @pytest.fixture
@@ -33,7 +34,9 @@ def undrawn(monkeypatch):
 
 
 def curve_of(*data, **options):
-    (curve,) = ReliabilityDisplay.from_predictions(*data, **(QUICK | options)).curves
+    if options.get("band", "consistency") == "consistency":
+        options = QUICK | options
+    (curve,) = ReliabilityDisplay.from_predictions(*data, **options).curves
     return curve
 
 
@@ -115,8 +118,10 @@ def test_bands_hold_what_they_should(method, kind, undrawn):
     inside = []
     for seed in range(8):
         label = (rng.random(300) < rate).astype(int)
-        options = {"method": method, "band": kind, "bandwidth": 0.05, "n_bins": 10}
-        curve = curve_of(label, proba, n_resamples=40, random_state=seed, **options)
+        options = {"method": method, "band": kind, "random_state": seed, **OPTIONS[method]}
+        if kind == "consistency":
+            options["n_resamples"] = 40
+        curve = curve_of(label, proba, **options)
         band = curve.band
         known = np.isfinite(band.lower)
         if kind == "confidence":
@@ -164,7 +169,7 @@ def test_without_a_band():
 def test_weights_are_repetitions(method, undrawn):
     label, proba = random_problem(np.random.default_rng(0), 40)
     weight = np.random.default_rng(1).integers(0, 4, size=40)
-    options = {"method": method, "n_bins": 5, "band": None}
+    options = {"method": method, "band": None, **OPTIONS[method]}
     weighted = curve_of(label, proba, sample_weight=weight, **options)
     repeated = curve_of(np.repeat(label, weight), np.repeat(proba, weight), **options)
     for name in ("predicted", "observed", "events", "others", "error", "gap"):
@@ -313,7 +318,7 @@ def test_axes_are_logarithmic_where_most_predictions_are_very_sure(undrawn):
     label, proba = np.arange(9) % 2, np.r_[np.full(5, 0.005), np.full(4, 0.5)]
 
     def scale_of(proba, **own):
-        options = QUICK | {"band": None} | own
+        options = {"band": None} | own
         return ReliabilityDisplay.from_predictions(label, proba, **options).axis_scale
 
     assert scale_of(proba) == scale_of(1 - proba) == "logit"

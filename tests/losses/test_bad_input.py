@@ -104,7 +104,7 @@ BAD = {
     "form of numbers": (LOGITS, LABEL, {"calibration": "quantile"}, "is for forecasts of a number"),
     "no form": (LOGITS, LABEL, {"calibration": "strong"}, "calibration"),
     "no groups": (NORMAL, Y, {"calibration": "group"}, "given must hold the group"),
-    "groups": (NORMAL, Y, MARGINAL | {"given": GROUP}, "given must be None for .*'marginal'"),
+    "groups": (NORMAL, Y, MARGINAL | {"given": GROUP}, "given must be left out .*'marginal'"),
     "draws without parameters": (DRAWS, Y, LINE, "given must hold what the distributions"),
     "no given bandwidth": (NORMAL, Y, {"bandwidth": 1.0}, "given_bandwidth must be a number"),
     "no bandwidth of features": (
@@ -122,7 +122,7 @@ BAD = {
         NORMAL,
         Y,
         {"calibration": "quantile", "kernel": "moments"},
-        "kernel='moments' is a kernel of outcomes; found .*, which compares PITs",
+        "kernel must be .*'rbf' .* which compares PITs; found 'moments'",
     ),
     "draws without cdf": (DRAWS, Y, {"calibration": "quantile"}, "SampledForecast must have a cdf"),
     "kernel without thresholds": (
@@ -131,30 +131,35 @@ BAD = {
         MARGINAL | {"kernel": "tanh"},
         "thresholds must be given for kernel='tanh'",
     ),
-    "kernel of classes": (LOGITS, LABEL, {"kernel": "energy"}, "kernel must be left out"),
+    "kernel of classes": (
+        LOGITS,
+        LABEL,
+        {"kernel": "energy"},
+        "which compares labels; found 'energy'",
+    ),
     "thresholds of classes": (
         LOGITS,
         LABEL,
         {"thresholds": THRESHOLDS},
-        "thresholds must be left out for class probabilities.*found an array",
+        "thresholds must be left out for class probabilities.*found array",
     ),
     # losses
     "no loss": (LOGITS, LABEL, {"calibration": "decision"}, "loss must be given .* found None"),
-    "loss in vain": (LOGITS, LABEL, {"loss": LOSS}, "loss must be given .* found an array"),
+    "loss in vain": (LOGITS, LABEL, {"loss": LOSS}, "loss must be left out .* found array"),
     "transposed loss": (
         LOGITS,
         LABEL,
         {"calibration": "decision", "loss": LOSS.T},
         r"loss must have shape \(n_actions, n_classes\) with 4 classes; found \(4, 3\)",
     ),
-    "loss of numbers": (NORMAL, Y, LINE | {"loss": LOSS}, "loss must be a callable .* found an ar"),
+    "loss of numbers": (NORMAL, Y, LINE | {"loss": LOSS}, "loss must be left out .* found array"),
     "no loss of numbers": (
         NORMAL,
         Y,
         {"calibration": "marginal", "kernel": "loss"},
         "loss must be a callable of outcomes for kernel='loss', .* found None",
     ),
-    "callable in vain": (NORMAL, Y, LINE | {"loss": costs}, "must be None .* found a callable"),
+    "callable in vain": (NORMAL, Y, LINE | {"loss": costs}, "loss must be left out .* found <func"),
     "decision of draws": (
         DRAWS,
         Y,
@@ -171,13 +176,13 @@ BAD = {
         LOGITS,
         LABEL,
         {"calibration": "decision", "loss": costs},
-        r"found a callable\. Pass an array",
+        r"found <function costs.*\. Pass an array",
     ),
     "losses of the top label": (
         LOGITS,
         LABEL,
         {"calibration": "top-label", "kernel": "loss", "loss": LOSS},
-        "kernel='loss' compares the losses of all classes",
+        "kernel must be 'rbf' .*'top-label'.*; found 'loss'",
     ),
     "kernel of the diagonal": (
         DRAWS,
@@ -189,20 +194,25 @@ BAD = {
         NORMAL,
         Y,
         MARGINAL | {"kernel": rational},
-        "bandwidth must be left at None with kernel='callable', which has none",
+        "^bandwidth must be left out .*kernel=<function rational",
     ),
     "bandwidth of a callable condition": (
         NORMAL,
         Y,
         LINE | {"given_kernel": rational},
-        "given_bandwidth must be None for a callable given_kernel",
+        "given_bandwidth must be left out .*given_kernel=<function rational",
     ),
-    "callable of classes": (LOGITS, LABEL, {"kernel": rational}, "kernel must be left out"),
+    "callable of classes": (
+        LOGITS,
+        LABEL,
+        {"kernel": rational},
+        "which compares labels; found <func",
+    ),
     "class kernel of numbers": (
         NORMAL,
         Y,
         LINE | {"class_kernel": np.eye(2)},
-        "class_kernel must be None for forecasts",
+        "class_kernel must be left out for forecasts",
     ),
     "flat class kernel": (
         LOGITS,
@@ -214,7 +224,7 @@ BAD = {
         LOGITS,
         LABEL,
         {"calibration": "marginal", "class_kernel": np.eye(4)},
-        "class_kernel must be None for calibration='marginal'",
+        "class_kernel must be left out .*calibration='marginal'",
     ),
 }
 

@@ -433,7 +433,7 @@ def test_fourier_features_have_the_exact_value_as_their_mean(kernel):
 def test_standardized_errors_are_in_standard_deviations(forecast, options):
     raw = distribution_matching_error(Y, forecast, **options, random_state=0)
     deviation = raw / distribution_matching_error(
-        Y, forecast, standardize=True, **options, random_state=0
+        Y, forecast, estimator="standardized", **options, random_state=0
     )
     params = {name: value for name, value in options.items() if name != "sample_weight"}
     if not params:  # the standard deviation is that for the bandwidth found
@@ -535,10 +535,13 @@ def test_forms_for_classes(estimator):
             axis=0,
         ),
     }
-    own = {"individual": {"given": X}, "group": {"given": group}, "decision": {"loss": loss}}
+    near = {"given_bandwidth": 0.5}
+    own = {
+        "individual": {"given": X, **near}, "group": {"given": group}, "decision": {"loss": loss},
+    }  # fmt: skip
     for form, terms in expected.items():
         actual = distribution_matching_error(
-            LABEL, PROBA, calibration=form, given_bandwidth=0.5, **shared, **own.get(form, {})
+            LABEL, PROBA, calibration=form, **shared, **own.get(form, near)
         )
         np.testing.assert_allclose(actual, average(terms, WEIGHT, estimator), rtol=1e-10)
 
@@ -574,11 +577,11 @@ def test_classes_equal_the_squared_kernel_error():
 @pytest.mark.parametrize("form", ["canonical", "top-label", "marginal", "group"])
 def test_standardized_errors_of_classes(form):
     label, proba = LABEL[:4], PROBA[:4]
-    given = {"given": [0, 0, 1, 1]} if form == "group" else {}
-    options = {"calibration": form, "labels": [0, 1, 2], "given_bandwidth": 0.5, **given}
+    given = {"given": [0, 0, 1, 1]} if form == "group" else {"given_bandwidth": 0.5}
+    options = {"calibration": form, "labels": [0, 1, 2], **given}
     raw = distribution_matching_error(label, proba, **options)
     deviation = raw / distribution_matching_error(
-        label, proba, standardize=True, random_state=0, **options
+        label, proba, estimator="standardized", random_state=0, **options
     )
     variance = 0.0
     for drawn in itertools.product(range(3), repeat=4):
@@ -609,7 +612,7 @@ def test_local_without_features_is_given_the_forecast():
         ({"calibration": "group"}, "given must hold the group of each sample"),
         ({"calibration": "group", "given": range(6)}, "6 groups of one sample each"),
         ({"calibration": "group", "given": list("abcdef")}, "6 groups of one sample each"),
-        ({"calibration": "quantile", "given": X}, "given must be None"),
+        ({"calibration": "quantile", "given": X}, "given must be left out"),
         ({"calibration": "individual", "given": np.array(list("abcdef"))}, "must hold numbers"),
         ({"calibration": "group", "given": ["a", None, "b"] * 2}, "given must .* NoneType, str"),
         (
@@ -617,19 +620,19 @@ def test_local_without_features_is_given_the_forecast():
             "given must hold numbers, or one column of labels of groups; found 2 columns",
         ),
         ({"calibration": "decision"}, "loss must be given"),
-        ({"calibration": "marginal", "loss": 0.5}, "loss must be given"),
-        ({"loss": np.eye(2)}, r"found loss=array\(\[\[1., 0.\], \[0., 1.\]\]\) for"),
+        ({"calibration": "marginal", "loss": 0.5}, "loss must be left out"),
+        ({"loss": np.eye(2)}, r"found array\(\[\[1., 0.\], \[0., 1.\]\]\)"),
         ({"calibration": "decision", "loss": []}, "found an empty list"),
         ({"calibration": "decision", "loss": np.nan}, "loss must be a finite number"),
         ({"calibration": "decision", "loss": lambda y: y}, "loss must return the finite losses"),
-        ({"kernel": "energy", "bandwidth": 1.0}, "bandwidth must be left at 'median'"),
-        ({"kernel": lambda s, t: s @ t.T, "bandwidth": 1.0}, "bandwidth must be left at 'median'"),
-        ({"kernel": "energy", "method": "fourier"}, "method='fourier' needs kernel='rbf'"),
+        ({"kernel": "energy", "bandwidth": 1.0}, "bandwidth must be left out .* found 1.0"),
+        ({"kernel": lambda s, t: s @ t.T, "bandwidth": 1.0}, "bandwidth must be left out"),
+        ({"kernel": "energy", "method": "fourier"}, "kernel must be .*'rbf'.*; found 'energy'"),
+        ({"kernel": "laplacian", "method": "fourier", "calibration": "quantile"}, "kernel must be"),
         ({"given_kernel": lambda s, t: s @ t.T, "method": "fourier"}, "needs a named given_kernel"),
-        ({"calibration": "threshold", "method": "fourier"}, "needs a named given_kernel"),
+        ({"calibration": "threshold", "method": "fourier"}, "method must be left out"),
         ({"given_kernel": "wasserstein", "given": X}, "compares forecasts"),
         ({"kernel": lambda s, t: -np.abs(s - t.T)}, "must be positive semi-definite"),
-        ({"standardize": True, "estimator": "biased"}, "needs estimator='unbiased'"),
         ({"labels": [0, 1]}, "labels must be None"),
         ({"given": X[:-1]}, "inconsistent numbers of samples"),
         ({"bandwidth": 0}, "bandwidth"),
@@ -655,8 +658,8 @@ def test_bad_input_with_other_data():
         )
     for options, message in (
         ({"calibration": "local", "given": X}, "is for forecasts of a number"),
-        ({"kernel": "laplacian"}, "kernel must be left out for class probabilities"),
-        ({"given_kernel": "wasserstein"}, "is for forecasts of a number"),
+        ({"kernel": "laplacian"}, "kernel must be 'loss' or 'rbf' .*compares labels"),
+        ({"given_kernel": "wasserstein"}, "compares forecasts of a number"),
         ({"calibration": "decision", "loss": [[0, 1]]}, "loss must be a finite matrix"),
         ({"calibration": "decision", "loss": np.eye(2)}, "one column for each of the 3 classes"),
     ):

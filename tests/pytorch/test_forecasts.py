@@ -54,16 +54,19 @@ def fitted(form, kernel="rbf", **options):
 def test_with_numbers_modules_are_the_function(form, kernel):
     mean, std, y, given = batch()
     weight, thresholds = torch.rand(48, dtype=torch.float64), np.array([-1.0, 0.0, 1.5])
-    options = {"calibration": form, "kernel": kernel, "thresholds": thresholds}
+    options = {"calibration": form, "kernel": kernel}
+    if form in ("threshold", "decision") or kernel in ("thresholds", "tanh"):
+        options["thresholds"] = thresholds
     if kernel in ("rbf", "laplacian", "tanh"):
         options["bandwidth"] = 0.7
-    module = DistributionMatchingLoss(given_bandwidth=1.2, **options)
+    if form in ("distribution", "individual", "local"):
+        options["given_bandwidth"] = 1.2
+    module = DistributionMatchingLoss(**options)
     value = module((mean, std), y, given=given.get(form), sample_weight=weight)
     expected = losses.distribution_matching_loss(
         (mean.numpy(), std.numpy()),
         y.numpy(),
         given=given[form].numpy() if form in given else None,
-        given_bandwidth=1.2,
         sample_weight=weight.numpy(),
         **options,
     )

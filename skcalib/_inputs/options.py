@@ -1,0 +1,40 @@
+"""No option in vain: what nothing reads, given the other options, is refused."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from .arrays import format_value
+
+# Of an option, the further options that each of its values has. A function is called "callable",
+# and values that are not listed have all.
+OptionsOf = dict[str, Mapping[Any, Iterable[str]]]
+
+
+def check_options_of(
+    function: Callable, options_of: OptionsOf, arguments: Mapping[str, Any]
+) -> None:
+    """Refuse arguments of a function that the values of others have not; defaults are allowed."""
+    parameters = inspect.signature(function).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
+    for decider, names_by_value in options_of.items():
+        value = arguments[decider]
+        names = set(chain(*names_by_value.values())) & defaults.keys()
+        key = "callable" if callable(value) else value
+        allowed = names_by_value.get(key, names) if isinstance(key, str | None) else names
+        cause = f"{decider}={format_value(value)}"
+        refuse_unused(arguments, defaults, sorted(names - set(allowed)), cause)
+
+
+def refuse_unused(
+    options: Mapping[str, Any], defaults: Mapping[str, Any], unused: Iterable[str], cause: str
+) -> None:
+    """Refuse options that nothing reads, unless they have their defaults; the cause says why."""
+    for name in unused:
+        value = options[name]
+        if getattr(value, "shape", ()) != () or value != defaults[name]:
+            raise ValueError(
+                f"{name} must be left out for {cause}, with which nothing reads it; found "
+                f"{format_value(value)}. Leave it out."
+            )
