@@ -32,7 +32,7 @@ from .squared_error import SquaredKernelError, check_not_negative
 # The bandwidth for PITs: exp(−d²/0.1) in the parametrisation of Marx et al. (2023).
 PIT_BANDWIDTH = math.sqrt(0.05)
 
-# Several times the largest error of a term that comes from features, which depends on the batch.
+# Bound on the rounding error of a term that comes from features.
 _FEATURE_TERM_ATOL = 1e-9
 
 # Features per sample that are still faster than pairs: of normal forecasts, and of ensembles or
@@ -192,8 +192,8 @@ class MatchingError(Statistic):
         bandwidth = self._bandwidths(values)
         counts, together = self.features.counts(values, bandwidth)
         if together <= 2 * self.n_features + _MORE_FEATURES:
-            rows_of = self.features.make_feature_function(values, bandwidth)
-            return self.given.sums_of_features(rows_of, self.n_features * len(values))
+            feature_rows = self.features.make_feature_function(values, bandwidth)
+            return self.given.sums_of_features(feature_rows, self.n_features * len(values))
         if len(values) == 1:
             return self._sums_of_pairs(values)
         # some draws lie far out, or close together: a grid of frequencies for fewer of them
@@ -227,8 +227,8 @@ class MatchingError(Statistic):
 
     def _mass(self, values: np.ndarray) -> np.ndarray:
         """w_i ρ_i for all draws, (R, C, n)."""
-        rows_of = self.features.make_feature_function(values, self._bandwidths(values))
-        return compute_in_blocks(rows_of, len(self.mass), self.n_features * len(values))
+        feature_rows = self.features.make_feature_function(values, self._bandwidths(values))
+        return compute_in_blocks(feature_rows, len(self.mass), self.n_features * len(values))
 
     def gram_terms(self) -> tuple[Callable, np.ndarray, np.ndarray]:
         """A kernel, points (n, d) and mass (n, C) with w_i w_j h_ij = k(i, j) ⟨mass_i, mass_j⟩.

@@ -118,7 +118,7 @@ class OutcomeWaves(Features):
                 residuals, np.zeros_like(residuals), weights, step, count
             )
 
-        def rows_of(rows: slice) -> np.ndarray:
+        def feature_rows(rows: slice) -> np.ndarray:
             features = fourier_features_1d(values[:, rows] - origin, step, count)
             if self.components is None:
                 features -= shift_fourier_features(
@@ -134,7 +134,7 @@ class OutcomeWaves(Features):
             features *= root
             return features
 
-        return rows_of
+        return feature_rows
 
 
 class UniformWaves(Features):
@@ -150,14 +150,14 @@ class UniformWaves(Features):
         low, high = pit_intervals(self.forecast, values)
         root = np.sqrt(fourier_weights(self.step, self.count, bandwidth[:1]))[0, :, None]
 
-        def rows_of(rows: slice) -> np.ndarray:
+        def feature_rows(rows: slice) -> np.ndarray:
             features = interval_fourier_features(low[:, rows], high[:, rows], self.step, self.count)
             features -= self.mean
             features *= self.mass[rows]
             features *= root
             return features
 
-        return rows_of
+        return feature_rows
 
 
 class RandomWaves(Features):
@@ -183,14 +183,14 @@ class RandomWaves(Features):
             self.turns = frequencies / (2 * np.pi) @ given.points.T
 
     def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
-        def rows_of(rows: slice) -> np.ndarray:
+        def feature_rows(rows: slice) -> np.ndarray:
             features = [
                 self._features(value[rows], rows, self.frequency / width)
                 for value, width in zip(values, bandwidth, strict=True)
             ]
             return np.array(features) * self.mass[rows]
 
-        return rows_of
+        return feature_rows
 
     def _features(self, value: np.ndarray, rows: slice, frequency: np.ndarray) -> np.ndarray:
         location, variance, weight = (component[rows] for component in self.components)
@@ -227,12 +227,12 @@ class FeatureMap(Features):
         self.size = len(mean)
 
     def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
-        def rows_of(rows: slice) -> np.ndarray:
+        def feature_rows(rows: slice) -> np.ndarray:
             block = values[:, rows]  # (R, b)
             features = self.at(block.ravel()).reshape(-1, *block.shape).transpose(1, 0, 2)
             return (features - self.mean[:, rows]) * self.mass[rows]
 
-        return rows_of
+        return feature_rows
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""

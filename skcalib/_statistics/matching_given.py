@@ -1,6 +1,6 @@
 """The condition of a form of calibration: points of all samples, a kernel on them, and sums.
 
-`rows_of(rows)` are the weighted residuals w_i ρ_i of some rows, (R, C, b) for R vectors of outcomes
+`feature_rows(rows)` are the weighted residuals w_i ρ_i of some rows, (R, C, b) for R vectors of outcomes
 and C features. All sums are Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii.
 """
 
@@ -76,17 +76,17 @@ class ConditionKernel(NamedTuple):
     centre: Any = 0.0
     spread: Any = 1.0
 
-    def sums_of_features(self, rows_of: Rows, n_numbers: int) -> tuple[np.ndarray, np.ndarray]:
+    def sums_of_features(self, feature_rows: Rows, n_numbers: int) -> tuple[np.ndarray, np.ndarray]:
         """Both sums, (R,), from features; `n_numbers` of them, R C, belong to each sample."""
         if self.features is not None:  # ‖Σ_i φ_i ⊗ w_i ρ_i‖² less the part of each sample
             total = diagonal = np.zeros(())
             for rows in _blocks(len(self.points), n_numbers):
-                mass, features = rows_of(rows), self.features(rows)  # (R, C, b) and (b, d)
+                mass, features = feature_rows(rows), self.features(rows)  # (R, C, b) and (b, d)
                 flat = mass.reshape(-1, mass.shape[2]).astype(features.dtype, copy=False)
                 total = total + (features.T @ flat.T).reshape(-1, *mass.shape[:2])
                 diagonal = diagonal + np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal[rows])
             return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
-        mass = compute_in_blocks(rows_of, len(self.points), n_numbers)
+        mass = compute_in_blocks(feature_rows, len(self.points), n_numbers)
         diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal)
         if self.is_of_thresholds and len(self.points) > _MAX_THRESHOLD_PAIRS:
             total = np.sum(mass.sum(axis=2) ** 2, axis=1)
@@ -113,9 +113,9 @@ class ConditionKernel(NamedTuple):
         return kernel
 
 
-def compute_in_blocks(rows_of: Rows, n: int, n_numbers: int) -> np.ndarray:
+def compute_in_blocks(feature_rows: Rows, n: int, n_numbers: int) -> np.ndarray:
     """The residuals of all rows, (R, C, n), computed in blocks that stay in the cache."""
-    return np.concatenate([rows_of(rows) for rows in _blocks(n, n_numbers)], axis=2)
+    return np.concatenate([feature_rows(rows) for rows in _blocks(n, n_numbers)], axis=2)
 
 
 def _blocks(n: int, n_numbers: int) -> Iterator[slice]:

@@ -272,11 +272,11 @@ class MatchingLoss(MatchingLossOptions):
             if callable(kernel):
                 uniform = uniform_like(outcome)
                 means = uniform.kernel_means(kernel, None, outcome).T  # (n, 1)
-                of_forecasts = uniform.pair_means(kernel, None)
+                forecast_pairs = uniform.pair_means(kernel, None)
             else:
                 bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
                 means = uniform_mean(kernel, bandwidth, outcome)[:, None]
-                of_forecasts = uniform_pair_mean(kernel, bandwidth)
+                forecast_pairs = uniform_pair_mean(kernel, bandwidth)
         elif self.kernel_name == "loss":
             residual = loss_values(self.loss, outcome) - forecast.loss_means(self.loss)
             return residual @ residual.T
@@ -286,9 +286,9 @@ class MatchingLoss(MatchingLossOptions):
             return residual.T @ residual
         else:
             means = forecast.kernel_means(kernel, bandwidth, outcome)
-            of_forecasts = forecast.pair_means(kernel, bandwidth)
+            forecast_pairs = forecast.pair_means(kernel, bandwidth)
         pairs = line_kernel(kernel, bandwidth, outcome, outcome)
-        return pairs - means - means.T + of_forecasts
+        return pairs - means - means.T + forecast_pairs
 
     # The kernel on what is conditioned on
 

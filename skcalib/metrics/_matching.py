@@ -269,5 +269,5 @@ def null_deviation(
         terms = subset.term_matrices(outcomes)
         np.einsum("rii->ri", terms)[:] = 0.0  # a sample makes no pair with itself
         squares += np.sum(terms**2)
-    of_all_pairs = n * (n - 1) / (m * (m - 1)) * weight[rows].sum() ** 4
-    return float(np.sqrt(2 * of_all_pairs * squares / n_draws) / pair_weight(weight))
+    all_pairs = n * (n - 1) / (m * (m - 1)) * weight[rows].sum() ** 4
+    return float(np.sqrt(2 * all_pairs * squares / n_draws) / pair_weight(weight))
