@@ -1,7 +1,7 @@
 """The condition of a form of calibration: points of all samples, a kernel on them, and sums.
 
-`feature_rows(rows)` are the weighted residuals w_i ρ_i of some rows, (R, C, b) for R vectors of outcomes
-and C features. All sums are Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii.
+`feature_rows(rows)` are the weighted residuals w_i ρ_i of some rows, (R, C, b) for R vectors of
+outcomes and C features. All sums are Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii.
 """
 
 from collections.abc import Callable, Iterator
