@@ -38,7 +38,6 @@ def test_inputs_are_probabilities():
 
 @pytest.mark.slow
 def test_the_file_is_what_its_script_writes(tmp_path):
-    pytest.importorskip("mpmath")
     script = Path(__file__).parents[2] / "docs" / "benchmarks" / "_vectors.py"
     subprocess.run([sys.executable, script, tmp_path / "again.json"], check=True)
     assert (tmp_path / "again.json").read_text(encoding="utf-8") == FILE.read_text(encoding="utf-8")
