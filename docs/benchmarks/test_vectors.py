@@ -3,16 +3,10 @@
 import argparse
 import importlib.metadata
 import json
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
-
-FOLDER = Path(__file__).parents[2] / "tests" / "vectors"
-sys.path.insert(0, str(FOLDER))
-
-from packages import PACKAGES, call_vector  # noqa: E402
+from _vector_packages import FOLDER, PACKAGES, calls
 
 # Where a package computes less exactly by design: single precision, predictions moved by 1e-8 to
 # break ties, an optimiser's default, a search for the width in steps of 0.001.
@@ -24,12 +18,12 @@ TOLERANCES = {
 }
 
 
-def count(package, calls, content):
+def count(package, measures, content):
     """Number of vectors that agree and number asked, for each measure, and those that do not."""
     counts, others = {}, []
     for vector in content["vectors"]:
         name = vector["measure"]
-        if name not in calls or (
+        if name not in measures or (
             package != "skcalib" and "w" in content["inputs"][vector["input"]]
         ):
             continue
@@ -38,7 +32,7 @@ def count(package, calls, content):
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                value = float(call_vector(calls, vector, content["inputs"]))
+                value = float(calls.call_vector(measures, vector, content["inputs"]))
         except Exception as error:
             value = f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"
         agrees = not isinstance(value, str) and abs(value - vector["value"]) <= tolerance
@@ -60,11 +54,11 @@ def main():
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                calls = load()
+                measures = load()
         except ImportError:
             missing.append(package)
             continue
-        columns[package], others = count(package, calls, content)
+        columns[package], others = count(package, measures, content)
         listed += [(package, *other) for other in others]
     peers = [name for name in columns if name != "skcalib"]
     versions = (

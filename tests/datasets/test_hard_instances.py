@@ -15,6 +15,7 @@ from skcalib.metrics import (
 )
 
 ALPHAS = [0.01, 0.1, 0.24, 0.4]
+BLIND = "gaussian-blind-spot"
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -68,10 +69,9 @@ def test_lemma_6_9_interval_error_is_discontinuous(alpha):
         moved = interval_calibration_error(y_true, y_proba, sample_weight=weight)
         assert moved == pytest.approx(4 * alpha * (alpha - shift) / (1 + 2 * alpha), abs=1e-14)
         assert moved < error - 0.1 * alpha
-        # while a continuous measure moves by no more than twice the predictions
-        options = {"tol": 1e-6}
+        # while a continuous measure moves by no more than the predictions
         lower = [
-            lower_distance_to_calibration(y, p, sample_weight=w, **options)
+            lower_distance_to_calibration(y, p, sample_weight=w, tol=1e-6)
             for y, p, w in (limit, (y_true, y_proba, weight))
         ]
         assert abs(lower[0] - lower[1]) <= shift + 1e-6
@@ -79,7 +79,7 @@ def test_lemma_6_9_interval_error_is_discontinuous(alpha):
 
 @pytest.mark.parametrize("scale", [0.1, 0.02, pytest.param(0.005, marks=pytest.mark.slow)])
 def test_theorem_8_6_the_gaussian_kernel_is_blind(scale):
-    y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", period=scale)
+    y_true, y_proba, weight = make_hard_instance(BLIND, period=scale)
     assert weight.sum() == pytest.approx(1, abs=1e-12)
     assert weight.min() >= 0
     points = np.unique(y_proba)
@@ -106,10 +106,10 @@ def test_theorem_8_6_the_gaussian_kernel_is_blind(scale):
         ({"problem": "middle"}, "'problem' parameter"),
         ({"offset": 0.4, "separation": 0.2}, r"separation must be above -0\.4 and at most 0\.1"),
         ({"separation": -0.1}, r"separation must be above -0\.1"),
-        ({"problem": "gaussian-blind-spot", "period": 0.2}, "'period' parameter"),
-        ({"problem": "gaussian-blind-spot", "period": 0.0}, "'period' parameter"),
+        ({"problem": BLIND, "period": 0.2}, "'period' parameter"),
+        ({"problem": BLIND, "period": 0.0}, "'period' parameter"),
         (
-            {"problem": "gaussian-blind-spot", "offset": 0.2},
+            {"problem": BLIND, "offset": 0.2},
             "offset must be left out for problem='gaussian-blind-spot'",
         ),
         ({"problem": "far", "separation": 0.01}, "separation must be left out for problem='far'"),

@@ -115,18 +115,6 @@ class Exponential(TorchLike.Distribution):
         return np.log(self.rate) - self.rate * y
 
 
-def test_tensors_come_and_go():
-    forecast, twin = as_forecast(Exponential()), stats.expon(scale=1 / STD)
-    y = np.array([0.1, 1.0, 3.0])
-    np.testing.assert_allclose(forecast.cdf(y), twin.cdf(y))
-    np.testing.assert_allclose(forecast.ppf(0.3), twin.ppf(0.3))
-    np.testing.assert_allclose(forecast.logpdf(y), twin.logpdf(y))
-    np.testing.assert_allclose(forecast.mean(), twin.mean())
-    rows = [2, 2, 0]
-    np.testing.assert_allclose(forecast[rows].cdf(y), stats.expon(scale=1 / STD[rows]).cdf(y))
-    np.testing.assert_array_equal(check_forecasts(y, forecast).value, y)  # they are no counts
-
-
 class SkproLike:
     """What a Laplace distribution of skpro looks like from outside: tables in, tables out."""
 
@@ -155,16 +143,26 @@ class SkproLike:
         return default
 
 
-def test_tables_come_and_go():
-    forecast, twin = as_forecast(SkproLike(MEAN, STD)), stats.laplace(MEAN, STD)
-    y = np.array([0.1, 1.0, 3.0])
-    for name in ("cdf", "logpdf"):
-        np.testing.assert_allclose(getattr(forecast, name)(y), getattr(twin, name)(y))
-    np.testing.assert_allclose(forecast.ppf(0.3), twin.ppf(0.3))
-    np.testing.assert_allclose(forecast.mean(), twin.mean())
-    np.testing.assert_allclose(forecast.std(), twin.std())
+@pytest.mark.parametrize(
+    ("made", "law", "parameters"),
+    [
+        (Exponential(), lambda scale: stats.expon(scale=scale), (1 / STD,)),
+        (SkproLike(MEAN, STD), stats.laplace, (MEAN, STD)),
+    ],
+    ids=["tensors", "tables"],
+)
+def test_tensors_and_tables_come_and_go(made, law, parameters):
+    forecast, twin, y = as_forecast(made), law(*parameters), np.array([0.1, 1.0, 3.0])
+    for name, arguments in (("cdf", y), ("logpdf", y), ("ppf", 0.3), ("mean", None), ("std", None)):
+        found, expected = (
+            getattr(one, name)(*([] if arguments is None else [arguments]))
+            for one in (forecast, twin)
+        )
+        np.testing.assert_allclose(found, expected)
     rows = [2, 2, 0]
-    np.testing.assert_allclose(forecast[rows].cdf(y), stats.laplace(MEAN[rows], STD[rows]).cdf(y))
+    expected = law(*(values[rows] for values in parameters)).cdf(y)
+    np.testing.assert_allclose(forecast[rows].cdf(y), expected)
+    np.testing.assert_array_equal(check_forecasts(y, forecast).value, y)  # they are no counts
 
 
 def test_parameters_in_single_precision_have_finite_quantiles():
@@ -190,11 +188,6 @@ def test_infinite_quantiles_are_refused():
 class Gamma(Exponential):
     cdf = TorchLike.Distribution.cdf
     icdf = TorchLike.Distribution.icdf
-
-
-def test_a_distribution_that_only_declares_its_cdf_is_refused():
-    with pytest.raises(ValueError, match="must know its cdf and icdf; found Gamma of torch"):
-        as_forecast(Gamma())
 
 
 def test_saturated_transforms_are_refused_where_nothing_else_is_known():
@@ -232,12 +225,21 @@ def test_saturated_transforms_are_refused_where_nothing_else_is_known():
         (None, "found NoneType"),
         (stats.norm(0, 1), "(n_samples,); found shape ()"),
         (stats.norm(np.zeros((3, 2)), 1), "found shape (3, 2)"),
+        (stats.norm(MEAN, -1), "std must be positive; found -1 in row 0"),
+        (Gamma(), "must know its cdf and icdf; found Gamma of torch"),
     ],
 )
 def test_what_is_no_forecast_is_refused(wrong, message):
     pattern = ".*".join(map(re.escape, message.split(".*")))
     with pytest.raises((TypeError, ValueError), match=pattern):
         as_forecast(wrong)
+
+
+TOO_LARGE, SIZE = "must lie within ±1e+150.*1e+200", "size must be a whole number of at least 1"
+
+
+def local(given=MEAN, **options):
+    return local_calibration_error(MEAN, (MEAN, STD), given=given, **options)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +270,13 @@ def test_what_is_no_forecast_is_refused(wrong, message):
             lambda: QuantileForecast([[1, 2], [3, 2]], [0.1, 0.9]),
             "found 3 at 0.1 and 2 at 0.9 in row",
         ),
+        (lambda: GaussianForecast([0, 1e200], 1.0), TOO_LARGE),
+        (lambda: GaussianForecast([0.0, 1.0], [1.0, 1e200]), TOO_LARGE),
+        (lambda: GaussianMixtureForecast([[0.0, -1e200]], [[1.0, 1.0]]), TOO_LARGE),
+        (lambda: EnsembleForecast([[0.0, 1e200]]), TOO_LARGE),
+        (lambda: ResidualForecast([0.0], [0.0, -1e200]), TOO_LARGE),
+        (lambda: QuantileForecast([[0.0, 1e200]], [0.1, 0.9]), TOO_LARGE),
+        (lambda: GaussianForecast([[1], [2, 3]], [1.0, 1.0]), "mean must be an array"),
         (lambda: DistributionForecast(3), "must have the methods of a distribution"),
         (lambda: GaussianForecast(MEAN, STD).ppf(1.5), "level must lie in [0, 1]; found 1.5"),
         (lambda: GaussianForecast(MEAN, STD).interval(90), "coverage must be a number in (0, 1)"),
@@ -277,9 +286,19 @@ def test_what_is_no_forecast_is_refused(wrong, message):
             lambda: EnsembleForecast([[1, 2]], [1, 1]).crps([1.0], estimator="fair"),
             "estimator='fair' is not known.*has weights",
         ),
+        (lambda: GaussianForecast(MEAN, STD).crps(MEAN, estimator="bogus"), "must be 'ecdf' or"),
+        (lambda: EnsembleForecast([[1, 2]] * 3).crps(MEAN, estimator="bogus"), "must be 'ecdf' or"),
+        (lambda: GaussianForecast(MEAN, STD).crps(0.5), "y must be 1-D.*found shape ()"),
+        (lambda: continuous_ranked_probability_loss(MEAN, (MEAN, STD), levels=[]), "must hold"),
+        *((lambda n=n: GaussianForecast(MEAN, STD).sample(n), SIZE) for n in (0, -1, 2.5, True)),
+        (lambda: DistributionForecast(stats.gamma(STD)).components(0), "n_nodes must be a whole"),
+        (lambda: check_forecasts([], GaussianForecast(MEAN, STD)[:0]), "at least one outcome"),
+        (lambda: local(query=np.empty((0, 1))), "query must be 2-D.*at least one"),
+        (lambda: local(query=MEAN[:2] + 1e200), "query must lie within ±1e+150"),
+        (lambda: local(given=MEAN + 1e200, query=MEAN[:2]), "given must lie within ±1e+150"),
     ],
 )
-def test_bad_forecasts_are_refused(make, message):
+def test_bad_forecasts_and_arguments_are_refused(make, message):
     pattern = ".*".join(map(re.escape, message.split(".*")))
     with pytest.raises((ValueError, TypeError), match=pattern):
         make()
@@ -393,11 +412,6 @@ def test_invalid_parameters_are_no_silent_nan(dist):
             use()
 
 
-def test_a_negative_scale_is_a_standard_deviation():
-    with pytest.raises(ValueError, match="std must be positive; found -1 in row 0"):
-        as_forecast(stats.norm(MEAN, -1))
-
-
 def test_counts_are_whole_numbers():
     with pytest.raises(ValueError, match=r"whole numbers.*found 1.5 in row 1"):
         check_forecasts([1.0, 1.5, 2.0], stats.poisson(STD))
@@ -445,20 +459,6 @@ def test_counts_that_rounding_has_moved_count():
         np.testing.assert_allclose(forecast.pit_bounds(moved), forecast.pit_bounds(counts))
 
 
-def test_numbers_of_draws_and_nodes_are_judged():
-    forecast = GaussianForecast(MEAN, STD)
-    for size in (0, -1, 2.5, True):
-        with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
-            forecast.sample(size)
-    with pytest.raises(ValueError, match="n_nodes must be a whole number"):
-        DistributionForecast(stats.gamma(STD)).components(0)
-    for kind in (forecast, EnsembleForecast([[1.0, 2.0]] * 3)):
-        with pytest.raises(ValueError, match="estimator must be 'ecdf' or 'fair'"):
-            kind.crps(MEAN, estimator="bogus")
-    with pytest.raises(ValueError, match="at least one outcome"):
-        check_forecasts([], forecast[:0])
-
-
 def test_tests_of_ensembles_depend_on_the_order_of_neither_rows_nor_members():
     rng = np.random.default_rng(0)
     members, y = np.round(rng.normal(size=(25, 3))), np.round(rng.normal(size=25))
@@ -468,43 +468,6 @@ def test_tests_of_ensembles_depend_on_the_order_of_neither_rows_nor_members():
             test = CalibrationTest(n_resamples=49, random_state=3)
             p_values.add(test.fit(EnsembleForecast(some[rows]), y[rows]).p_value_)
     assert len(p_values) == 1
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: GaussianForecast([0.0, 1e200], [1.0, 1.0]),
-        lambda: GaussianForecast([0.0, 1.0], [1.0, 1e200]),
-        lambda: GaussianMixtureForecast([[0.0, -1e200]], [[1.0, 1.0]]),
-        lambda: EnsembleForecast([[0.0, 1e200]]),
-        lambda: ResidualForecast([0.0], [0.0, -1e200]),
-        lambda: QuantileForecast([[0.0, 1e200]], [0.1, 0.9]),
-    ],
-)
-def test_numbers_whose_squares_overflow_are_refused(make):
-    with pytest.raises(ValueError, match=r"must lie within ±1e\+150.*found -?1e\+200"):
-        make()
-
-
-def test_rows_of_unequal_lengths_are_refused():
-    with pytest.raises(ValueError, match="mean must be an array"):
-        GaussianForecast([[1], [2, 3]], [1.0, 1.0])
-
-
-def test_no_levels_are_refused():
-    with pytest.raises(ValueError, match="levels must hold"):
-        continuous_ranked_probability_loss([0.0], ([0.0], [1.0]), levels=[])
-
-
-def test_one_number_is_no_column_of_outcomes():
-    forecast = GaussianForecast([0.0, 1.0], [1.0, 1.0])
-    with pytest.raises(ValueError, match=r"y must be 1-D.*found shape \(\)"):
-        forecast.crps(0.5)
-
-
-def test_no_points_are_refused():
-    with pytest.raises(ValueError, match=r"query must be 2-D.*at least one"):
-        local_calibration_error(MEAN, (MEAN, STD), given=MEAN, query=np.empty((0, 1)))
 
 
 def test_kernels_of_outcomes_may_return_lists():
@@ -527,26 +490,13 @@ def test_narrow_integers_count_resamples():
     assert 0.1 <= test.p_value_ <= 1
 
 
-NARROW = [
-    GaussianForecast([0.0, 1.0], [1e-300, 1e-300]),
-    GaussianMixtureForecast([[0.0, 0.0], [1.0, 1.0]], np.full((2, 2), 1e-300)),
-]
-
-
-@pytest.mark.parametrize("forecast", NARROW, ids=["normal", "mixture"])
-def test_outcomes_beyond_all_standard_deviations_have_a_probability_of_zero(forecast):
-    y = np.array([-1e10, 1e10])
-    np.testing.assert_array_equal(forecast.cdf(y), [0, 1])
-    np.testing.assert_array_equal(forecast.logpdf(y), [-np.inf, -np.inf])
-    np.testing.assert_allclose(forecast.crps(y), [1e10, 1e10 - 1])
-
-
-@pytest.mark.parametrize("argument", ["given", "query"])
-def test_features_whose_squares_overflow_are_refused(argument):
-    features = {"given": MEAN, "query": MEAN[:2]}
-    features[argument] = features[argument] + 1e200
-    with pytest.raises(ValueError, match=rf"{argument} must lie within ±1e\+150"):
-        local_calibration_error(MEAN, (MEAN, STD), **features)
+def test_outcomes_beyond_all_standard_deviations_have_a_probability_of_zero():
+    mean, std, y = np.array([0.0, 1.0]), np.full(2, 1e-300), np.array([-1e10, 1e10])
+    mixture = GaussianMixtureForecast(np.stack([mean, mean], axis=1), np.stack([std, std], axis=1))
+    for forecast in (GaussianForecast(mean, std), mixture):
+        np.testing.assert_array_equal(forecast.cdf(y), [0, 1])
+        np.testing.assert_array_equal(forecast.logpdf(y), [-np.inf, -np.inf])
+        np.testing.assert_allclose(forecast.crps(y), [1e10, 1e10 - 1])
 
 
 def test_weights_may_be_as_large_as_their_sum():

@@ -356,14 +356,7 @@ OPTION_VALUES = {
     "bandwidth": ["median", 0.3],
     "estimator": ["unbiased", "biased"],
 }
-
-
-def accepts(entry, name, value):
-    try:
-        entry.validate_options({name: value})
-    except ValueError:
-        return False
-    return True
+NO_MEDIAN = ["laplace_kernel_calibration_error", "smooth_expected_calibration_error"]
 
 
 @pytest.mark.parametrize(
@@ -373,7 +366,7 @@ def accepts(entry, name, value):
         for entry in METRICS.values()
         for name, values in OPTION_VALUES.items()
         for value in values
-        if name in entry.options and accepts(entry, name, value)
+        if name in entry.options and not (value == "median" and entry.name in NO_MEDIAN)
     ],
 )
 def test_every_option_reaches_the_statistic(statistic, name, value):

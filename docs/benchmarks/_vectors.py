@@ -1,6 +1,6 @@
 """Writes the test vectors of calibration: small inputs and the exact values of what is measured.
 
-python tests/vectors/make_vectors.py tests/vectors/calibration_vectors.json
+python docs/benchmarks/_vectors.py tests/vectors/calibration_vectors.json
 
 Everything here is slow and plain on purpose: fractions, enumeration of all cases, sums over all
 pairs in 30 digits. Nothing of skcalib is imported. It needs mpmath.
