@@ -207,12 +207,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         return self._fit(data, subgroups, as_matrix=as_matrix, weighted=weighted)
 
     def _fit(
-        self,
-        data: AnyData,
-        subgroups: Subgroups,
-        *,
-        as_matrix: bool = False,
-        weighted: bool = True,
+        self, data: AnyData, subgroups: Subgroups, *, as_matrix: bool = False, weighted: bool = True
     ) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         call_options = {"as_matrix": as_matrix, "weighted": weighted}

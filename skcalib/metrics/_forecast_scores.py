@@ -10,9 +10,7 @@ import numpy as np
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, is_number
 from .._inputs.scikit_learn import Interval, StrOptions
-from ..forecasts import (
-    Forecast,
-)
+from ..forecasts import Forecast
 from ..forecasts._quantile import select_levels
 from ..forecasts._thresholds import threshold_weighted_crps
 from ._registry import register_metric

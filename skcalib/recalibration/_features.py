@@ -17,13 +17,7 @@ from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator, assign_folds
-from ._base import (
-    Recalibrator,
-    check_calibration_data,
-    clone_for,
-    negative_log_loss,
-    to_matrix,
-)
+from ._base import Recalibrator, check_calibration_data, clone_for, negative_log_loss, to_matrix
 from ._checks import check_recalibrator
 from ._either import calibrate, to_fit_data
 from ._trees import BoostedFold, BoostedTrees, quantile_cuts
@@ -371,11 +365,7 @@ def _cross_fit(plain: Any, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray
 
 
 def _feature_p_value(
-    plain: Any,
-    data: ClassData,
-    design: np.ndarray,
-    test: np.ndarray,
-    rng: np.random.RandomState,
+    plain: Any, data: ClassData, design: np.ndarray, test: np.ndarray, rng: np.random.RandomState
 ) -> float:
     """Return the p-value of the hypothesis that test labels follow the plain map of the others."""
     fitted, train_start, _ = _cross_fit(plain, data.take(np.flatnonzero(~test)))

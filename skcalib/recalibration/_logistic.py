@@ -9,12 +9,7 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
-from .._numerics.logits import (
-    EPSILON,
-    clip_proba,
-    column_log_odds,
-    smallest_probability,
-)
+from .._numerics.logits import EPSILON, clip_proba, column_log_odds, smallest_probability
 from ._base import (
     CLASS_PRIOR_WEIGHT,
     PRIOR_CONSTRAINTS,

@@ -278,11 +278,7 @@ class Units:
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
     def leave_block_out_means(
-        self,
-        measure_each: Measure,
-        data: Samples,
-        rng: np.random.RandomState,
-        n_jobs: int | None,
+        self, measure_each: Measure, data: Samples, rng: np.random.RandomState, n_jobs: int | None
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _N_JACKKNIFE_BLOCKS)
