@@ -168,9 +168,7 @@ class Resamples:
     shrinkage: np.ndarray  # (B,), by what factor a deviation shrinks from a subsample to all
     jackknife: np.ndarray  # (G, C)
     degrees: float
-    moved_values: list[
-        tuple[np.ndarray, np.ndarray]
-    ]  # tails (S,) and values (S, C), for moved labels
+    moved_values: list[tuple[np.ndarray, np.ndarray]]  # tails (S,), values (S, C) of moved labels
     chance: np.ndarray  # (C,)
     rate: float = 1 / 2  # the shrinkage is this power of the ratio of the sizes
 
