@@ -280,8 +280,8 @@ def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
         # the sentence on labels of probability 0 says it
         significant = [name for name in significant if name != "log_loss"]
     elif "log_loss" in significant and _is_level_dominant(data, scores, sums):
-        others = [name for name in significant if name in ("skce", "local")]
-        significant = ["level_and_spread", *others]
+        components = [name for name in significant if name in ("skce", "local")]
+        significant = ["level_and_spread", *components]
     words = {
         "log_loss": lambda: _describe_confidence(test.component_statistics_["log_loss"]),
         "level_and_spread": lambda: _describe_worst_class(data, sums, sums**2 / scores.scale),
