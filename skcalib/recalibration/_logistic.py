@@ -353,13 +353,9 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     def _fit_face(self, rising: np.ndarray, falling: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """The unconstrained fit. In this order of columns, undetermined are a − b, then a + b."""
-        design = np.column_stack(
-            [
-                np.full(len(rising), self.parameters != "ab"),
-                rising + falling,
-                (rising - falling) * (self.parameters != "am"),
-            ]
-        )
+        constant = np.full(len(rising), self.parameters != "ab")
+        difference = (rising - falling) * (self.parameters != "am")
+        design = np.column_stack([constant, rising + falling, difference])
         fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
