@@ -143,12 +143,8 @@ class _Intersection(FunctionClass):
     classes: tuple
 
     def _resolve(self, points: np.ndarray, weight: np.ndarray) -> Any:
-        return _Intersection(
-            tuple(
-                _resolve_for_sample(function_class, points, weight)
-                for function_class in self.classes
-            )
-        )
+        resolved = [_resolve_for_sample(each, points, weight) for each in self.classes]
+        return _Intersection(tuple(resolved))
 
     def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
         return [

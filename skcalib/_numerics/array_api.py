@@ -169,9 +169,8 @@ def _jax_distances(s: Array, t: Array, metric: str) -> Array:
 
     if s.shape[0] * t.size <= _MAX_JAX_BLOCK_SIZE:
         return jax.vmap(distances_from)(s)
-    return jax.lax.map(
-        jax.checkpoint(distances_from), s
-    )  # holds no differences for the derivatives
+    # the checkpoint holds no differences for the derivatives
+    return jax.lax.map(jax.checkpoint(distances_from), s)
 
 
 def stop_gradient(array: Array) -> Array:

@@ -310,12 +310,9 @@ def _newton_steps(gradient: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarr
     level, cross, slope = curvature.T
     determinant = level * slope - cross**2
     regular = determinant > _DETERMINANT_RTOL * level * slope
-    solution = np.stack(
-        [
-            slope * gradient[:, 0] - cross * gradient[:, 1],
-            level * gradient[:, 1] - cross * gradient[:, 0],
-        ],
-        axis=1,
+    by_level, by_slope = gradient.T
+    solution = np.column_stack(
+        [slope * by_level - cross * by_slope, level * by_slope - cross * by_level]
     )
     step = np.zeros_like(gradient)
     np.divide(solution, determinant[:, None], out=step, where=regular[:, None])

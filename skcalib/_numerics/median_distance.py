@@ -115,10 +115,8 @@ def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarr
     spread = float(np.sqrt(mass.sum() * (mass @ centred**2) / total))
     if spread == 0:  # the squares underflow
         return 0.0
-    low, high = (
-        _MIN_MEDIAN_RATIO * spread,
-        1.5 * spread,
-    )  # at most half of the weight is farther than `high`
+    # at most half of the weight is farther than `high`
+    low, high = _MIN_MEDIAN_RATIO * spread, 1.5 * spread
     tied = max(total - pair_weight(mass) / 2, 0.0)  # pairs of samples at the same point
     light = mass.copy()
     light[heaviest] = 0

@@ -1,11 +1,11 @@
-"""Newton steps by conjugate gradients, their line search, and steps of non-negative numbers."""
+"""Newton steps by conjugate gradients, their line search, and steps of bounded numbers."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import lsq_linear, nnls
+from scipy.optimize import OptimizeResult, lsq_linear, minimize, nnls
 
 from .array_api import Array, array_namespace, dot, doubles
 
@@ -76,6 +76,19 @@ def nonnegative_step(shares: np.ndarray, gradient: np.ndarray, curvature: np.nda
     except RuntimeError:  # SciPy 1.13 may take no end of steps
         target = lsq_linear(root[:, None] * axes.T, goal, bounds=(0, np.inf)).x
     return target - shares
+
+
+def minimize_in_bounds(
+    loss: Callable,
+    start: np.ndarray | list[float],
+    bounds: list,
+    *,
+    loss_rtol: float,
+    gradient_atol: float,
+) -> OptimizeResult:
+    """A minimum of a smooth loss, which returns its gradient as well, by a quasi-Newton method."""
+    options = {"maxiter": 1000, "ftol": loss_rtol, "gtol": gradient_atol}
+    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 def conjugate_gradients(

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from .crps import gauss_legendre
+from .newton import minimize_in_bounds
 
 # Steps of Newton's method. It converges from one side, as the function is convex or concave there.
 _MAX_INVERSE_STEPS = 100
@@ -291,13 +291,8 @@ def _logarithms(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _minimize(negative_log_likelihood: Loss) -> tuple[BetaMap, bool]:
     bounds = [(-_MAX_LOG_SHAPE, _MAX_LOG_SHAPE)] * 2 + [(None, None)]
-    result = minimize(
-        negative_log_likelihood,
-        np.zeros(3),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10},
+    result = minimize_in_bounds(
+        negative_log_likelihood, np.zeros(3), bounds, loss_rtol=1e-15, gradient_atol=1e-10
     )
     a, b = np.exp(result.x[:2])
     inside = bool((np.abs(result.x[:2]) < _MAX_LOG_SHAPE).all() and np.isfinite(result.x[2]))

@@ -96,13 +96,9 @@ class ScaledAndShifted:
 
         def solve(residual: Array) -> Array:
             scale, shift = residual[0, :], residual[1, :] - xp.mean(residual[1, :])
-            shift_of_second = (second * shift - first * scale) / determinant
-            return xp.stack(
-                [
-                    (zeroth * scale - first * shift) / determinant,
-                    shift_of_second - xp.mean(shift_of_second),
-                ]
-            )
+            scale_step = (zeroth * scale - first * shift) / determinant
+            shift_step = (second * shift - first * scale) / determinant
+            return xp.stack([scale_step, shift_step - xp.mean(shift_step)])
 
         return solve
 

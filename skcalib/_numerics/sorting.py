@@ -169,9 +169,8 @@ def mean_variances(
     without_event = np.bincount(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
     relative_squares = relative**2 if squares is None else squares / total**2
     square = np.bincount(bins, relative_squares, n_bins)
-    max_square = (
-        1 if squares is None else 1 - _SHARE_RTOL
-    )  # that of one point, which sums have rounded
+    # that of one point, which sums have rounded
+    max_square = 1 if squares is None else 1 - _SHARE_RTOL
     return np.divide(
         mean * without_event * square,
         1 - square,

@@ -59,12 +59,8 @@ class Omnibus(Statistic):
 
     @property
     def sums(self) -> BlockSums | None:
-        by_name = {
-            name: component.sums
-            for name, component in self.components.items()
-            if component.sums is not None
-        }
-        if len(by_name) < len(self.components):
+        by_name: dict[str, Any] = {name: entry.sums for name, entry in self.components.items()}
+        if None in by_name.values():
             return None
 
         def update(totals: dict[str, Any], rows: np.ndarray, labels: np.ndarray) -> None:

@@ -270,22 +270,15 @@ class ComparisonDisplay(PredictionsDisplay):
         models = [name for name in y_preds if name != reference]
         rows = []
         for model in models:
-            pair = {
-                f"y_preds[{name!r}]": y_preds[name]
-                for name in (model, reference)
-                if name is not None
-            }
-            measured = (
-                MeasuredModels.make(
-                    metric,
-                    params.get(name),
-                    **check_predicted(
-                        pair, y_true, multi_class=find_multi_class(metric, params.get(name)), **data
-                    ),
-                )
-                for name, metric in by_name.items()
-            )
-            rows.append([result(measured_models, **options) for measured_models in measured])
+            compared = [model] if reference is None else [model, reference]
+            pair = {f"y_preds[{name!r}]": y_preds[name] for name in compared}
+            row = []
+            for name, metric in by_name.items():
+                lens = find_multi_class(metric, params.get(name))
+                checked = check_predicted(pair, y_true, multi_class=lens, **data)
+                measured = MeasuredModels.make(metric, params.get(name), **checked)
+                row.append(result(measured, **options))
+            rows.append(row)
 
         def table(attribute: str) -> np.ndarray:
             return np.array([[getattr(interval, attribute) for interval in row] for row in rows])

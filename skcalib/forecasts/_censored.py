@@ -140,9 +140,7 @@ class CensoredForecast(Forecast):
 
 
 @threshold_weighted_crps.register
-def _(
-    forecast: CensoredForecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
-) -> np.ndarray:
+def _(forecast: CensoredForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
     first, y_above = np.maximum(low, forecast.lower), np.maximum(y, forecast.lower)
     first = np.minimum(first, high)
     above = threshold_weighted_crps(forecast.base, y_above, first, np.broadcast_to(high, y.shape))

@@ -27,50 +27,42 @@ Bound = float | np.ndarray  # the same threshold for all rows, or one for each (
 
 @singledispatch
 def threshold_weighted_crps(
-    forecast: Forecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
+    forecast: Forecast, y: np.ndarray, low: Bound, high: Bound
 ) -> np.ndarray:
     """Return ∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
     if not forecast.is_continuous and forecast.components(n_nodes=1).location.shape[1] > 1:
-        return _threshold_crps_of_members(forecast, y, low, high, fair)  # it has members, not nodes
+        return threshold_crps_of_members(forecast, y, low, high)  # it has members, not nodes
     kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
     levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # some have a kink at ½
     return crps_ppf_between(y, forecast.ppf, levels, low, high)
 
 
 @threshold_weighted_crps.register
-def _(
-    forecast: GaussianForecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
-) -> np.ndarray:
+def _(forecast: GaussianForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
     return crps_between(y, forecast.loc, forecast.scale, low, high, NORMAL)
 
 
 @threshold_weighted_crps.register
-def _(
-    forecast: LogisticForecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
-) -> np.ndarray:
+def _(forecast: LogisticForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
     return crps_between(y, forecast.loc, forecast.scale, low, high, LOGISTIC)
 
 
 @threshold_weighted_crps.register
-def _(
-    forecast: GaussianMixtureForecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
-) -> np.ndarray:
+def _(forecast: GaussianMixtureForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
     components = forecast.loc, forecast.scale, forecast.weights
     return crps_mixture_between(y, *components, low, high)
 
 
 @threshold_weighted_crps.register
-def _(
-    forecast: QuantileForecast, y: np.ndarray, low: float, high: float, fair: bool = False
-) -> np.ndarray:
+def _(forecast: QuantileForecast, y: np.ndarray, low: float, high: float) -> np.ndarray:
     values = np.clip(forecast.values, low, high)
     return crps_quantiles(np.clip(y, low, high), values, forecast.levels)
 
 
 @threshold_weighted_crps.register(EnsembleForecast)
 @threshold_weighted_crps.register(ResidualForecast)
-def _threshold_crps_of_members(
-    forecast: Forecast, y: np.ndarray, low: Bound, high: Bound, fair: bool = False
+def threshold_crps_of_members(
+    forecast: Forecast, y: np.ndarray, low: Bound, high: Bound, *, fair: bool = False
 ) -> np.ndarray:
     """Return the CRPS of members and outcomes that are clipped to [low, high]."""
     blocks = []

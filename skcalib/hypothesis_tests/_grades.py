@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data import ClassData, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
+from .._inputs.by import format_columns
 from .._inputs.drawing import estimate_group_dependence, make_batches
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions, fit_context
@@ -286,10 +287,8 @@ class RatingGradeTest(HypothesisTest):
         columns = []
         for name, values in self.table_.items():
             numbers = np.issubdtype(values.dtype, np.floating)
-            cells = [name, *(f"{value:.4g}" if numbers else str(value) for value in values)]
-            width = max(map(len, cells))
-            columns.append([cell.rjust(width) for cell in cells])
-        lines = ["  ".join(row) for row in zip(*columns, strict=True)]
+            columns.append([name, *(f"{value:.4g}" if numbers else str(value) for value in values)])
+        lines = format_columns(list(zip(*columns, strict=True)), n_texts=0)
         percent = f"{100 * self.confidence_level:.4g} %"
         lights = f"light by the adjusted p-value: yellow <= {_YELLOW}, red <= {_RED}"
         return "\n".join([*lines, f"low to high: {percent} interval of the rate", lights])

@@ -140,12 +140,8 @@ class ClassSearch(Search):
         )
 
     def _values_from_residuals(self, residuals: Any) -> np.ndarray:
-        return np.hstack(
-            [
-                scores_of_class(rows)
-                for scores_of_class, rows in zip(self.scores, residuals, strict=True)
-            ]
-        )
+        pairs = zip(self.scores, residuals, strict=True)
+        return np.hstack([scores_of_class(rows) for scores_of_class, rows in pairs])
 
     def numbers(self) -> dict[str, Any]:
         """Predicted and observed numbers of each candidate, (C,)."""

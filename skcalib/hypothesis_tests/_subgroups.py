@@ -207,12 +207,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         return self._fit(data, subgroups, as_matrix=as_matrix, weighted=weighted)
 
     def _fit(
-        self,
-        data: AnyData,
-        subgroups: Subgroups,
-        *,
-        as_matrix: bool = False,
-        weighted: bool = True,
+        self, data: AnyData, subgroups: Subgroups, *, as_matrix: bool = False, weighted: bool = True
     ) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         call_options = {"as_matrix": as_matrix, "weighted": weighted}
@@ -221,14 +216,11 @@ class SubgroupCalibrationTest(HypothesisTest):
         rows_of_subgroups = [
             slice(*np.searchsorted(code, [k, k + 1])) for k in range(len(subgroups.labels))
         ]
-        statistic = SubgroupStatistic(
-            data,
-            [
-                self._statistic(data.take(rows), title, call_options)
-                for rows, title in zip(rows_of_subgroups, subgroups.titles, strict=True)
-            ],
-            rows_of_subgroups,
-        )
+        statistics = [
+            self._statistic(data.take(rows), title, call_options)
+            for rows, title in zip(rows_of_subgroups, subgroups.titles, strict=True)
+        ]
+        statistic = SubgroupStatistic(data, statistics, rows_of_subgroups)
         order = data.canonical_order()
         order = order[np.argsort(code[order], kind="stable")]
         value = statistic(data.outcome[None])

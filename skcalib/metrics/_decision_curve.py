@@ -9,13 +9,7 @@ from scipy.stats import norm
 
 from .._data import AnyData, ForecastData, check_predictions
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    Interval,
-    Label,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, StrOptions, validate_params
 from ..forecasts._decisions import DecisionLoss
 from ._decisions import standard_error
 
@@ -170,11 +164,7 @@ def decision_curve(
 
 
 def make_decision_curve(
-    data: AnyData,
-    decision: DecisionLoss,
-    kind: str,
-    thresholds: Any,
-    level: float,
+    data: AnyData, decision: DecisionLoss, kind: str, thresholds: Any, level: float
 ) -> DecisionCurve:
     """The numbers of two classes, or of whether the outcome exceeds the number of the decision."""
     proba, label = _two_classes(data, decision)

@@ -10,13 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    Average,
-    Interval,
-    Label,
-    validate_params,
-)
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ..lenses import Lens

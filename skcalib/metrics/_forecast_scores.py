@@ -10,11 +10,9 @@ import numpy as np
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, is_number
 from .._inputs.scikit_learn import Interval, StrOptions
-from ..forecasts import (
-    Forecast,
-)
+from ..forecasts import Forecast
 from ..forecasts._quantile import select_levels
-from ..forecasts._thresholds import threshold_weighted_crps
+from ..forecasts._thresholds import threshold_crps_of_members, threshold_weighted_crps
 from ._registry import register_metric
 
 _AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
@@ -54,8 +52,11 @@ def _continuous_ranked_probability_loss(
         loss = data.forecast.crps(data.value, estimator=estimator)
     else:
         low, high = check_threshold_pair(thresholds)
-        check_estimator(data.forecast, data.value, estimator)
-        loss = threshold_weighted_crps(data.forecast, data.value, low, high, estimator == "fair")
+        loss_between = threshold_weighted_crps
+        if estimator != "ecdf":
+            check_has_fair_estimate(data.forecast, data.value)
+            loss_between = partial(threshold_crps_of_members, fair=True)
+        loss = loss_between(data.forecast, data.value, low, high)
     return _average_losses(data, loss, average)
 
 
@@ -187,12 +188,9 @@ def check_threshold_pair(thresholds: Any) -> tuple[float, float]:
     return float(thresholds[0]), float(thresholds[1])
 
 
-def check_estimator(
-    forecast: Forecast, value: np.ndarray, estimator: Literal["ecdf", "fair"]
-) -> None:
-    """Refuse an estimator that the forecast does not have."""
-    if estimator != "ecdf":
-        forecast[:1].crps(value[:1], estimator=estimator)
+def check_has_fair_estimate(forecast: Forecast, value: np.ndarray) -> None:
+    """Refuse forecasts but those by members of equal weight."""
+    forecast[:1].crps(value[:1], estimator="fair")
 
 
 @register_metric(

@@ -62,10 +62,8 @@ def map_reduction(
     lens = _get_lens(multi_class)
     if lens._is_identity(data):
         return function(data)
-    values = [
-        value
-        for *_, value in map_problems(partial(map, function), data.iter_problems(lens), n_jobs)
-    ]
+    measured = map_problems(partial(map, function), data.iter_problems(lens), n_jobs)
+    values = [value for *_, value in measured]
     return values[0] if lens.is_single else values
 
 

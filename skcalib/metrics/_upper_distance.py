@@ -9,13 +9,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    Average,
-    Interval,
-    Label,
-    validate_params,
-)
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import CertifiedTransport, lower_distance_bounds, transport_bounds
 from .._numerics.interval import optimal_partition

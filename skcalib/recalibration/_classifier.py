@@ -15,17 +15,8 @@ from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, select_c
 from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import clone_for, is_smooth
-from ._checks import (
-    reject_method_argument,
-    suggest_recalibrator,
-    take_row_arguments,
-)
-from ._cross_fitting import (
-    ClassifierCrossFitting,
-    adopt_features,
-    check_partition,
-    rescale_scores,
-)
+from ._checks import reject_method_argument, suggest_recalibrator, take_row_arguments
+from ._cross_fitting import ClassifierCrossFitting, adopt_features, check_partition, rescale_scores
 from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
 from ._scores import accuracy

@@ -366,11 +366,7 @@ def _cross_fit(plain: Any, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray
 
 
 def _feature_p_value(
-    plain: Any,
-    data: ClassData,
-    design: np.ndarray,
-    test: np.ndarray,
-    rng: np.random.RandomState,
+    plain: Any, data: ClassData, design: np.ndarray, test: np.ndarray, rng: np.random.RandomState
 ) -> float:
     """Return the p-value of the hypothesis that test labels follow the plain map of the others."""
     fitted, train_start, _ = _cross_fit(plain, data.take(np.flatnonzero(~test)))

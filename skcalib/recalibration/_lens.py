@@ -113,11 +113,10 @@ class LensRecalibrator(Recalibrator):
         label = np.zeros(proba.shape if is_matrix else n, dtype=np.int32)  # the maps read none
         make: Any = MultilabelData if is_matrix else ClassData
         data = make(proba, label, np.broadcast_to(1 / n, n), self.classes_)
+        problems = (problem for *_, problem in data.iter_problems(lens))
+        pairs = zip(self.recalibrators_, problems, strict=True)
         columns = [
-            recalibrator.predict_proba(problem.proba)[:, 1]
-            for recalibrator, (*_, problem) in zip(
-                self.recalibrators_, data.iter_problems(lens), strict=True
-            )
+            recalibrator.predict_proba(problem.proba)[:, 1] for recalibrator, problem in pairs
         ]
         return lens._combine(np.column_stack(columns), self.classes_)
 

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from .._data import ForecastData
@@ -13,6 +12,7 @@ from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import normal_density
+from .._numerics.newton import minimize_in_bounds
 from ..forecasts import Forecast
 from ..forecasts._base import MAX_NUMBER, ScoreWithSlope
 from ..forecasts._transformed import affine, center_and_spread
@@ -329,13 +329,8 @@ def fit_location_scale(
             value, gradient = problem.loss(parameters * units)
             return value, (gradient * units)[free]
 
-        result = minimize(
-            loss,
-            first[free],
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds[free],
-            options={"maxiter": 1000, "ftol": problem.loss_rtol, "gtol": 1e-9},
+        result = minimize_in_bounds(
+            loss, first[free], bounds[free], loss_rtol=problem.loss_rtol, gradient_atol=1e-9
         )
         parameters = first.copy()
         parameters[free] = result.x

@@ -9,12 +9,7 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
-from .._numerics.logits import (
-    EPSILON,
-    clip_proba,
-    column_log_odds,
-    smallest_probability,
-)
+from .._numerics.logits import EPSILON, clip_proba, column_log_odds, smallest_probability
 from ._base import Recalibrator, one_vs_rest
 from ._maps import Curve, LogOdds
 from ._prior import (
@@ -357,13 +352,9 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     def _fit_face(self, rising: np.ndarray, falling: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """The unconstrained fit. In this order of columns, undetermined are a − b, then a + b."""
-        design = np.column_stack(
-            [
-                np.full(len(rising), self.parameters != "ab"),
-                rising + falling,
-                (rising - falling) * (self.parameters != "am"),
-            ]
-        )
+        constant = np.full(len(rising), self.parameters != "ab")
+        difference = (rising - falling) * (self.parameters != "am")
+        design = np.column_stack([constant, rising + falling, difference])
         fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))

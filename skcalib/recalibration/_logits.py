@@ -11,12 +11,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, arange_like, doubles
-from .._numerics.logits import (
-    clip_proba,
-    iter_row_blocks,
-    smallest_probability,
-    softmax_in_place,
-)
+from .._numerics.logits import clip_proba, iter_row_blocks, smallest_probability, softmax_in_place
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import Recalibrator, log_matrix

@@ -56,9 +56,8 @@ def _(stated: ClassFactors, dtype: Any) -> Any:
 @_make.register
 def _(stated: LogOdds, dtype: Any) -> Any:
     curves = stated.curves
-    tables = [
-        curve.coefficients for curve in curves
-    ]  # a log p - b log q = (a - b) log p + b log p/q
+    # a log p - b log q = (a - b) log p + b log p/q
+    tables = [curve.coefficients for curve in curves]
     n_pieces = max(map(len, tables))
     shape = len(curves), n_pieces, max(2, *(table.shape[1] for table in tables))
     knots, coefficients = np.full((len(curves), n_pieces - 1), np.inf), np.zeros(shape)

@@ -4,13 +4,13 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .._data import ForecastData
 from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import LOGISTIC, NORMAL, StandardLaw, crps_above_with_slopes
+from .._numerics.newton import minimize_in_bounds
 from ..forecasts import CensoredForecast, Forecast, GaussianForecast, LogisticForecast
 from ..forecasts._base import MAX_NUMBER
 from ..forecasts._transformed import center_and_spread
@@ -205,23 +205,13 @@ def _fit_regression(
         gradient = np.array([weight @ slope for slope in slopes])
         return float(weight @ values) / error, gradient / error
 
-    bound = np.log(least) if is_power else least
-    fits = [
-        minimize(
-            loss,
-            [
-                a,
-                b,
-                np.log(error) if is_power else max(least, (1 - d) * error),
-                d * (is_power or error),
-            ],
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(None, None), (None, None), (bound, None), (0.0, None)],
-            options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10},
-        )
-        for d in _STARTS
-    ]
+    lowest = np.log(least) if is_power else least
+    bounds = [(None, None), (None, None), (lowest, None), (0.0, None)]
+    fits = []
+    for d in _STARTS:
+        c = np.log(error) if is_power else max(least, (1 - d) * error)
+        start = [a, b, c, d * (is_power or error)]
+        fits.append(minimize_in_bounds(loss, start, bounds, loss_rtol=1e-15, gradient_atol=1e-10))
     a, b, c, d = min(fits, key=lambda fit: fit.fun).x.tolist()
     b /= width
     if is_power:

@@ -21,12 +21,7 @@ from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, assign_folds
 from ._base import Recalibrator
 from ._checks import check_recalibrator
-from ._either import (
-    ClassOrForecastRecalibrator,
-    calibrate,
-    check_fitted_on_classes,
-    to_fit_data,
-)
+from ._either import ClassOrForecastRecalibrator, calibrate, check_fitted_on_classes, to_fit_data
 from ._logistic import SigmoidRecalibrator
 from ._scaling import VectorScalingRecalibrator
 from ._scores import negative_crps, negative_log_loss

@@ -151,11 +151,9 @@ class ClassSections(Sections):
                 name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
                 yield ReportMeasure(name, entry, {"multi_class": kind}, problem, problem.proba.size)
         if self.data.is_binary:
-            name, n_values = (
-                "integrated_calibration_index",
-                CLINICAL_COST_FACTOR * self.data.proba.size,
-            )
-            yield ReportMeasure(name, METRICS[name], {}, self.data, n_values)
+            entry = METRICS["integrated_calibration_index"]
+            n_values = CLINICAL_COST_FACTOR * self.data.proba.size
+            yield ReportMeasure(entry.name, entry, {}, self.data, n_values)
 
     def intervals(self, numbers: Numbers) -> Intervals:
         return super().intervals(numbers) | clinical_intervals(self.data, self.rng, numbers)
@@ -167,6 +165,7 @@ class ClassSections(Sections):
 
     def _class_rows(self, errors: np.ndarray) -> TableRows:
         """Return the calibration of each class against all others, the worst ones first."""
+        names, problems = self.data.classes.tolist(), self.data.iter_one_vs_rest()
         rows = [
             {
                 "class": name,
@@ -174,12 +173,7 @@ class ClassSections(Sections):
                 "mean_prediction": float(problem.weight @ problem.proba),
                 "smooth_calibration_error": error,
             }
-            for name, (share, problem), error in zip(
-                self.data.classes.tolist(),
-                self.data.iter_one_vs_rest(),
-                errors.tolist(),
-                strict=True,
-            )
+            for name, (share, problem), error in zip(names, problems, errors.tolist(), strict=True)
         ]
         return sorted(rows, key=lambda row: -row["smooth_calibration_error"])
 
@@ -256,11 +250,8 @@ class ClassSections(Sections):
         return bool(self._is_impossible.any())
 
     def find_mistake(self) -> str | None:
-        return (
-            find_reversed_ranking(self.data)
-            if self.data.is_binary
-            else _find_permuted_columns(self.data)
-        )
+        find = find_reversed_ranking if self.data.is_binary else _find_permuted_columns
+        return find(self.data)
 
     def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         data = self.data
@@ -284,14 +275,11 @@ def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
     scores = ClasswiseScoreTest(data)
     sums = scores.sum_by_class(data.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
-        significant = [
-            name for name in significant if name != "log_loss"
-        ]  # said of labels of probability 0
+        # the sentence on labels of probability 0 says it
+        significant = [name for name in significant if name != "log_loss"]
     elif "log_loss" in significant and _is_level_dominant(data, scores, sums):
-        significant = [
-            "level_and_spread",
-            *(name for name in significant if name in ("skce", "local")),
-        ]
+        components = [name for name in significant if name in ("skce", "local")]
+        significant = ["level_and_spread", *components]
     words = {
         "log_loss": lambda: _describe_confidence(test.component_statistics_["log_loss"]),
         "level_and_spread": lambda: _describe_worst_class(data, sums, sums**2 / scores.scale),

@@ -271,9 +271,8 @@ def forecast_findings(
     results = []
     if "bias_and_spread" in significant:
         scores: Any = ForecastOmnibus(data).components["bias_and_spread"]
-        sums = scores.standardized_sums(scores.error.observed[None])[
-            :, 0
-        ]  # (3, C), of all samples first
+        # (3, C), of all samples first
+        sums = scores.standardized_sums(scores.error.observed[None])[:, 0]
         size = np.abs(sums)
         if size[0, 1:].max(initial=0.0) > _CLEAR_BIAS:  # which z² − 1 shows, too
             size[:, 0] = size[1:] = 0.0

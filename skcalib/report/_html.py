@@ -116,7 +116,7 @@ def render_verdict(advice: str, findings: list[str]) -> str:
 def _measure_table(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> TextTable:
     head = ["measure", "estimate", "95 % interval"][: 3 if intervals else 2]
     rows = [
-        [f"{line.title} ({line.note})" if line.note else line.title, line.value.strip(), line.ends]
+        [f"{line.title} ({line.note})" if line.note else line.title, line.value, line.ends]
         for line in measure_lines(numbers, intervals)
     ]
     return TextTable(head, [row[: len(head)] for row in rows])

@@ -357,11 +357,8 @@ def _describe_subgroups(rows: TableRows) -> str:
     note = ""
     if any(row["low"] <= 0 for row in significant):
         note = " Where their interval begins at 0, the p-value decides."
-    further = (
-        f" and {len(wrong) - _MAX_NAMED_SUBGROUPS} more"
-        if len(wrong) > _MAX_NAMED_SUBGROUPS
-        else ""
-    )
+    n_more = len(wrong) - _MAX_NAMED_SUBGROUPS
+    further = f" and {n_more} more" if n_more > 0 else ""
     return (
         f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
         f"{'; '.join(wrong[:_MAX_NAMED_SUBGROUPS])}{further}.{note} SubgroupRecalibrator "
@@ -380,11 +377,9 @@ def inverse_effective_size(data: AnyData) -> float:
 def take_samples(data: AnyData, rows: np.ndarray) -> Any:
     """Return the samples of some rows, with new codes of the groups that they are in."""
     subset = data.take(rows)
-    return (
-        subset
-        if subset.groups is None
-        else replace(subset, groups=codes_by_appearance(subset.groups))
-    )
+    if subset.groups is None:
+        return subset
+    return replace(subset, groups=codes_by_appearance(subset.groups))
 
 
 def joint_p_value(numbers: Numbers) -> float:

@@ -105,21 +105,18 @@ def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, flo
             loss = "log loss" if "n_classes" in numbers else "CRPS"
             title = f"decrease of the {loss} by recalibration"
         if title is not None:
-            ends = " to ".join(
-                _format_number(key, end, numbers).strip() for end in intervals.get(key, ())
-            )
-            lines.append(
-                Line(title, _format_number(key, value, numbers), ends, _note(key, numbers))
-            )
+            text = _format_number(key, value, numbers)
+            ends = " to ".join(_format_number(key, end, numbers) for end in intervals.get(key, ()))
+            lines.append(Line(title, text, ends, _note(key, numbers)))
     return lines
 
 
 def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = "") -> str:
     """Format a number, or an end of its interval, with the digits of its measure."""
     if "p_value" in key and format_p_value(value)[0] == "≤":
-        return f"{format_p_value(value):>9}"
-    digits = "9.4f" if "n_classes" in numbers else _forecast_digits(key)
-    return format(value, sign + ("9d" if isinstance(value, int) else digits))
+        return format_p_value(value)
+    digits = ".4f" if "n_classes" in numbers else _forecast_digits(key)
+    return format(value, sign + ("d" if isinstance(value, int) else digits))
 
 
 def _note(key: str, numbers: dict[str, Any]) -> str:
@@ -133,10 +130,10 @@ def _note(key: str, numbers: dict[str, Any]) -> str:
 def _forecast_digits(key: str) -> str:
     """Return the format: four decimals for numbers in [0, 1], four digits for those with units."""
     if key == "distribution_matching_error":
-        return "9.1e"
+        return ".1e"
     in_unit = key.startswith(("coverage_", "p_value"))
     in_unit |= key.endswith(("p_value", "calibration_error"))
-    return "9.4f" if in_unit else "#9.4g"
+    return ".4f" if in_unit else "#.4g"
 
 
 def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[TextTable]) -> str:
@@ -164,12 +161,8 @@ def format_report(
     classes: list[dict[str, Any]],
 ) -> str:
     lines = [*head, "", textwrap.fill(advice, width=76), ""]
-    for title, value, *interval_and_note in measure_lines(numbers, intervals):
-        cells = [
-            f"{title:<48}{value}",
-            interval_and_note[0],
-            f"({interval_and_note[1]})" if interval_and_note[1] else "",
-        ]
+    for line in measure_lines(numbers, intervals):
+        cells = [f"{line.title:<48}{line.value:>9}", line.ends, line.note and f"({line.note})"]
         lines.append("   ".join(filter(None, cells)))
     if intervals:
         lines.append("(a range after a number is its 95 % confidence interval)")
@@ -185,12 +178,7 @@ def change_tables(
 ) -> list[TextTable]:
     """Return a table for each model but the first: numbers, and differences from the first."""
     first, *later = numbers
-    return [
-        _change_table(
-            numbers, first, name, [change for change in changes if change["model"] == name]
-        )
-        for name in later
-    ]
+    return [_change_table(numbers, first, name, changes) for name in later]
 
 
 def _change_table(
@@ -199,21 +187,16 @@ def _change_table(
     before, after = numbers[first], numbers[name]
     rows = []
     for change in changes:
-        key = change["measure"]
-        values = [
-            _format_number(key, value, before).strip()
-            for value in (change["reference"], change["value"])
-        ]
-        cells = (
-            _format_number(key, change[end], before, "+z").strip()
-            for end in ("difference", "low", "high")
-        )
-        difference, low, high = cells
-        ends = f"{low} to {high}" if change["low"] == change["low"] else ""
-        rows.append([str(measure_title(key)), *values, difference, ends])
-    p_values = [
-        _format_number("p_value", change["p_value"], change).strip() for change in (before, after)
-    ]
+        if change["model"] == name:
+            key = change["measure"]
+            values = [_format_number(key, change[end], before) for end in ("reference", "value")]
+            difference, low, high = (
+                _format_number(key, change[end], before, "+z")
+                for end in ("difference", "low", "high")
+            )
+            ends = f"{low} to {high}" if change["low"] == change["low"] else ""
+            rows.append([str(measure_title(key)), *values, difference, ends])
+    p_values = [_format_number("p_value", model["p_value"], model) for model in (before, after)]
     rows.append([_MEASURE_TITLES["p_value"], *p_values, "", ""])
     models = [printable(str(model)) for model in (first, name)]
     return TextTable(["measure", *models, "difference", "95 % interval"], rows)
@@ -247,7 +230,7 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:
             str(row["n_samples"]),
             f"{row['estimate']:.4f}",
             f"{row['low']:.4f} to {row['high']:.4f}" if row["low"] == row["low"] else "too few",
-            _format_number("p_value", row["p_value"], {}, "").strip(),
+            _format_number("p_value", row["p_value"], {}),
         ]
         for row in subgroups[:_MAX_SUBGROUPS]
     ]

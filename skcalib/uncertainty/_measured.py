@@ -35,14 +35,7 @@ from ..metrics._registry import (
     unwrap_partial,
 )
 from ..metrics._statistic import check_metric_fits
-from ._resampling import (
-    Limits,
-    Resamples,
-    RootLimits,
-    Units,
-    check_finite_values,
-    resample,
-)
+from ._resampling import Limits, Resamples, RootLimits, Units, check_finite_values, resample
 
 # The mean of the losses may miss the metric by this share, for it is summed in another order.
 _SHARE = 1e-9

@@ -168,9 +168,7 @@ class Resamples:
     shrinkage: np.ndarray  # (B,), by what factor a deviation shrinks from a subsample to all
     jackknife: np.ndarray  # (G, C)
     degrees: float
-    moved_values: list[
-        tuple[np.ndarray, np.ndarray]
-    ]  # tails (S,) and values (S, C), for moved labels
+    moved_values: list[tuple[np.ndarray, np.ndarray]]  # tails (S,), values (S, C) of moved labels
     chance: np.ndarray  # (C,)
     rate: float = 1 / 2  # the shrinkage is this power of the ratio of the sizes
 
@@ -278,11 +276,7 @@ class Units:
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
     def leave_block_out_means(
-        self,
-        measure_each: Measure,
-        data: Samples,
-        rng: np.random.RandomState,
-        n_jobs: int | None,
+        self, measure_each: Measure, data: Samples, rng: np.random.RandomState, n_jobs: int | None
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _N_JACKKNIFE_BLOCKS)
