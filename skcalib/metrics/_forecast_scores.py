@@ -52,7 +52,7 @@ def _continuous_ranked_probability_loss(
         loss = data.forecast.crps(data.value, estimator=estimator)
     else:
         low, high = check_threshold_pair(thresholds)
-        loss_between = threshold_weighted_crps
+        loss_between: Any = threshold_weighted_crps
         if estimator != "ecdf":
             check_has_fair_estimate(data.forecast, data.value)
             loss_between = partial(threshold_crps_of_members, fair=True)
