@@ -16,14 +16,8 @@ MAX_MEMORY_SHARE = 0.75
 # Computations that take more seconds than this are announced.
 MAX_SILENT_SECONDS = 600.0
 
-_OWN_CODE = tuple(
-    f"{folder}{os.sep}"
-    for folder in (
-        Path(__file__).parent.parent,
-        Path(sklearn.__file__).parent,
-        Path(joblib.__file__).parent,
-    )
-)
+_FOLDERS = Path(__file__).parent.parent, Path(sklearn.__file__).parent, Path(joblib.__file__).parent
+_OWN_CODE = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -1,7 +1,7 @@
 """Proper scores and what they are made of."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, Literal
@@ -172,16 +172,13 @@ class ScoreDecomposition:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreDecomposition):
             return NotImplemented
-        return all(
-            np.array_equal(value, two)
-            for value, two in zip(vars(self).values(), vars(other).values(), strict=True)
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return all(np.array_equal(*pair) for pair in pairs)
 
     def __repr__(self) -> str:
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
         field_texts = (
             f"{name}={np.array2string(np.asarray(value), precision=4)}"
-            for name, value in values
+            for name, value in vars(self).items()
             if value is not None
         )
         return f"{type(self).__name__}({', '.join(field_texts)})"

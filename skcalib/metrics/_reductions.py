@@ -39,12 +39,9 @@ def map_problems(
     if effective_n_jobs(n_jobs) == 1:  # joblib takes as long as the error of a few samples
         values = iter(list(measure_each(iter_data())))
     else:
-        values = chain.from_iterable(
-            Parallel(n_jobs=n_jobs, require="sharedmem")(
-                delayed(lambda problem: list(measure_each([problem])))(problem)
-                for problem in iter_data()
-            )
-        )
+        measure = delayed(lambda problem: list(measure_each([problem])))
+        tasks = map(measure, iter_data())
+        values = chain.from_iterable(Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
     return [(name, weight, next(values) if exists else None) for name, weight, exists in names]
 
 

@@ -495,18 +495,16 @@ def calibration_report(
     Calibration of 1000 predictions, 2 classes
     ...
     """
-    several, outcomes = isinstance(y_pred, Mapping), None
+    several, outcomes, predictions = isinstance(y_pred, Mapping), None, {"y_pred": y_pred}
     if several:
         check_models(y_pred, "y_pred")
+        predictions = {f"y_pred[{key!r}]": prediction for key, prediction in y_pred.items()}
     if isinstance(y_true, Mapping):
         check_outcomes_by_model(y_true, y_pred)
         outcomes = {f"y_true[{key!r}]": y_true[key] for key in y_pred}
         y_true = next(iter(outcomes.values()))
-    probas = (
-        {f"y_pred[{key!r}]": prediction for key, prediction in y_pred.items()} if several else {}
-    )
     checked = check_predicted(
-        probas or {"y_pred": y_pred},
+        predictions,
         y_true,
         outcomes,
         sample_weight=sample_weight,
@@ -556,9 +554,8 @@ def _make_comparison(
     for key, after in later:
         notify_progress(f"comparing {key} with {first}")
         ends = after.differences(before, shares_outcomes=shares_outcomes)
-        for measure in [
-            entry for entry in numbers[first] if entry in ends and entry in numbers[key]
-        ]:
+        measures = [entry for entry in numbers[first] if entry in ends and entry in numbers[key]]
+        for measure in measures:
             value, reference = numbers[key][measure], numbers[first][measure]
             row = {"model": key, "measure": measure, "reference": reference, "value": value}
             low, high = ends[measure]
@@ -593,9 +590,8 @@ def _make_report(
         gain = sections.gain()
         if gain is not None:
             numbers["gain"], intervals["gain"] = gain[0], gain[1:]
-            numbers["n_recalibrated"] = min(
-                sections.data.n_samples, sections.gain_sample_limits()[1]
-            )
+            _, most = sections.gain_sample_limits()
+            numbers["n_recalibrated"] = min(sections.data.n_samples, most)
     advice = mistake or sections.advice(
         numbers, intervals, findings, rows, classes, recalibrated=recalibrated
     )

@@ -160,14 +160,12 @@ class Sections(ABC, Generic[Data]):
     ) -> Resamples:
         models = self.data, *(section.data for section in others)
         losses = np.column_stack([section.scores()[name] for section in (self, *others)])
+
+        def mean_score(model: Data) -> float:
+            return model.weight @ type(self)(model, self.rng).scores()[name]
+
         return resample(
-            lambda parts: [
-                [
-                    section.weight @ type(self)(section, self.rng).scores()[name]
-                    for section in measured.models
-                ]
-                for measured in parts
-            ],
+            lambda parts: [list(map(mean_score, measured.models)) for measured in parts],
             MeasuredModels((), {}, models, shares_outcomes),
             units,
             units.weight @ losses,

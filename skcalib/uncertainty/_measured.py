@@ -179,10 +179,8 @@ class MeasuredModels:
             return False
         multi_class = self.options.get("multi_class", "confidence")
         units = Units(data)
-        return bool(
-            count_cells(data, multi_class=multi_class)
-            > units.n_drawn * len(data.weight) / units.number
-        )
+        n_cells = count_cells(data, multi_class=multi_class)
+        return bool(n_cells > units.n_drawn * len(data.weight) / units.number)
 
     def clip(self, low: float, high: float) -> tuple[float, float]:
         """The ends of an interval within the values that the metric can have."""

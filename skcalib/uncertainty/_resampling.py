@@ -302,10 +302,8 @@ class Units:
         rng = np.random.default_rng(seed)
         samples = [self.draw(rng) for _ in range(size)]
         values = measure_each(map(data.take, samples))
-        return [
-            [*value, self.effective_size_of(rows)]
-            for value, rows in zip(values, samples, strict=True)
-        ]
+        pairs = zip(values, samples, strict=True)
+        return [[*value, self.effective_size_of(rows)] for value, rows in pairs]
 
 
 def _measure_parts(
