@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._data import ClassData, ForecastData, check_data
+from .._data import AnyData, ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
@@ -54,7 +54,7 @@ def _distribution_matching_error(
 
 
 def _matching_statistic(
-    data: Any, *, standardize: Any, random_state: Any = None, **options: Any
+    data: AnyData, *, standardize: bool, random_state: RandomState = None, **options: Any
 ) -> Any:
     """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
     if standardize or not data.is_forecast:
@@ -72,7 +72,7 @@ def _matching_statistic(
 )
 def distribution_matching_error(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
