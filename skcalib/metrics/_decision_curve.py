@@ -173,7 +173,7 @@ def make_decision_curve(
     data: AnyData,
     decision: DecisionLoss,
     kind: str,
-    thresholds: Any,
+    thresholds: ArrayLike | None,
     level: float,
 ) -> DecisionCurve:
     """The numbers of two classes, or of whether the outcome exceeds the number of the decision."""
@@ -224,7 +224,7 @@ def _compare_at_ratio(
     return weight @ announced, weight @ realised, standard_error(weight, realised - announced)
 
 
-def _check_thresholds(thresholds: Any) -> np.ndarray:
+def _check_thresholds(thresholds: ArrayLike | None) -> np.ndarray:
     """Sorted numbers in (0, 1)."""
     values = convert_numbers(np.asarray(thresholds))
     is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
