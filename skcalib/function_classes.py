@@ -106,14 +106,14 @@ class FunctionClass:
         """Return the class with the parameters that depend on the samples (n, …)."""
         return self
 
-    def __and__(self, other: Any) -> "FunctionClass":
+    def __and__(self, other: object) -> "FunctionClass":
         return _Intersection((self, other)) if _is_function_class(other) else NotImplemented
 
-    def __rand__(self, other: Any) -> "FunctionClass":
+    def __rand__(self, other: object) -> "FunctionClass":
         return _Intersection((other, self)) if _is_function_class(other) else NotImplemented
 
 
-def _is_function_class(other: Any) -> bool:
+def _is_function_class(other: object) -> bool:
     """True for an instance with `constraints`; a type has that, too, but no parameters."""
     return hasattr(other, "constraints") and not isinstance(other, type)
 

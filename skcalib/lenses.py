@@ -645,7 +645,7 @@ def _check_k(k: int, classes: np.ndarray) -> None:
         )
 
 
-def _rank_all_classes(ranking: Any, classes: np.ndarray) -> np.ndarray:
+def _rank_all_classes(ranking: ArrayLike | None, classes: np.ndarray) -> np.ndarray:
     """Return the positions (K,) of the classes from the lowest to the highest."""
     if ranking is None:
         if classes.dtype.kind in "biuf":

@@ -175,9 +175,7 @@ def _find_remedy(rule: Rule, text: str) -> str:
     return "Remove or repair the row."
 
 
-def _load_text(
-    file: BinaryIO, source: str, names: Sequence[str], options: argparse.Namespace
-) -> Any:
+def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.Namespace) -> Any:
     """Return a data frame of texts, whose index holds the last line of each row that is not blank.
 
     Only the named columns are held unless `options.keeps_rows`.
@@ -245,9 +243,7 @@ def _guess_separator(header: str) -> str:
     return max(_SEPARATORS, key=re.sub('"[^"]*("|$)', "", header).count)
 
 
-def _load_binary(
-    file: BinaryIO, source: str, names: Sequence[str], options: argparse.Namespace
-) -> Any:
+def _load_binary(file: BinaryIO, source: str, names: list[str], options: argparse.Namespace) -> Any:
     """Return a data frame of the texts of a Parquet or Arrow file; "" where a value is missing."""
     import pandas
 

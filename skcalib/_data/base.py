@@ -54,7 +54,7 @@ class EvaluationData(ABC):
         }
 
     @abstractmethod
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: np.ndarray | slice) -> Self:
         """Return some of the samples, possibly repeated; their weights sum to 1 again."""
 
     @abstractmethod

@@ -9,6 +9,7 @@ from array_api_compat import array_namespace, device
 from sklearn.exceptions import DataConversionWarning
 
 from .._inputs.arrays import (
+    ArrayLike,
     as_array,
     check_numbers,
     check_same_length,
@@ -34,7 +35,7 @@ from .._inputs.probabilities import (
     tells_more_than_one,
     warn_of_hard_labels,
 )
-from .._inputs.scikit_learn import check_feature_names
+from .._inputs.scikit_learn import Label, check_feature_names
 from .._inputs.warnings import warn
 from .._numerics.logits import log_softmax
 from .._numerics.sorting import codes_by_appearance
@@ -47,11 +48,11 @@ Data = TypeVar("Data", bound=ClassData | ForecastData)
 
 
 def check_predictions(
-    y_true: Any,
-    y_proba: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    labels: Any = None,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
     multi_class: Any = None,
     *,
     names: tuple[str, str] = ("y_true", "y_proba"),
@@ -119,11 +120,11 @@ def check_predictions(
 
 
 def _check_multilabel(
-    y_true: Any,
-    y_proba: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    labels: Any,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    pos_label: Label | None,
+    labels: ArrayLike | None,
     names: tuple[str, str],
 ) -> MultilabelData:
     """Labels (n, L), and probabilities (n, L) or scikit-learn's list of L arrays (n, 2)."""
@@ -168,7 +169,7 @@ def _check_multilabel(
 
 
 def check_fit_input(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, multi_class: Any = None
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, multi_class: Any = None
 ) -> ClassData:
     """`ClassData` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
     data = check_predictions(
@@ -242,7 +243,7 @@ def _resolve_classes(
     )
 
 
-def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
+def _positive_index(classes: np.ndarray, pos_label: Label | None) -> int:
     if len(classes) != 2:
         raise ValueError(
             f"pos_label is for two classes; found {len(classes)} classes. Leave it out, or pass "
@@ -257,11 +258,11 @@ def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
 
 
 def check_forecasts(
-    y_true: Any,
-    y_forecast: Any,
+    y_true: ArrayLike,
+    y_forecast: object,
     *,
-    sample_weight: Any = None,
-    given: Any = None,
+    sample_weight: ArrayLike | None = None,
+    given: ArrayLike | None = None,
     names: tuple[str, str] = ("y_true", "y_forecast"),
     may_be_impossible: bool = False,
 ) -> ForecastData:
@@ -288,7 +289,7 @@ def check_forecasts(
     return ForecastData(forecast, value, weight, given).take(positive_weight_rows(weight, n))
 
 
-def check_given(given: Any, n: int) -> np.ndarray:
+def check_given(given: ArrayLike, n: int) -> np.ndarray:
     """Features (n, d), or labels of groups (n,) of any type."""
     array = as_array(given, "given")
     check_same_length({"y_true": n, "given": len(array)})
@@ -320,14 +321,14 @@ def _labels_of_groups(labels: np.ndarray) -> np.ndarray:
 
 
 def check_data(
-    y_true: Any,
+    y_true: ArrayLike,
     y_pred: Any,
     *,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    labels: Any = None,
-    given: Any = None,
-    groups: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    given: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     names: tuple[str, str] = ("y_true", "y_pred"),
     multi_class: Any = None,
     may_be_numbers: bool = False,
@@ -337,10 +338,9 @@ def check_data(
 
     With `may_be_numbers`, the outcomes tell if the predictions do not.
     """
-    data: ClassData | ForecastData
     if is_forecast(y_pred) or (may_be_numbers and _is_forecast_problem(y_true, y_pred)):
         check_no_labels(labels, pos_label)
-        data = check_forecasts(
+        data: ClassData | ForecastData = check_forecasts(
             y_true, y_pred, sample_weight=sample_weight, given=given, names=names
         )
     else:
@@ -358,7 +358,7 @@ def check_data(
     return data if groups is None else with_groups(data, y_true, groups, sample_weight)
 
 
-def _is_forecast_problem(y_true: Any, y_pred: Any) -> bool:
+def _is_forecast_problem(y_true: Any, y_pred: object) -> bool:
     """True if the arguments are outcomes and forecasts, not labels and probabilities.
 
     Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
@@ -387,7 +387,7 @@ def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Dat
     return replace(data, groups=code)
 
 
-def check_no_labels(labels: Any, pos_label: Any = None) -> None:
+def check_no_labels(labels: ArrayLike | None, pos_label: Label | None = None) -> None:
     """Refuse labels of classes for forecasts of a number."""
     for name, value in (("pos_label", pos_label), ("labels", labels)):
         if value is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -45,7 +45,7 @@ class ClassData(EvaluationData):
     """
 
     kind: ClassVar[str] = "classes"
-    is_forecast: ClassVar[bool] = False
+    is_forecast: ClassVar[Literal[False]] = False
     _shared = frozenset({"classes", "mean_rounding", "has_common_rank"})
 
     # as stored: (n,) of the second of two classes, else (n, K), perhaps in single precision

@@ -1,7 +1,7 @@
 """Checked forecasts of a number and their outcomes."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class ForecastData(EvaluationData):
     """Checked forecasts, outcomes and weights. For classes there are `ClassData`."""
 
     kind: ClassVar[str] = "forecasts"
-    is_forecast: ClassVar[bool] = True
+    is_forecast: ClassVar[Literal[True]] = True
 
     forecast: Forecast
     value: np.ndarray  # (n,), the outcomes

@@ -101,7 +101,7 @@ def as_device_floats(values: Any) -> Array | None:
 
 
 def check_numbers(
-    values: Any,
+    values: ArrayLike,
     name: str,
     *,
     ndim: int | None = None,
@@ -154,7 +154,7 @@ def check_numbers(
     return array
 
 
-def column_names(table: Any) -> list[Any]:
+def column_names(table: object) -> list[Any]:
     """Return the names of the columns of a data frame or a pyarrow table; none for other arrays."""
     names = getattr(table, "column_names", None)  # pyarrow's `columns` are the columns themselves
     if names is None:

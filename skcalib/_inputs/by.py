@@ -26,6 +26,8 @@ from .labels import as_labels
 # A column with more distinct whole numbers is taken for a quantity, or for names of samples.
 _MAX_LABEL_NUMBERS = 100
 
+Columns = ArrayLike | Mapping  # one column or several, as `to_columns` takes them
+
 
 @dataclass(frozen=True)
 class Subgroups:
@@ -66,7 +68,7 @@ class Subgroups:
         return np.array([position.get(label, -1) for label in self.labels])[self.code]
 
 
-def check_by(by: Any, n: int, sample_weight: ArrayLike | None = None) -> Subgroups:
+def check_by(by: Columns, n: int, sample_weight: ArrayLike | None = None) -> Subgroups:
     """Return the subgroups of n samples; samples of weight 0 are left out.
 
     `by` is a column or several: a list, an array of one or two dimensions, a Series, a data frame,
@@ -177,7 +179,7 @@ def _name_columns(names: list, columns: list, argument: str) -> dict[Any, Any]:
     return dict(zip(names, columns, strict=True))
 
 
-def _are_columns(values: Any, n: int) -> bool:
+def _are_columns(values: list | tuple, n: int) -> bool:
     """True if the values are columns rather than labels or rows."""
     if not values or not all(hasattr(entry, "__len__") for entry in values):
         return False

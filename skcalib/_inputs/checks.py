@@ -26,7 +26,7 @@ MIN_WEIGHT_SHARE = 1e-150
 _SHARE_SUM_ATOL = 1e-14
 
 
-def check_predict_input(estimator: Any, X: Any) -> Array:
+def check_predict_input(estimator: Any, X: ArrayLike) -> Array:
     """Probabilities of the classes seen at `fit`: (n, K), or (n,) of the last of two.
 
     Of an estimator that takes logits, log-probabilities (n, K).

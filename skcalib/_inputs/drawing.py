@@ -73,7 +73,7 @@ def evaluate_batches(
     batches: list[Batch],
     size: float,
     remedy: str,
-    n_jobs: Any,
+    n_jobs: int | None,
     **parallel_options: Any,
 ) -> list[Any]:
     """Return the values of all batches, which jobs share; `size` is the bytes of one draw.

@@ -320,7 +320,7 @@ def divide_by_sums(proba: np.ndarray, total: np.ndarray) -> np.ndarray:
     return proba if is_normalized.all() else proba / np.where(is_normalized, 1.0, total)[:, None]
 
 
-def check_logits(logits: Any, *, name: str, on_device: bool = False) -> Array:
+def check_logits(logits: ArrayLike, *, name: str, on_device: bool = False) -> Array:
     """Return logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2.
 
     Those of more than two classes in single precision stay what they are. With `on_device`, arrays

@@ -204,7 +204,7 @@ def select_columns(X: ArrayLike, columns: Any, argument: str) -> Any:
 
 
 def safe_split(
-    estimator: object, X: ArrayLike, y: ArrayLike, indices: Any, train_indices: Any = None
+    estimator: object, X: ArrayLike, y: ArrayLike, indices: np.ndarray, train_indices: Any = None
 ) -> tuple[Any, Any]:
     """Return rows of the data; also columns of kernel matrices for estimators that take them."""
     if hasattr(estimator, "__sklearn_tags__"):

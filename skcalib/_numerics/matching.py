@@ -71,7 +71,7 @@ def normal_kernel_mean(
     return _normal_laplacian_mean(distance, deviation / bandwidth)
 
 
-def _gaussian_kernel(shift: Array, width: Any) -> Array:
+def _gaussian_kernel(shift: Array, width: Array | float) -> Array:
     xp = array_namespace(shift)
     ratio = xp.clip(xp.abs(shift) / width, None, _MAX_BANDWIDTHS)  # whose square does not overflow
     return xp.exp(-(ratio**2) / 2)

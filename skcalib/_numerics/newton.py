@@ -34,8 +34,8 @@ _EIGENVALUE_RTOL = 1e-13
 
 def line_search(
     evaluate: Callable[[Any], Any],
-    start: Any,
-    step: Any,
+    start: Array,
+    step: Array,
     loss: float,
     promise: float,
     *,

@@ -142,7 +142,7 @@ def greatest_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.n
     return _take_padded(point, index - 1)
 
 
-def _take_padded(values: np.ndarray, index: Any) -> np.ndarray:
+def _take_padded(values: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Sorted values, continued by −∞ before the first and ∞ after the last."""
     return np.concatenate([[-np.inf], values, [np.inf]])[index + 1]
 

@@ -69,13 +69,13 @@ def error_of_forecasts(data: ForecastData, options: dict[str, Any]) -> float:
     return float(np.sum(quadratic * terms))
 
 
-def condition_gram(data: Any, kernel: str | Callable, bandwidth: Any, near: Any = None) -> Any:
+def condition_gram(data: AnyData, kernel: str | Callable, bandwidth: Any, near: Any = None) -> Any:
     """The kernel on what is given: inner products, a Gaussian of distances, or their sum.
 
     If nothing is given it is the embeddings of the forecasts, with inner products `near` (n, n).
     """
     points = data.given
-    if points is None and data.forecast._has_quantiles_only:
+    if points is None and data.is_forecast and data.forecast._has_quantiles_only:
         points = data.forecast._parameters()  # cells are alike in all forecasts
     if points is not None:
         points = points.reshape(len(points), -1)

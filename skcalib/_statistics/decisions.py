@@ -141,7 +141,7 @@ class WorstDecisionGap(Statistic):
         return worst_policies(data.matrix, data.weight, outcomes, **self.options)[0]
 
 
-def _norms(gaps: Any) -> Any:
+def _norms(gaps: np.ndarray) -> Any:
     """Roots of the sums of squared gaps (R, G, A), (R,)."""
     return np.sqrt(np.sum(gaps**2, axis=(1, 2)))
 

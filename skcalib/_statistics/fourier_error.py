@@ -89,10 +89,10 @@ class FourierKernelError(Statistic):
         *,
         kernel: Any = "total-variation",
         bandwidth: Any = "median",
-        class_kernel: Any = None,
-        estimator: Any = "unbiased",
-        n_components: Any = N_COMPONENTS,
-        seed: Any = 0,
+        class_kernel: np.ndarray | None = None,
+        estimator: str = "unbiased",
+        n_components: int = N_COMPONENTS,
+        seed: int = 0,
     ) -> None:
         if data.is_binary:
             data = data.to_numpy()  # as `SquaredKernelError` does
@@ -250,7 +250,7 @@ class FourierKernelError(Statistic):
 def make_kernel_error(
     data: ClassData,
     *,
-    method: Any = "exact",
+    method: str = "exact",
     n_components: int = N_COMPONENTS,
     random_state: RandomState = None,
     **options: Any,

@@ -101,7 +101,7 @@ def median_bandwidth(
     return max(median, min(1.0, _MEDIAN_RTOL**2 / median)) if median > 0 else 1.0
 
 
-def check_kernel(kernel: Any, points: np.ndarray, *, may_be_matrices: bool = False) -> Any:
+def check_kernel(kernel: Callable, points: np.ndarray, *, may_be_matrices: bool = False) -> Any:
     """A kernel must be positive semi-definite; it is tried on a few points (n, K).
 
     A matrix-valued one is a kernel on pairs of a point and a class, so that its values for all
@@ -132,7 +132,7 @@ def check_kernel(kernel: Any, points: np.ndarray, *, may_be_matrices: bool = Fal
     return kernel
 
 
-def _check_diagonal(kernel: Any, rows: np.ndarray) -> None:
+def _check_diagonal(kernel: Callable, rows: np.ndarray) -> None:
     """A sample with itself must have the same value as two equal samples.
 
     Kernels of scikit-learn may know that a sample is compared with itself: `WhiteKernel` does.

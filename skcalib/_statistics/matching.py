@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data import AnyData, ClassData
 from .._numerics.median_distance import pair_weight
 from ..forecasts import EnsembleForecast
 from .base import Statistic
@@ -65,7 +66,7 @@ class MatchingError(Statistic):
 
     block_size = None
 
-    def __init__(self, data: Any, **options: Any) -> None:
+    def __init__(self, data: AnyData, **options: Any) -> None:
         self.data, self.pair_weight = data, pair_weight(data.weight)
         self.options, self.matching_options = options, MatchingOptions(**options)
         self.estimator = self.matching_options.estimator
@@ -73,7 +74,7 @@ class MatchingError(Statistic):
             self.supports = self.supports | {"pair-terms"}
         self.forecast: Any = data.forecast if data.is_forecast else None
         self.scale = 1.0
-        if self.forecast is not None and self.forecast.is_exchangeable:
+        if data.is_forecast and data.forecast.is_exchangeable:
             pooled = data.exchangeable_values()
             size = pooled.shape[1] - 1
             self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
@@ -279,7 +280,7 @@ class ClassKernelErrors(Statistic):
 
     has_features = True
 
-    def __init__(self, data: Any, calibration: Any, **options: Any) -> None:
+    def __init__(self, data: ClassData, calibration: str, **options: Any) -> None:
         self.data, self.calibration = data, calibration
         problems = [data]
         if calibration == "marginal":
@@ -288,7 +289,7 @@ class ClassKernelErrors(Statistic):
             problems = [data.confidence()]
         self.errors = [SquaredKernelError(problem_data, **options) for problem_data in problems]
 
-    def _outcomes(self, labels: Any) -> Any:
+    def _outcomes(self, labels: np.ndarray) -> Any:
         """The labels (R, n) of each problem."""
         if self.calibration == "marginal":
             return [labels == k for k in range(len(self.errors))]
@@ -318,7 +319,7 @@ def _terms_of(error: SquaredKernelError, labels: np.ndarray) -> np.ndarray:
 
 
 def make_matching_error(
-    data: Any, options: MatchingOptions, random_state: np.random.RandomState
+    data: AnyData, options: MatchingOptions, random_state: np.random.RandomState
 ) -> MatchingError | ClassKernelErrors:
     """The statistic of a user's options, which are judged here."""
     check_matching(data, options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._data import ClassData
 from .._numerics.matching import (
     feature_values,
     fourier_features_1d,
@@ -102,13 +103,13 @@ class OutcomeWaves(Features):
         step, count = fourier_grid(high - low, largest, smallest, is_rough=self.is_rough)
         return (low + high) / 2, step, count
 
-    def counts(self, values: np.ndarray, bandwidth: Any) -> tuple[Any, ...]:
+    def counts(self, values: np.ndarray, bandwidth: np.ndarray) -> tuple[Any, ...]:
         low, high = values.min(axis=1), values.max(axis=1)
         each = self._grid(low, high, bandwidth, bandwidth)[2]
         count = self._grid(low.min(), high.max(), bandwidth.max(), bandwidth.min())[2]
         return 2 * each + 1, int(2 * count + 1)
 
-    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
+    def make_feature_function(self, values: np.ndarray, bandwidth: np.ndarray) -> Callable:
         ends = values.min(), values.max(), bandwidth.max(), bandwidth.min()
         origin, step, count = self._grid(*ends)
         root = np.sqrt(fourier_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
@@ -146,7 +147,7 @@ class UniformWaves(Features):
         self.size = 2 * self.count + 1
         self.mean = interval_fourier_features(np.zeros(1), np.ones(1), self.step, self.count)
 
-    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
+    def make_feature_function(self, values: np.ndarray, bandwidth: np.ndarray) -> Callable:
         low, high = pit_intervals(self.forecast, values)
         root = np.sqrt(fourier_weights(self.step, self.count, bandwidth[:1]))[0, :, None]
 
@@ -182,7 +183,7 @@ class RandomWaves(Features):
             frequencies = random_frequencies(family, given.bandwidth, shape, generator)
             self.turns = frequencies / (2 * np.pi) @ given.points.T
 
-    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
+    def make_feature_function(self, values: np.ndarray, bandwidth: np.ndarray) -> Callable:
         def feature_rows(rows: slice) -> np.ndarray:
             features = [
                 self._features(value[rows], rows, self.frequency / width)
@@ -226,7 +227,7 @@ class FeatureMap(Features):
         self.at, self.mean, self.mass, self.largest_term = at, mean, mass, largest_term
         self.size = len(mean)
 
-    def make_feature_function(self, values: np.ndarray, bandwidth: Any) -> Callable:
+    def make_feature_function(self, values: np.ndarray, bandwidth: np.ndarray) -> Callable:
         def feature_rows(rows: slice) -> np.ndarray:
             block = values[:, rows]  # (R, b)
             features = self.at(block.ravel()).reshape(-1, *block.shape).transpose(1, 0, 2)
@@ -243,7 +244,7 @@ class FeatureMap(Features):
         return FeatureMap(self.at, self.mean[:, rows], mass, self.largest_term)
 
 
-def class_features(data: Any, options: MatchingOptions) -> FeatureMap:
+def class_features(data: ClassData, options: MatchingOptions) -> FeatureMap:
     """One-hot labels, or the losses of all actions for them, and their means."""
     table, mean = np.eye(len(data.classes)), data.matrix
     if options.kernel == "loss":
@@ -288,7 +289,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
     return FeatureMap(at, mean, mass, largest_term)
 
 
-def _threshold_probabilities(forecast: Any, weight: np.ndarray) -> tuple[Any, ...]:
+def _threshold_probabilities(forecast: Forecast, weight: np.ndarray) -> tuple[Any, ...]:
     """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
     if forecast._has_quantiles_only:
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
@@ -301,12 +302,12 @@ def _threshold_probabilities(forecast: Any, weight: np.ndarray) -> tuple[Any, ..
     return thresholds, probability.T / np.sqrt(len(thresholds))
 
 
-def _tanh(thresholds: np.ndarray, scale: float, y: Any) -> np.ndarray:
+def _tanh(thresholds: np.ndarray, scale: float, y: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         return feature_values("tanh", y, thresholds, scale)
 
 
-def _mean_steps(forecast: Any, thresholds: np.ndarray, scale: float) -> np.ndarray:
+def _mean_steps(forecast: Forecast, thresholds: np.ndarray, scale: float) -> np.ndarray:
     """E tanh((Y_i − c)/s)/√L for L thresholds c, (L, n)."""
     blocks = [
         _mean_steps_of(forecast[start : start + _COMPONENT_BLOCK_SIZE], thresholds, scale)
@@ -332,11 +333,11 @@ def _mean_steps_of(forecast: Any, thresholds: np.ndarray, scale: float) -> np.nd
     return mean
 
 
-def _column(threshold: float, scale: float, y: Any) -> np.ndarray:
+def _column(threshold: float, scale: float, y: np.ndarray) -> np.ndarray:
     return _tanh(np.array([threshold]), scale, y).T
 
 
-def _losses_at(losses: list[Any], y: Any) -> np.ndarray:
+def _losses_at(losses: list[Any], y: np.ndarray) -> np.ndarray:
     return np.concatenate([decision.at_outcomes(y).T for decision in losses]) / np.sqrt(len(losses))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
+from .._data import AnyData
 from .._numerics.array_api import power_of_two, root_mean_square
 from .._numerics.matching import distance_pair_sum
 from .._numerics.median_distance import median_distance
@@ -125,16 +126,15 @@ def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
 
 
 def make_condition_kernel(
-    data: Any, forecast: Forecast, options: MatchingOptions
+    data: AnyData, forecast: Forecast, options: MatchingOptions
 ) -> ConditionKernel:
     """The kernel on what the form of calibration is conditioned on."""
     form = options.calibration
     if form in ("quantile", "marginal"):
         return constant_kernel(len(data.weight))
     if form == "group":
-        _, codes = np.unique(
-            data.given, axis=0 if data.given.ndim > 1 else None, return_inverse=True
-        )
+        groups = np.asarray(data.given)
+        _, codes = np.unique(groups, axis=0 if groups.ndim > 1 else None, return_inverse=True)
         return group_kernel(codes.reshape(-1, 1))
     if form == "decision":
         return group_kernel(_actions(data, forecast, options.losses))
@@ -170,9 +170,9 @@ def make_condition_kernel(
     return given._replace(raw=raw, centre=centre, spread=spread)
 
 
-def _actions(data: Any, forecast: Any, losses: list[Any]) -> np.ndarray:
+def _actions(data: AnyData, forecast: Forecast, losses: list[Any]) -> np.ndarray:
     """The best action for each loss, (n, L)."""
-    if forecast is not None:
+    if data.is_forecast:
         return np.column_stack([decision.best_for(forecast) for decision in losses])
     tables = [decision.of_classes(data.classes, len(data.classes)) for decision in losses]
     return np.column_stack(

@@ -201,7 +201,7 @@ def omnibus(
     kernel: Any = "total-variation",
     bandwidth: Any = "median",
     estimator: str = "unbiased",
-    class_kernel: Any = None,
+    class_kernel: np.ndarray | None = None,
 ) -> Omnibus:
     """The omnibus statistic, with a user's options of its kernel error.
 

@@ -1,7 +1,6 @@
 """The omnibus statistic of forecasts: matching of outcomes and of PITs, bias and spread."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -95,8 +94,7 @@ class ForecastOmnibus(Omnibus):
     def numbers_per_draw(self) -> int:
         return max(component.numbers_per_draw for component in self.components.values())
 
-    def with_data(self, data: Any) -> "ForecastOmnibus":
-        return ForecastOmnibus(data)
+    with_data = Statistic.with_data  # made from the data alone
 
 
 def quantile_components(forecast: Forecast, weight: np.ndarray) -> np.ndarray:

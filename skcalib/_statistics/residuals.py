@@ -246,7 +246,7 @@ class ClasswiseScoreTest(ResidualStatistic):
 class BinnedResiduals:
     """Weighted residuals of hits, summed over cells of similar probability and equal mass."""
 
-    def __init__(self, proba: Any, weight: Any, squares: Any, hit: Any, n_cells: Any) -> None:
+    def __init__(self, proba: Any, weight: Any, squares: Any, hit: Any, n_cells: int) -> None:
         is_sorted = (proba[1:] >= proba[:-1]).all()
         self.order = slice(None) if is_sorted else np.argsort(proba, kind="stable")
         proba, weight, squares = proba[self.order], weight[self.order], squares[self.order]

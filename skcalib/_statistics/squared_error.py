@@ -59,9 +59,9 @@ class SquaredKernelError(Statistic):
         *,
         kernel: Any = "total-variation",
         bandwidth: Any = "median",
-        class_kernel: Any = None,
-        estimator: Any = "unbiased",
-        block_size: Any = None,
+        class_kernel: np.ndarray | None = None,
+        estimator: str = "unbiased",
+        block_size: int | None = None,
     ) -> None:
         if data.is_binary or callable(kernel) or estimator not in ("unbiased", "biased"):
             data = data.to_numpy()  # sorted, of a user's function, or cheap

@@ -76,7 +76,7 @@ class Display:
     # The method of matplotlib's axes that takes the further options.
     _method: ClassVar[str] = "plot"
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
@@ -105,7 +105,7 @@ class Display:
         self.figure_ = self.ax_.figure.figure
         return self
 
-    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         """Draw on the axes, and set `ax_` and the artists."""
         raise NotImplementedError
 
@@ -228,7 +228,7 @@ def check_options(function: Callable, options: dict[str, Any], method: str = "pl
     options |= full_names
 
 
-def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
+def axes_of(ax: Axes | None, figsize: tuple[float, float]) -> Any:
     """The axes to draw on: those given, perhaps as an array of one, or those of a new figure."""
     if ax is not None:
         axes = np.array(ax, dtype=object).ravel()

@@ -294,7 +294,7 @@ class ComparisonDisplay(PredictionsDisplay):
             confidence_level=confidence_level,
         ).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the panels.
 
         Parameters
@@ -314,7 +314,7 @@ class ComparisonDisplay(PredictionsDisplay):
         check_options(self.plot, kwargs)
         return self._draw_styled(ax, None, kwargs)
 
-    def _draw(self, ax: Any, name: Any, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         n_panels = len(self.metrics)
         n_columns = columns_that_fit(ax, n_panels, 3, _LEAST)
         height = (_ROW * len(self.models) + _AROUND) * ceil(n_panels / n_columns)

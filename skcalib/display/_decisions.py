@@ -125,7 +125,7 @@ class DecisionDisplay(PredictionsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_pred: Any,
+        y_pred: object,
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,

@@ -117,7 +117,7 @@ class ForestDisplay(Display):
         effects = {k: v for k, v in result.random_effects.items() if k in tables}
         return cls(tables, effects).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the panels.
 
         Parameters
@@ -137,7 +137,7 @@ class ForestDisplay(Display):
         check_options(self.plot, kwargs)
         return self._draw_styled(ax, None, kwargs)
 
-    def _draw(self, ax: Any, name: Any, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         n_panels, n_rows = len(self.tables), len(next(iter(self.tables.values()))) + 3
         n_columns = columns_that_fit(ax, n_panels, 3, _MIN_WIDTH)
         height = (_ROW * n_rows + _AROUND) * ceil(n_panels / n_columns)
@@ -212,7 +212,7 @@ def ratio_axis(ax: Axes, low: float, high: float) -> None:
     ax.set_xlim(low, high)
 
 
-def check_is_of_subgroups(result: Any) -> None:
+def check_is_of_subgroups(result: object) -> None:
     """Only results of subgroups have a forest plot; those of any metric have one measure."""
     if not isinstance(result, SubgroupClinicalCalibration):
         raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data import ClassData
-from .._inputs.by import check_by
+from .._inputs.by import Columns, check_by
 from ..lenses import Lens, _get_lens
 from ..metrics._reliability_curve import Problem
 from ._base import (
@@ -49,7 +49,7 @@ _SHORT = 22
 
 
 def problems_of(
-    data: ClassData, multi_class: str | Lens, by: Any, n_samples: int, sample_weight: Any
+    data: ClassData, multi_class: str | Lens, by: Columns | None, n_samples: int, sample_weight: Any
 ) -> list[Problem]:
     """One problem, or one for each problem of a lens or subgroup that has samples."""
     lens = _get_lens(multi_class)

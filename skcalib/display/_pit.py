@@ -131,7 +131,7 @@ class PITHistogramDisplay(_PitDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_forecast: Any,
+        y_forecast: object,
         *,
         sample_weight: ArrayLike | None = None,
         n_bins: int | None = None,
@@ -305,7 +305,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_forecast: Any,
+        y_forecast: object,
         *,
         sample_weight: ArrayLike | None = None,
         kind: Literal["quantile", "interval"] = "quantile",

@@ -120,7 +120,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_pred: Any,
+        y_pred: object,
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
@@ -241,7 +241,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
             loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize="small"
         )
 
-    def _draw_point(self, ax: Any, title: Any, label: Any, style: Any) -> None:
+    def _draw_point(self, ax: Any, title: str, label: str | None, style: dict[str, Any]) -> None:
         decomposition = self.decomposition
         check_same_uncertainty(ax, float(decomposition.uncertainty))
         legend_labels = ax.get_legend_handles_labels()[1]
@@ -283,7 +283,7 @@ def _set_score_limits(ax: Any) -> None:
     ax.locator_params(nbins=3 if is_small(ax) else 5)
 
 
-def _draw_isolines(ax: Any, uncertainty: Any, label: Any) -> Any:
+def _draw_isolines(ax: Any, uncertainty: Any, label: str) -> Any:
     """Lines on which miscalibration minus discrimination is the same, with the scores."""
     from matplotlib.ticker import MaxNLocator
 

@@ -153,7 +153,7 @@ class NullDistributionDisplay(PredictionsDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_pred: Any,
+        y_pred: object,
         *,
         test: HypothesisTest | None = None,
         sample_weight: ArrayLike | None = None,

@@ -120,7 +120,7 @@ class Forecast(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_samples={len(self)})"
 
-    def __getitem__(self, rows: Any) -> Self:
+    def __getitem__(self, rows: ArrayLike | slice) -> Self:
         return self._take(check_rows(rows, len(self)))
 
     # Without these, Python and NumPy would go through the rows by number, and find none.
@@ -589,7 +589,7 @@ def take_attribute_rows(values: Any, rows: np.ndarray) -> Any:
     return values[rows]
 
 
-def check_rows(rows: Any, n: int) -> np.ndarray:
+def check_rows(rows: ArrayLike | slice, n: int) -> np.ndarray:
     """Return indices of rows from the value in brackets; `[rows, ...]` is the same as `[rows]`."""
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]
@@ -656,7 +656,7 @@ def check_coverage(coverage: Any, name: str = "coverage") -> None:
         )
 
 
-def check_count(count: Any, name: str) -> None:
+def check_count(count: object, name: str) -> None:
     """Refuse a number of draws or nodes that is not a positive integer."""
     if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
         raise ValueError(

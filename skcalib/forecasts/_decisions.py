@@ -384,7 +384,7 @@ def check_loss(loss: Any) -> Any:
     )
 
 
-def check_actions(actions: Any) -> np.ndarray:
+def check_actions(actions: ArrayLike) -> np.ndarray:
     """Return names of actions; refuse repeated ones."""
     names = as_labels(actions, "actions")
     action_list = names.tolist()
@@ -396,7 +396,7 @@ def check_actions(actions: Any) -> np.ndarray:
     return names
 
 
-def check_breakpoints(breakpoints: Any) -> np.ndarray:
+def check_breakpoints(breakpoints: ArrayLike) -> np.ndarray:
     """Return finite numbers in increasing order, each of them once."""
     if np.size(breakpoints) == 0:
         return np.empty(0)
@@ -416,7 +416,7 @@ _DECISION_CONSTRAINTS: dict = {
 
 
 @validate_params(_DECISION_CONSTRAINTS)
-def bayes_action(y_pred: Any, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
+def bayes_action(y_pred: object, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
     """The action of the least expected loss for each prediction.
 
     Parameters
@@ -462,7 +462,7 @@ def bayes_action(y_pred: Any, *, loss: Any, labels: ArrayLike | None = None) -> 
 
 @validate_params(_DECISION_CONSTRAINTS | {"action": "no_validation"})
 def expected_loss(
-    y_pred: Any, *, loss: Any, action: Any = None, labels: ArrayLike | None = None
+    y_pred: object, *, loss: Any, action: Any = None, labels: ArrayLike | None = None
 ) -> np.ndarray:
     r"""The loss to expect of each prediction, for which no outcomes are needed.
 

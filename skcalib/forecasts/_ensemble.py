@@ -1,7 +1,7 @@
 """Forecasts by members: ensembles, and a location with a shared sample of residuals."""
 
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -257,7 +257,7 @@ class ResidualForecast(Forecast):
         return Components(location, np.zeros_like(location), weight)
 
 
-def normalize_member_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
+def normalize_member_weights(weights: ArrayLike | None, shape: tuple[int, int]) -> np.ndarray:
     """Return weights (n, s) whose rows sum to 1; equal ones by default, one row from (s,)."""
     if weights is None:
         return np.broadcast_to(1 / shape[1], shape)

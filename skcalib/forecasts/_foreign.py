@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.arrays import check_numbers
+from .._inputs.arrays import ArrayLike, check_numbers
 
 # Levels whose quantiles tell whether a discrete distribution is one of whole numbers.
 _PROBE_LEVELS = np.linspace(0.05, 0.95, 19)
@@ -124,7 +124,7 @@ class ScipyFrozen(DistributionAdapter):
         return super()._method(name)
 
     def __getitem__(self, rows: np.ndarray) -> "ScipyFrozen":
-        def take(values: Any) -> np.ndarray:
+        def take(values: ArrayLike) -> np.ndarray:
             values = np.asarray(values)
             return values if values.ndim == 0 else np.broadcast_to(values, self.n_all)[rows]
 
@@ -208,19 +208,19 @@ def _number_of_repetition(rows: np.ndarray) -> np.ndarray:
     return repetition
 
 
-def is_scipy_frozen(dist: Any) -> bool:
+def is_scipy_frozen(dist: object) -> bool:
     return all(hasattr(dist, name) for name in ("dist", "args", "kwds"))
 
 
-def is_torch(dist: Any) -> bool:
+def is_torch(dist: object) -> bool:
     return all(hasattr(dist, name) for name in ("log_prob", "batch_shape", "arg_constraints"))
 
 
-def is_skpro(dist: Any) -> bool:
+def is_skpro(dist: object) -> bool:
     return all(hasattr(dist, name) for name in ("log_pdf", "iloc", "get_tag"))
 
 
-def is_distribution(dist: Any) -> bool:
+def is_distribution(dist: object) -> bool:
     """True if an object has the methods of a distribution."""
     return callable(getattr(dist, "cdf", None)) and not isinstance(dist, type)
 

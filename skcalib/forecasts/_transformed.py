@@ -24,7 +24,7 @@ def affine(forecast: Forecast, centre: np.ndarray, new: np.ndarray, factor: np.n
 
 @affine.register(GaussianForecast)
 @affine.register(LogisticForecast)
-def _(forecast: Any, centre: Any, new: Any, factor: Any) -> Forecast:
+def _(forecast: Any, centre: np.ndarray, new: np.ndarray, factor: np.ndarray) -> Forecast:
     return type(forecast)(new + factor * (forecast.loc - centre), factor * forecast.scale)
 
 

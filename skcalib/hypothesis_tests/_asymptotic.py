@@ -91,7 +91,7 @@ def check_is_bounded(statistic: Any) -> None:
         )
 
 
-def bootstrap_null(error: Any, n_resamples: int, random_state: Any) -> np.ndarray:
+def bootstrap_null(error: Any, n_resamples: int, random_state: np.random.RandomState) -> np.ndarray:
     """Bootstrap values of the unbiased estimate, a degenerate U-statistic (Arcones and Giné 1992).
 
     With multinomial counts C and a = n/(n − 1) the replicate is

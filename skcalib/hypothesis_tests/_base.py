@@ -80,12 +80,12 @@ def delete_attributes(test: HypothesisTest, *names: Any) -> None:
 
 
 def check_test_input(
-    test: Any,
-    X: Any,
+    test: HypothesisTest,
+    X: object,
     y: Any,
-    sample_weight: Any,
-    groups: Any = None,
-    given: Any = None,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None = None,
+    given: ArrayLike | None = None,
     multi_class: Any = None,
 ) -> AnyData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
@@ -162,7 +162,7 @@ def draw_signs(groups: Any, n_draws: int, generator: np.random.Generator) -> np.
 
 
 def compute_null_values(
-    test: Any, statistic: Any, value: Any, order: Any, *, resampled: Any = False
+    test: Any, statistic: Statistic, value: np.ndarray, order: Any, *, resampled: bool = False
 ) -> Any:
     """The value of the data and those of all draws, (1 + n_resamples, …), spread among jobs.
 

@@ -241,7 +241,7 @@ class CalibrationTest(HypothesisTest):
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(
         self,
-        X: Any,
+        X: object,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -278,12 +278,11 @@ class CalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        data: Any
         if hasattr(X, "_to_test_data"):  # a state of a stream, which holds counts
             check_takes_no_samples(
                 self, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
-            data = X._to_test_data(self._metric_params())
+            data: Any = X._to_test_data(self._metric_params())
             self.classes_, self.n_features_in_ = data.classes, 1
             delete_attributes(self, "feature_names_in_")
         else:
@@ -400,7 +399,7 @@ class CalibrationTest(HypothesisTest):
             and not {"multi_class", "average"} & set(self.metric_params or ())
         )
 
-    def _check(self, statistic: Statistic, data: Any) -> None:
+    def _check(self, statistic: Statistic, data: AnyData) -> None:
         if self.method != "conditional" and self.statistic in RESIDUAL_STATISTICS:
             raise ValueError(
                 f"method={self.method!r} is not for statistic={self.statistic!r}, whose law is "

@@ -144,7 +144,7 @@ def residual_scores(data: ClassData, factor: float | np.ndarray) -> Any:
     scale = data.weight * factor
     variance = scale**2 @ (data.proba * (1 - data.proba))
 
-    def statistic(labels: Any) -> Any:
+    def statistic(labels: np.ndarray) -> Any:
         return z_scores((labels - data.proba) @ scale, variance)
 
     return statistic
@@ -589,7 +589,7 @@ class CoxTest(ClassicalTest):
             scale, self._spread = _null_scales(logits, weight)
         curve = LikelihoodCurve.make(logits, weight) if self.method == "conditional" else None
 
-        def statistic(labels: Any) -> Any:
+        def statistic(labels: np.ndarray) -> Any:
             return np.maximum(2 * likelihood_gains(logits, labels, weight, curve) / scale, 0.0)
 
         return statistic
@@ -615,7 +615,7 @@ def _null_scales(x: np.ndarray, weight: np.ndarray) -> tuple[Any, ...]:
     return mean, np.hypot((level - slope) / 2, cross) / mean
 
 
-def _two_squares_sf(value: Any, spread: Any) -> Any:
+def _two_squares_sf(value: float, spread: float) -> Any:
     """P((1 + ρ) Z₁² + (1 − ρ) Z₂² > value) for independent normal variables.
 
     In polar coordinates: the mean over the angle of the probability that the radius is large.
@@ -754,7 +754,7 @@ class HosmerLemeshowTest(ClassicalTest):
         check_degrees_of_freedom(n_groups, self.ddof, self.method)
         self.degrees_of_freedom_ = n_groups - self.ddof
 
-        def statistic(labels: Any) -> Any:
+        def statistic(labels: np.ndarray) -> Any:
             mass = labels - proba  # (R, n)
             mass *= weight
             gap = np.add.reduceat(mass, start, axis=1)

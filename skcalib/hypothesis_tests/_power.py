@@ -1,5 +1,6 @@
 """The power of a test against a miscalibration, and the number of labels that it needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import norm
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
@@ -99,7 +100,7 @@ class RequiredSampleSize:
 )
 def power_of_test(
     y_proba: ArrayLike,
-    true_proba: Any,
+    true_proba: ArrayLike | Callable | BaseEstimator,
     n_samples: int,
     *,
     test: HypothesisTest | None = None,
@@ -180,7 +181,7 @@ def power_of_test(
 )
 def required_sample_size(
     y_proba: ArrayLike,
-    true_proba: Any,
+    true_proba: ArrayLike | Callable | BaseEstimator,
     *,
     test: HypothesisTest | None = None,
     power: float = 0.8,
@@ -349,7 +350,7 @@ class Trials:
     """Simulated samples that are tested, and the number of those that were rejected."""
 
     def __init__(
-        self, y_proba: Any, true_proba: Any, test: Any, alpha: Any, random_state: Any, n_jobs: Any
+        self, y_proba: Any, true_proba: Any, test: Any, alpha: float, random_state: Any, n_jobs: Any
     ) -> None:
         self.proba, self.truth = check_truth(y_proba, true_proba)
         self.test = (

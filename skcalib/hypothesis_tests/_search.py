@@ -152,7 +152,7 @@ def _format_cell(value: object) -> str:
 )
 def find_miscalibrated_subgroups(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     X: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
@@ -356,7 +356,7 @@ def _columns(X: Any, n: int) -> dict[Any, Any]:
     return {f"x{k}": column for k, column in enumerate(table.T)}
 
 
-def _candidates(name: Any, column: Any, n: int, used: Any, n_bins: int) -> Iterator[Candidate]:
+def _candidates(name: Any, column: object, n: int, used: Any, n_bins: int) -> Iterator[Candidate]:
     """The subgroups that a column makes, by masks (n,) of the samples that count."""
     labels, code = encode_column(column, n, f"X[{name!r}]", may_be_quantity=True)
     code = code[used]

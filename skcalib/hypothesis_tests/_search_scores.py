@@ -1,6 +1,6 @@
 """Score statistics of the candidates of a search, for the data and for draws."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +139,7 @@ class ClassSearch(Search):
             signs * problem.weighted_residuals for problem in self.problems
         )
 
-    def _values_from_residuals(self, residuals: Any) -> np.ndarray:
+    def _values_from_residuals(self, residuals: Iterable[np.ndarray]) -> np.ndarray:
         pairs = zip(self.scores, residuals, strict=True)
         return np.hstack([scores_of_class(rows) for scores_of_class, rows in pairs])
 

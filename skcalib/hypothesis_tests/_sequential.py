@@ -1,7 +1,7 @@
 """The test of calibration for data that arrive over time, at which one may look at any time."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -209,7 +209,7 @@ class SequentialCalibrationTest(HypothesisTest):
             )
         return check_predictions(y, X, labels=self.classes_, names=("y", "X"))
 
-    def _initialize(self, batch: Any) -> None:
+    def _initialize(self, batch: ClassData) -> None:
         check_windows(self.windows)
         self.classes_ = batch.classes
         self.n_seen_, self._largest = 0, 0.0
@@ -296,7 +296,7 @@ class BettingRecalibrator:
         self.n_new, self.is_fitted = 0, True
 
 
-def check_windows(windows: Any) -> None:
+def check_windows(windows: Sequence[int]) -> None:
     """Each window is a number of samples from which something can be learned."""
     is_size = IntegerInterval(_MIN_NEW_SAMPLES).is_satisfied_by
     if len(windows) == 0 or not all(map(is_size, windows)):

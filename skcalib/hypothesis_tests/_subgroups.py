@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import AnyData
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import Subgroups, check_by
+from .._inputs.by import Columns, Subgroups, check_by
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
 from .._statistics.base import TIE_RTOL, Statistic
 from .._statistics.omnibus import compute_p_values
@@ -169,7 +169,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        by: Any,
+        by: Columns,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Find the null distribution and compute the p-values.
@@ -232,7 +232,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self.p_value_ = min(self.subgroup_p_values_.values())
         return self
 
-    def _statistic(self, data: AnyData, title: Any, call_options: Any) -> Any:
+    def _statistic(self, data: AnyData, title: str, call_options: Any) -> Any:
         """The statistic of one subgroup."""
         name: Any = self.statistic
         if isinstance(name, str) and name == "auto":

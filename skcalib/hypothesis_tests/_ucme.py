@@ -194,7 +194,7 @@ class UCMETest(ClassicalTest):
         self._evaluate(data, random_state, points, codes)
         return self
 
-    def _statistic(self, data: ClassData, points: Any, codes: Any) -> Any:
+    def _statistic(self, data: ClassData, points: np.ndarray, codes: np.ndarray) -> Any:
         """mᵀ (Cov m)⁻¹ m, of which the covariance depends on the predictions only."""
         matrix, m = data.matrix, len(codes)
         # the values and their products with residuals, the covariance and what it is made of
@@ -210,7 +210,7 @@ class UCMETest(ClassicalTest):
         varies = variance > smallest
         self.degrees_of_freedom_ = int(varies.sum())
 
-        def statistic(labels: Any) -> Any:
+        def statistic(labels: np.ndarray) -> Any:
             mean = np.empty((len(labels), len(codes)))
             for code in np.unique(codes):
                 at = codes == code  # residuals are small where predictions are almost certain

@@ -264,7 +264,7 @@ class MatchingLoss(MatchingLossOptions):
 
     # The terms of pairs
 
-    def _terms(self, forecast: Any, outcome: Any, thresholds: Any) -> Any:
+    def _terms(self, forecast: Any, outcome: Array, thresholds: Array) -> Any:
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij of outcomes, or of PITs, (n, n)."""
         kernel, bandwidth = self.kernel, self.bandwidth
         if self.is_of_pits:
@@ -292,7 +292,7 @@ class MatchingLoss(MatchingLossOptions):
 
     # The kernel on what is conditioned on
 
-    def _forecast_condition_kernel(self, forecast: Any, thresholds: Any) -> Any:
+    def _forecast_condition_kernel(self, forecast: Any, thresholds: Array) -> Any:
         """The kernel on what is conditioned on, (n, n); None if nothing is."""
         if self.calibration in ("quantile", "marginal"):
             return None
@@ -331,17 +331,17 @@ class MatchingLoss(MatchingLossOptions):
     def _width(self) -> float:
         return self.given_bandwidth or _PROBABILITY_BANDWIDTH
 
-    def _as_constant(self, points: Any) -> Any:
+    def _as_constant(self, points: Array) -> Any:
         return stop_gradient(points) if self.detach_given else points
 
-    def _kernel_matrix(self, points: Any) -> Any:
+    def _kernel_matrix(self, points: Array) -> Any:
         """k of points (n,) or (n, d), (n, n)."""
         points = self._as_constant(points if points.ndim == 2 else points[:, None])
         if callable(self.given_kernel):
             return call_kernel(self.given_kernel, points, points)
         return kernel_values(points, points, KERNELS[self.given_kernel], self._width)
 
-    def _threshold_kernel(self, probability: Any) -> Any:
+    def _threshold_kernel(self, probability: Array) -> Any:
         """1 − the mean of |F_i(t) − F_j(t)| over thresholds, from F (n, m).
 
         Of decisions 0 and 1, it is the share of those in which two samples agree.
@@ -349,7 +349,7 @@ class MatchingLoss(MatchingLossOptions):
         probability = self._as_constant(probability)
         return 1 - distances(probability, probability, "cityblock") / probability.shape[1]
 
-    def _pair_averages(self, proba: Any, residual: Any, weight: Any) -> Any:
+    def _pair_averages(self, proba: Array, residual: Array, weight: Array) -> Any:
         """`pair_average` of k r_i r_j for binary problems with p and r (n, P), (P,)."""
         xp, family = array_namespace(proba), KERNELS.get(name_of(self.given_kernel))
         if family is not None and family.is_gaussian:

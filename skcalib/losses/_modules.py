@@ -306,7 +306,7 @@ class CalibrationRegularizedLoss(torch.nn.Module):
         sides = {name: value for name, value in sides.items() if value is not None}
         return loss + self.weight * self.penalty(prediction, target, **sides)
 
-    def _mean(self, loss: Tensor, target: Tensor, sample_weight: Any) -> Tensor:
+    def _mean(self, loss: Tensor, target: Tensor, sample_weight: Tensor | None) -> Tensor:
         """The mean over the samples that count."""
         ignored = getattr(self.base, "ignore_index", None)
         is_counted = torch.ones_like(target, dtype=torch.bool)

@@ -158,7 +158,7 @@ class Distributions(NamedTuple):
     def dtype(self) -> Any:
         return self.location.dtype
 
-    def place_points(self, x: Array, share: Any) -> "Distributions":
+    def place_points(self, x: Array, share: Array) -> "Distributions":
         """Points in place of the normal distributions, at places (…, m) of a standard one."""
         deviation: Array = self.deviation
         location = self.location[:, :, None] + deviation[:, :, None] * x

@@ -254,7 +254,7 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
 )
 def conditional_kernel_calibration_error(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,

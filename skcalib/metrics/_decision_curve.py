@@ -214,7 +214,7 @@ def _compare_at_ratio(
     return weight @ announced, weight @ realised, standard_error(weight, realised - announced)
 
 
-def _check_thresholds(thresholds: Any) -> np.ndarray:
+def _check_thresholds(thresholds: ArrayLike | None) -> np.ndarray:
     """Sorted numbers in (0, 1)."""
     values = convert_numbers(np.asarray(thresholds))
     is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"

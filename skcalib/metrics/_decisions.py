@@ -85,7 +85,7 @@ class DecisionCalibration:
 
 def check_decision_data(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     loss: Any,
     *,
     labels: ArrayLike | None = None,
@@ -134,7 +134,7 @@ def _decision_calibration_error(
 )
 def decision_calibration_error(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -342,7 +342,7 @@ def any_decision_calibration_error(
 @validate_params(METRIC_CONSTRAINTS)
 def decision_calibration(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,

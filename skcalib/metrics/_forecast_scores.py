@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
 
 def _check_score_input(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     sample_weight: ArrayLike | None,
     average: str | None,
     *,
@@ -88,7 +88,7 @@ def _negative_log_likelihood(data: ForecastData, average: str | None) -> float |
 )
 def continuous_ranked_probability_loss(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
     estimator: Literal["ecdf", "fair"] = "ecdf",
@@ -177,7 +177,7 @@ def continuous_ranked_probability_loss(
     return _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average)
 
 
-def check_threshold_pair(thresholds: Any) -> tuple[float, float]:
+def check_threshold_pair(thresholds: tuple[float, float]) -> tuple[float, float]:
     """Return the two thresholds; refuse all but two numbers, the smaller one first."""
     is_pair = len(thresholds) == 2 and all(is_number(value) for value in thresholds)
     if not is_pair or not thresholds[0] < thresholds[1]:
@@ -202,7 +202,7 @@ def check_has_fair_estimate(forecast: Forecast, value: np.ndarray) -> None:
 )
 def interval_loss(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
     coverage: float = 0.9,
@@ -275,7 +275,7 @@ def interval_loss(
 )
 def negative_log_likelihood(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
     average: Literal["mean"] | None = "mean",

@@ -140,7 +140,7 @@ _KERNEL_CONSTRAINTS: dict = {
 )
 def local_calibration(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     given: ArrayLike,
     query: ArrayLike | None = None,
@@ -226,7 +226,7 @@ def local_calibration(
 
 def compute_local_calibration(
     data: ForecastData,
-    query: Any,
+    query: ArrayLike | None,
     kernel: str | Kernel,
     bandwidth: float | str,
     n_resamples: int,
@@ -246,7 +246,7 @@ def compute_local_calibration(
 
 def _local_calibration_error(
     data: ForecastData,
-    query: Any,
+    query: ArrayLike | None,
     kernel: str | Kernel,
     bandwidth: float | str,
     debias: bool,
@@ -272,7 +272,7 @@ def _local_calibration_error(
 )
 def local_calibration_error(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     given: ArrayLike,
     query: ArrayLike | None = None,

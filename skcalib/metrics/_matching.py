@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._data import ClassData, ForecastData, check_data
+from .._data import AnyData, ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
@@ -49,7 +49,7 @@ def _distribution_matching_error(
     return value / deviation if deviation > 0 else 0.0  # no pairs are compared
 
 
-def _matching_statistic(data: Any, *, random_state: Any = None, **options: Any) -> Any:
+def _matching_statistic(data: AnyData, *, random_state: Any = None, **options: Any) -> Any:
     """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
     if options["estimator"] == "standardized" or not data.is_forecast:
         return None
@@ -65,7 +65,7 @@ def _matching_statistic(data: Any, *, random_state: Any = None, **options: Any) 
 )
 def distribution_matching_error(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,

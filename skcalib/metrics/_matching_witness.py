@@ -73,7 +73,7 @@ class MatchingWitness:
 )
 def distribution_matching_witness(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
     calibration: Literal[
@@ -219,7 +219,7 @@ def _outcomes(error: Any) -> Any:
     return np.linspace(error.data.value.min(), error.data.value.max(), _OUTCOMES)
 
 
-def _places(error: Any, given_grid: Any) -> Any:
+def _places(error: Any, given_grid: ArrayLike | None) -> Any:
     """The places as the user sees them, and as the kernel takes them."""
     form, raw = error.matching_options.calibration, error.given.raw
     if raw is None:
@@ -241,7 +241,7 @@ def _places(error: Any, given_grid: Any) -> Any:
     return grid_points, (grid_points - error.given.centre) / error.given.spread
 
 
-def _check_grid(values: Any, name: Any, n_dimensions: Any, n_columns: Any = 1) -> Any:
+def _check_grid(values: ArrayLike, name: str, n_dimensions: int, n_columns: int = 1) -> Any:
     """A finite grid of numbers, with this number of columns if it has two dimensions."""
     grid = check_numbers(values, name, most=MAX_NUMBER)
     grid = grid[:, None] if n_dimensions == 2 and grid.ndim == 1 else grid

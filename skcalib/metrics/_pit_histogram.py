@@ -98,7 +98,7 @@ class PITHistogram:
 @validate_params({"sample_weight": "no_validation"} | PIT_CONSTRAINTS)
 def pit_histogram(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
     n_bins: int | None = None,

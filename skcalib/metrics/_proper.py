@@ -223,7 +223,7 @@ def _append_null_mean(
 )
 def score_decomposition(
     y_true: ArrayLike,
-    y_pred: Any,
+    y_pred: object,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -359,7 +359,7 @@ def check_scored(
 
 
 def decompose(
-    data: Any,
+    data: AnyData,
     score: str,
     n_resamples: int,
     random_state: RandomState,
@@ -368,7 +368,7 @@ def decompose(
 ) -> ScoreDecomposition:
     """Return `score_decomposition` of checked data."""
     seed = draw_seed(random_state)
-    if score == "crps":
+    if data.is_forecast:
         values = _append_null_mean(data, n_resamples, seed, crps_components, tolerance=DRAW_RTOL)
         return ScoreDecomposition(*values.tolist())
     values = average_over_reductions(  # ([K,] 4 or 5)
@@ -383,7 +383,7 @@ def decompose(
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
 
 
-def check_no_forecast(y_pred: Any, score: str) -> None:
+def check_no_forecast(y_pred: object, score: str) -> None:
     """Refuse forecasts for scores of probabilities."""
     if is_forecast(y_pred):
         raise ValueError(

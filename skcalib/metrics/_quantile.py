@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -117,7 +117,7 @@ def _quantile_calibration_error(
 )
 def quantile_calibration_error(
     y_true: ArrayLike,
-    y_forecast: Any,
+    y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
     norm: Literal["l1", "l2", "max"] = "l1",
@@ -307,7 +307,7 @@ class Sharpness:
 
 @validate_params({"levels": ["array-like", None]})
 def sharpness(
-    y_forecast: Any, *, sample_weight: ArrayLike | None = None, levels: ArrayLike | None = None
+    y_forecast: object, *, sample_weight: ArrayLike | None = None, levels: ArrayLike | None = None
 ) -> Sharpness:
     """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
 

@@ -293,7 +293,7 @@ def register_metric(
     return register
 
 
-def root_of_estimate(square: Any, signed: bool) -> Any:
+def root_of_estimate(square: float | np.ndarray, signed: bool) -> Any:
     """Return the roots of estimated squares, 0 if these are negative, or `signed` with their sign.
 
     Signed ones vary where the others are clipped, which intervals need (`Metric.clips_square`).

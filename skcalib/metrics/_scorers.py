@@ -233,7 +233,7 @@ def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> 
     )
 
 
-def check_response_method(response_method: Any) -> None:
+def check_response_method(response_method: object) -> None:
     """The method that predicts has a name, or is one of several with names."""
     names = response_method if isinstance(response_method, (list, tuple)) else [response_method]
     if response_method is not None and not (names and all(isinstance(n, str) for n in names)):

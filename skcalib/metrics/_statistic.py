@@ -37,7 +37,7 @@ _OF_OMNIBUS = ("kernel", "bandwidth", "class_kernel", "estimator")
 
 def make_statistic(
     name: str | Callable,
-    data: Any,
+    data: AnyData,
     options: Mapping[str, Any],
     *,
     as_matrix: bool,
@@ -56,10 +56,9 @@ def make_statistic(
     if str(options.get("bandwidth")) == "multiple":
         return make_multi_bandwidth_statistic(name, data, options, seed)
     if isinstance(name, str) and name in RESIDUAL_STATISTICS:
-        is_forecast_omnibus = name == "omnibus" and data.is_forecast
-        if not is_forecast_omnibus:
+        if not (name == "omnibus" and data.is_forecast):
             check_is_of_classes(name, data)
-        if name == "omnibus" and not is_forecast_omnibus:
+        if name == "omnibus" and not data.is_forecast:
             judged = omnibus_options(options) if options else {}
             return omnibus(data, n_resamples=n_resamples, seed=seed, **judged)
         if options:
@@ -67,7 +66,7 @@ def make_statistic(
                 f"statistic={name!r} of {data.kind} has no options; found "
                 f"{', '.join(map(repr, options))}. Leave them out, or use statistic='skce'."
             )
-        return ForecastOmnibus(data) if is_forecast_omnibus else ScoreExcess(data, name)
+        return ForecastOmnibus(data) if data.is_forecast else ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
         name = _KERNEL_ERRORS[data.kind]
     metric, judged = resolve_metric(name, options, as_matrix=as_matrix, weighted=weighted)
@@ -82,7 +81,7 @@ def make_statistic(
 
 
 def make_multi_bandwidth_statistic(
-    name: str | Callable, data: Any, options: Mapping[str, Any], seed: Callable[[], int]
+    name: str | Callable, data: AnyData, options: Mapping[str, Any], seed: Callable[[], int]
 ) -> SeveralBandwidths:
     """The squared kernel error of all classes at once, with several bandwidths."""
     metric = ALL_METRICS[_KERNEL_ERRORS["classes"]]

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import AnyData, ClassData
@@ -264,7 +264,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     def _fit(self, data: AnyData) -> None:
         self._fit_average(data)
 
-    def _fit_average(self, data: Any, *, keeps_proba: bool = False) -> np.ndarray | None:
+    def _fit_average(self, data: AnyData, *, keeps_proba: bool = False) -> np.ndarray | None:
         """Fit; return the out-of-fold probabilities (n, K) of the average if they are wanted."""
         scoring = check_scoring(self.scoring, data.is_forecast)
         check_can_be_split(data)
@@ -282,7 +282,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             keeps_proba=keeps_proba,
         )
         weight = self._weigh(list(candidates), losses.loss, data, fold)
-        if trees is not None:
+        if trees is not None and not data.is_forecast:
             weight, tree_proba = self._mix_trees(trees, weight, losses.loss, data, fold)
             losses.proba.append(tree_proba)
         self._fit_selected(candidates, trees, weight, examples, losses.neighbours)
@@ -315,7 +315,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         trees = None if trees is None else trees.set_params(labels=self.labels)
         return {"none": IdentityRecalibrator(), **checked_candidates}, trees
 
-    def _weigh(self, names: list[str], loss: np.ndarray, data: Any, fold: np.ndarray) -> np.ndarray:
+    def _weigh(
+        self, names: list[str], loss: np.ndarray, data: AnyData, fold: np.ndarray
+    ) -> np.ndarray:
         """The weight of each candidate (c,), and the share of equal probabilities."""
         self.results_, surest = summarize_losses(names, loss, data.weight, fold)
         self.uniform_share_ = 0.0
@@ -347,7 +349,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         weight: np.ndarray,
         loss: np.ndarray,
         data: ClassData,
-        fold: Any,
+        fold: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Fit trees and add them to the table; return the weights (c + 1,) of all candidates.
 
@@ -394,11 +396,11 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         smooth = list(map(is_smooth, self.recalibrators_.values()))
         self._is_smooth = bool(weight[selected] @ smooth + self.uniform_share_ > 0.5)
 
-    def _map(self, data: Any) -> Any:
+    def _map(self, proba: Any) -> Any:
         if self._is_forecast:
-            return self.best_recalibrator_.transform(data)
+            return self.best_recalibrator_.transform(proba)
         mapped = (
-            self.weights_[name] * calibrate(recalibrator, data, self.classes_)
+            self.weights_[name] * calibrate(recalibrator, proba, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
@@ -551,12 +553,12 @@ def uniform_weight(weight: np.ndarray) -> float:
 
 
 def _losses_of_fold(
-    model: Any,
+    model: BaseEstimator,
     examples: FitData,
     test: np.ndarray,
     scoring: str,
     uniform: float,
-    neighbour: Any,
+    neighbour: BaseEstimator | None,
     *,
     with_base: bool,
     keeps_proba: bool,
@@ -588,7 +590,7 @@ def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
     return fold
 
 
-def _canonical_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
+def _canonical_order(data: AnyData) -> tuple[np.ndarray, np.ndarray]:
     """Return indices (n,) that sort the samples by all their values but the names of classes.
 
     Also return the rank (n,) of the class of each sample in an order that does not depend on names;

@@ -105,7 +105,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
             self._fit(data)
         return self
 
-    def _fit_near(self, neighbour: Self, X: Any, y: Any, **weights: Any) -> Self:
+    def _fit_near(self, neighbour: Self, X: ArrayLike, y: ArrayLike, **weights: Any) -> Self:
         """Fit, starting from a copy that is fitted to almost the same samples."""
         self._neighbour = neighbour
         try:
@@ -160,7 +160,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         proba = self.predict_proba(X)
         return take_classes(self.classes_, array_namespace(proba).argmax(proba, axis=1))
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Minus the log loss of the calibrated probabilities.
 
         A recalibrator hardly changes the predicted classes, so that accuracy would not tell good
@@ -237,7 +237,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         return tags
 
     @abstractmethod
-    def _fit(self, data: Any) -> Any:
+    def _fit(self, data: ClassData) -> Any:
         """Set fitted attributes from checked `ClassData`."""
 
     @abstractmethod
@@ -283,7 +283,7 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: dict = {}
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the map from forecasts to calibrated forecasts.
 
         Parameters
@@ -308,7 +308,7 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
             self._fit(data)
         return self
 
-    def transform(self, X: Any) -> Forecast:
+    def transform(self, X: object) -> Forecast:
         """Calibrated forecasts.
 
         Parameters
@@ -324,7 +324,7 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         return self._map(as_forecast(X, name="X"))
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Minus the mean continuous ranked probability score of the calibrated forecasts.
 
         Parameters
@@ -470,7 +470,7 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
     return recalibrator
 
 
-def find_needed_arguments(recalibrator: Any) -> set[str]:
+def find_needed_arguments(recalibrator: BaseEstimator) -> set[str]:
     """Names of what `fit` needs besides predictions and labels, such as "by"."""
     return {
         parameter.name
@@ -479,7 +479,7 @@ def find_needed_arguments(recalibrator: Any) -> set[str]:
     }
 
 
-def is_smooth(recalibrator: Any) -> bool:
+def is_smooth(recalibrator: BaseEstimator) -> bool:
     """True for smooth maps of this package, also in a pipeline, a search or a frozen estimator."""
     if isinstance(recalibrator, Pipeline):
         steps = [step for _, step in recalibrator.steps if step not in (None, "passthrough")]
@@ -492,7 +492,7 @@ def is_smooth(recalibrator: Any) -> bool:
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_smooth
 
 
-def is_order_preserving(recalibrator: Any) -> bool:
+def is_order_preserving(recalibrator: BaseEstimator) -> bool:
     """True for maps of this package that never change the order of the classes within a row."""
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_order_preserving
 
@@ -505,7 +505,7 @@ def check_enough_outcomes(data: ForecastData, why: str) -> None:
         )
 
 
-def warn_unless_inside(recalibrator: Any, is_inside: bool, why: str) -> None:
+def warn_unless_inside(recalibrator: BaseEstimator, is_inside: bool, why: str) -> None:
     if not is_inside:
         warn(
             f"The fit of {type(recalibrator).__name__} has no optimum, as {why}; the last step is "

@@ -1,7 +1,7 @@
 """Checks of the parameters of meta-estimators: estimators, folds, subgroups."""
 
 import reprlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Container
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
@@ -69,9 +69,7 @@ def check_recalibrator(owner: Any, method: str) -> None:
         check_is_object(owner, "recalibrator", ["fit", method], example)
 
 
-def check_candidates(
-    candidates: Any, method: str, reserved: Collection[str] = ()
-) -> dict[str, Any]:
+def check_candidates(candidates: Any, method: str, reserved: Container[str] = ()) -> dict[str, Any]:
     """Check pairs of a name and a recalibrator with `fit` and the method; return a dictionary.
 
     The names are none of those reserved, which `set_params` sets.

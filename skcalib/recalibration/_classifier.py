@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_values
+from .._inputs.by import Columns
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, select_columns
 from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
@@ -145,7 +146,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
         cv: Any = 5,
         ensemble: bool | Literal["auto", "nested"] = "auto",
-        by: Any = None,
+        by: Columns | None = None,
         given: ArrayLike | None = None,
         combine: Literal["auto", "log", "mean"] = "auto",
         n_jobs: int | None = None,
@@ -167,7 +168,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
-        by: Any = None,
+        by: Columns | None = None,
         **params: Any,
     ) -> Self:
         """Fit the classifier and the recalibrator.
@@ -243,7 +244,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         adopt_features(self, self.estimators_[0])
         return self
 
-    def _row_arguments(self, X: Any, by: Any) -> dict[str, Any]:
+    def _row_arguments(self, X: ArrayLike, by: Columns | None) -> dict[str, Any]:
         """Return what the recalibrator is told of each row: subgroups, and features."""
         if self.by is not None:
             if by is not None:
@@ -281,7 +282,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         return None if self._temperature is None else self._temperature.temperature_
 
     def _nested_proba(
-        self, fit: Any, X: Any, y: Any, arguments: dict[str, Any], folds: Any, routed: Any
+        self, fit: Any, X: ArrayLike, y: Any, arguments: dict[str, Any], folds: Any, routed: Any
     ) -> np.ndarray:
         """Return the probabilities (n, K) of ensembles that have not seen the fold of a sample.
 
@@ -320,7 +321,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             return softmax_in_place(log_probabilities(mapped).mean(axis=0))
         return mapped.mean(axis=0)
 
-    def predict_proba(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike, *, by: Columns | None = None) -> np.ndarray:
         """Calibrated probabilities.
 
         Parameters
@@ -342,7 +343,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         proba = self._combine(probas, **arguments)
         return proba if self._temperature is None else self._temperature.predict_proba(proba)
 
-    def predict(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:
+    def predict(self, X: ArrayLike, *, by: Columns | None = None) -> np.ndarray:
         """The class of the largest calibrated probability.
 
         Parameters

@@ -15,7 +15,8 @@ from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._inputs.by import check_by
+from .._inputs.arrays import ArrayLike
+from .._inputs.by import Columns, check_by
 from .._inputs.checks import check_sample_weight
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import (
@@ -77,7 +78,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         check_cv_is_no_string(self)
         super()._validate_params()
 
-    def _route(self, method: str, params: Any) -> Any:
+    def _route(self, method: str, params: dict[str, Any]) -> Any:
         """Return the parameters of the estimator's fit and those of the splitter."""
         if get_config()["enable_metadata_routing"]:
             # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
@@ -115,18 +116,18 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
                 params["sample_weight"] = sample_weight
         return recalibrator, sample_weight, self._route("fit", params)
 
-    def _row_arguments(self, X: Any, by: Any) -> dict[str, Any]:
+    def _row_arguments(self, X: ArrayLike, by: Columns | None) -> dict[str, Any]:
         """Return what the recalibrator is told of each row, as keywords: subgroups, if any."""
         return {} if by is None else {"by": by}
 
-    def _predict_arguments(self, X: Any, by: Any) -> dict[str, Any]:
+    def _predict_arguments(self, X: ArrayLike, by: Columns | None) -> dict[str, Any]:
         """Return what the fitted recalibrator is told of each row, checked."""
         check_is_fitted(self)
         arguments = self._row_arguments(X, by)
         check_supports_arguments(self.recalibrator_, arguments, self._by_example)
         return arguments
 
-    def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _folds(self, X: ArrayLike, y: Any, routed: Bunch) -> list[tuple[np.ndarray, np.ndarray]]:
         check_enough_samples(self.cv, len(y))
         cv = check_cv(self.cv, y, classifier=self._is_stratified)
         try:
@@ -139,7 +140,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return check_folds(folds)
 
     def _fit_out_of_fold(
-        self, fit: Any, estimator: BaseEstimator, X: Any, y: Any, routed: Any, **options: str
+        self, fit: Any, estimator: BaseEstimator, X: Any, y: Any, routed: Bunch, **options: str
     ) -> Any:
         """Return the fit to all samples, and for each sample the response of a fit without it.
 
@@ -208,7 +209,7 @@ class ClassifierCrossFitting(CrossFitting):
 
     _example_estimator = "LogisticRegression()"
 
-    def _check_data(self, X: Any, y: Any) -> Any:
+    def _check_data(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Return indexable features, labels as an array of one type, and the classes."""
         check_response(self.estimator, self.response_method, fitted=False)
         shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
@@ -227,7 +228,7 @@ class ClassifierCrossFitting(CrossFitting):
 
 
 def _fit_fold(
-    fit: Any, estimator: Any, X: Any, y: Any, train: Any, test: Any, params: Any, keep: bool
+    fit: Any, estimator: Any, X: ArrayLike, y: Any, train: Any, test: Any, params: Any, keep: bool
 ) -> Any:
     """Return the response in a fold; with `keep`, also the fit, which may take much memory."""
     params = check_method_params(X, params, indices=train)
@@ -239,7 +240,7 @@ def _fit_fold(
 
 
 def rescale_scores(
-    classifiers: list[FittedClassifier], proba: np.ndarray, y: Any, classes: Any, weight: Any
+    classifiers: list[FittedClassifier], proba: np.ndarray, y: ArrayLike, classes: Any, weight: Any
 ) -> tuple[list[FittedClassifier], np.ndarray, float]:
     """Make the probabilities (n, K) of decision scores those of the likeliest temperature.
 
@@ -262,7 +263,7 @@ def concatenate_rows(blocks: list[Any]) -> Any:
     return np.concatenate(blocks) if isinstance(blocks[0], np.ndarray) else concatenate(blocks)
 
 
-def adopt_features(estimator: BaseEstimator, fitted: Any) -> None:
+def adopt_features(estimator: BaseEstimator, fitted: BaseEstimator) -> None:
     """Copy `n_features_in_` and `feature_names_in_` from a fitted estimator, or delete them."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):

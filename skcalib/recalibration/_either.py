@@ -1,5 +1,6 @@
 """Recalibrators of probabilities of classes and of forecasts of a number alike."""
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -97,6 +98,10 @@ class ClassOrForecastRecalibrator(Recalibrator):
         get_feature_names_out = available_if(check_fitted_on_classes)(
             Recalibrator.get_feature_names_out
         )
+
+    @abstractmethod
+    def _fit(self, data: AnyData) -> Any:
+        """Set fitted attributes from checked data of either kind."""
 
     def transform(self, X: ArrayLike) -> Any:
         """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.
@@ -208,8 +213,8 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
     def _fit(self, data: AnyData) -> None:
         pass
 
-    def _map(self, data: Any) -> Any:
-        return data if self._is_forecast else data.copy()
+    def _map(self, proba: Any) -> Any:
+        return proba if self._is_forecast else proba.copy()
 
     def _state_map(self) -> ClassFactors:
         return ClassFactors.identity(len(self.classes_))
@@ -269,7 +274,7 @@ class FitData(NamedTuple):
         return PROPER_LOSSES[scoring](mixed[:, 1] if mixed.shape[1] == 2 else mixed, code), proba
 
 
-def to_fit_data(data: Any) -> FitData:
+def to_fit_data(data: AnyData) -> FitData:
     """Convert `ClassData` or `ForecastData` to the arguments of `fit`."""
     if data.is_forecast:
         X, y, code, classes = data.forecast, data.value, data.value, None

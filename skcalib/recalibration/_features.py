@@ -223,7 +223,7 @@ class FeatureRecalibrator(Recalibrator):
         given = [feature.numbers(column, n)[used] for feature, column in given_columns]
         return np.column_stack([*ranks, *given]).astype(np.float32)
 
-    def _map(self, proba: Any, given: ArrayLike | None = None) -> Any:
+    def _map(self, proba: np.ndarray, given: ArrayLike | None = None) -> Any:
         n = len(proba)
         columns, expected = _feature_columns(given, n), self.given_columns_
         names = list(columns)
@@ -351,7 +351,7 @@ class FeatureRecalibrator(Recalibrator):
         return negative_log_loss(y, proba, self.classes_, sample_weight)
 
 
-def _cross_fit(plain: Any, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
+def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the fitted plain map, its out-of-fold probabilities (n, K), and the folds (n,)."""
     examples, fold = to_fit_data(data), assign_folds(data, _N_FOLDS)
     if isinstance(plain, AutoRecalibrator):
@@ -399,7 +399,7 @@ def _free_columns(matrix: np.ndarray) -> np.ndarray:
 class Feature:
     """The quantiles of a column of numbers, or its most frequent categories."""
 
-    def __init__(self, name: Any, column: Any, n: int, used: Any = slice(None)) -> None:
+    def __init__(self, name: str, column: object, n: int, used: Any = slice(None)) -> None:
         self.name = f"given[{name!r}]"
         labels, code = self._encode(column, n)
         count = np.bincount(code[used], minlength=len(labels))
@@ -413,7 +413,7 @@ class Feature:
             value = _numbers(labels)[code[used]]
             self.cuts = quantile_cuts(value[~np.isnan(value)]) if self.kinds else np.empty(0)
 
-    def numbers(self, column: Any, n: int) -> np.ndarray:
+    def numbers(self, column: object, n: int) -> np.ndarray:
         """Return the rank (n, 1) of numbers, or indicators (n, m) of categories.
 
         Missing numbers rank far below; missing and unknown categories have no indicator.
@@ -434,11 +434,11 @@ class Feature:
         rank = np.where(np.isnan(value), _MISSING_RANK, np.searchsorted(self.cuts, value))
         return rank[code, None]
 
-    def _encode(self, column: Any, n: int) -> tuple[list[Any], np.ndarray]:
+    def _encode(self, column: object, n: int) -> tuple[list[Any], np.ndarray]:
         return encode_column(column, n, self.name, may_be_quantity=True)
 
 
-def _kind(label: Any) -> str:
+def _kind(label: object) -> str:
     return "number" if is_number(label) else type(label).__name__
 
 

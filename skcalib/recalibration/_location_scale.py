@@ -181,7 +181,7 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
         )
     step = _STEP * std
 
-    def score(y: Any) -> tuple[Any, ...]:
+    def score(y: np.ndarray) -> tuple[Any, ...]:
         loss = np.minimum(-forecast.logpdf(y), _MAX_LOSS)
         above, below = (-forecast.logpdf(y + sign * step) for sign in (1, -1))
         is_finite = np.isfinite(above) & np.isfinite(below)

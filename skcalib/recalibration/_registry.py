@@ -146,8 +146,8 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
         self.base_ = fit_data.fit_clone(self.first)
         self.second_ = fit_data._replace(X=self.base_.transform(fit_data.X)).fit_clone(self.second)
 
-    def _map(self, data: Any) -> Any:
-        return self.second_.transform(self.base_.transform(data))
+    def _map(self, proba: Any) -> Any:
+        return self.second_.transform(self.base_.transform(proba))
 
     def _state_map(self) -> Composition:
         return Composition(state_map(self.base_), state_map(self.second_))
@@ -185,7 +185,7 @@ def candidates_with_formulas() -> list[tuple[str, Any]]:
 
 
 def select_candidates(
-    data: Any, n_train: int, scoring: str, *, with_trees: bool = False
+    data: AnyData, n_train: int, scoring: str, *, with_trees: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the default candidates for these data by name, and the names that are left out."""
     if data.is_forecast:

@@ -9,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 
 from .._inputs.arrays import ArrayLike
+from .._inputs.by import Columns
 from .._inputs.scikit_learn import HasMethods, fit_context
 from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_forecast
@@ -144,11 +145,11 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
-        X: Any,
+        X: ArrayLike,
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
-        by: Any = None,
+        by: Columns | None = None,
         **params: Any,
     ) -> Self:
         """Fit the regressor and the recalibrator.
@@ -218,7 +219,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         levels = check_quantile_levels(self.levels, np.size(self.levels))
         return QuantileRegressors(self.estimator, self.level_parameter, levels)
 
-    def predict_forecast(self, X: ArrayLike, *, by: Any = None) -> Forecast:
+    def predict_forecast(self, X: ArrayLike, *, by: Columns | None = None) -> Forecast:
         """Recalibrated forecasts.
 
         Parameters
@@ -331,13 +332,13 @@ class FittedRegressor:
     def make(cls, estimator: BaseEstimator, X: Any, y: Any, params: Any) -> "FittedRegressor":
         return cls(estimator.fit(X, y, **params))
 
-    def response(self, X: Any) -> Any:
+    def response(self, X: ArrayLike) -> Any:
         """Return the forecast, or predicted numbers (n,) of a regressor without forecasts."""
         if has_forecast(self.estimator):
             return get_forecast(self.estimator, X)
         return column_or_1d(self.estimator.predict(X))
 
-    def forecast(self, X: Any) -> Forecast:
+    def forecast(self, X: ArrayLike) -> Forecast:
         response = self.response(X)
         if self.residuals is None:
             return response
@@ -352,7 +353,7 @@ class QuantileRegressors(BaseEstimator):
         self.parameter = parameter
         self.levels = levels
 
-    def fit(self, X: Any, y: np.ndarray, **params: Any) -> Self:
+    def fit(self, X: ArrayLike, y: np.ndarray, **params: Any) -> Self:
         self.estimators_ = [
             clone(self.estimator).set_params(**{self.parameter: level}).fit(X, y, **params)
             for level in self.levels.tolist()
@@ -360,7 +361,7 @@ class QuantileRegressors(BaseEstimator):
         adopt_features(self, self.estimators_[0])
         return self
 
-    def predict_forecast(self, X: Any) -> Forecast:
+    def predict_forecast(self, X: ArrayLike) -> Forecast:
         columns = [column_or_1d(regressor.predict(X)) for regressor in self.estimators_]
         return QuantileForecast(np.sort(np.column_stack(columns), axis=1), self.levels)
 

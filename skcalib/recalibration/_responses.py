@@ -36,9 +36,9 @@ class FittedClassifier:
 
 
 def fit_classifier(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: Any,
-    y: Any,
+    y: np.ndarray,
     params: Any,
     *,
     response_method: str,
@@ -86,7 +86,7 @@ def _align_columns(proba: np.ndarray, estimator: BaseEstimator, classes: np.ndar
     return aligned
 
 
-def check_response(estimator: BaseEstimator, response_method: str, *, fitted: Any) -> None:
+def check_response(estimator: BaseEstimator, response_method: str, *, fitted: bool) -> None:
     """Refuse a classifier without the method; some classifiers have it only once fitted."""
     if fitted and not hasattr(estimator, "classes_"):
         raise ValueError(

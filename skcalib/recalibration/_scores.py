@@ -6,20 +6,20 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from .._data import check_forecasts
-from .._inputs.arrays import check_same_length, format_values
+from .._inputs.arrays import ArrayLike, check_same_length, format_values
 from .._inputs.checks import check_sample_weight
 from .._inputs.labels import encode_labels
 from .._numerics.array_api import Array, to_numpy
 from ..forecasts import Forecast
 
 
-def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
+def accuracy(y: ArrayLike, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
     """Return the share of labels of any type that are predicted correctly."""
     observed, code, weight = _check_scored_labels(y, len(predicted), classes, sample_weight)
     return float(np.average(observed[code] == to_numpy(predicted), weights=weight))
 
 
-def negative_log_loss(y: Any, proba: Array, classes: np.ndarray, sample_weight: Any) -> float:
+def negative_log_loss(y: ArrayLike, proba: Array, classes: np.ndarray, sample_weight: Any) -> float:
     """Return minus the mean log loss of labels of any type."""
     observed, code, weight = _check_scored_labels(y, len(proba), classes, sample_weight)
     positions = {label: k for k, label in enumerate(classes.tolist())}
@@ -37,7 +37,7 @@ def negative_log_loss(y: Any, proba: Array, classes: np.ndarray, sample_weight: 
 
 
 def _check_scored_labels(
-    y: Any, n_samples: int, classes: np.ndarray, sample_weight: Any
+    y: ArrayLike, n_samples: int, classes: np.ndarray, sample_weight: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the observed classes, the code of each label, and checked weights."""
     observed, code = encode_labels(y, name="y", partner="X")
@@ -51,7 +51,7 @@ def _check_scored_labels(
     return observed, code, weight
 
 
-def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
+def negative_crps(forecast: Forecast, y: ArrayLike, sample_weight: ArrayLike | None) -> float:
     """Return minus the mean continuous ranked probability score."""
     data = check_forecasts(
         y, forecast, sample_weight=sample_weight, names=("y", "X"), may_be_impossible=True

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import ClassData, ForecastData
+from .._data import AnyData, ClassData, ForecastData
 from .._inputs.arrays import ArrayLike, format_values, is_number
-from .._inputs.by import Subgroups, are_unnamed, check_by, check_distinct_keys
+from .._inputs.by import Columns, Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
 from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
 from .._numerics.logits import PROPER_LOSSES
@@ -185,10 +185,10 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         }
         return self
 
-    def _fit(self, data: Any, subgroups: Any = None) -> Any:
+    def _fit(self, data: AnyData, subgroups: Any = None) -> Any:
         """Return the recalibrator of each subgroup, or None where the common one is used."""
         chooses = self.prior_weight == "auto"
-        if self._is_forecast:
+        if data.is_forecast:
             min_samples = self.min_samples or _MIN_FORECASTS
             self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
             return [
@@ -214,11 +214,11 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def _map_common(self, columns: np.ndarray) -> np.ndarray:
         return calibrate(self.recalibrator_, columns, self.classes_)
 
-    def _map(self, data: Any, by: Any = None) -> Any:
-        n = len(data)
+    def _map(self, proba: Any, by: Any = None) -> Any:
+        n = len(proba)
         maps_of_rows = list(iter_known_subgroups(self, by, n))
         if not self._is_forecast:
-            calibrated = self._map_common(data).copy()
+            calibrated = self._map_common(proba).copy()
             for rows, recalibrator in maps_of_rows:
                 calibrated[rows] = recalibrator.predict_proba(calibrated[rows])
             return calibrated
@@ -228,11 +228,11 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         if not is_own.all():
             maps_of_rows.append((np.flatnonzero(~is_own), self.recalibrator_))
         original_order = np.argsort(np.concatenate([rows for rows, _ in maps_of_rows]))
-        forecasts = [recalibrator.transform(data[rows]) for rows, recalibrator in maps_of_rows]
+        forecasts = [recalibrator.transform(proba[rows]) for rows, recalibrator in maps_of_rows]
         return concatenate(forecasts)[original_order]
 
     @available_if(check_fitted_on_classes)
-    def predict_proba(self, X: ArrayLike, *, by: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike, *, by: Columns) -> np.ndarray:
         """Calibrated probabilities.
 
         Parameters
@@ -250,7 +250,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         """
         return self._map(check_predict_input(self, X), by)
 
-    def transform(self, X: ArrayLike, *, by: Any) -> Any:  # type: ignore[override]
+    def transform(self, X: ArrayLike, *, by: Columns) -> Any:  # type: ignore[override]
         """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.
 
         Parameters
@@ -273,7 +273,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return self._map(as_forecast(X, name="X"), by)
 
     def fit_transform(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Columns
     ) -> Any:
         """Learn the maps, and return calibrated predictions of the same samples.
 
@@ -299,7 +299,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return self.fit(X, y, sample_weight, by=by).transform(X, by=by)
 
     @available_if(check_fitted_on_classes)
-    def predict(self, X: ArrayLike, *, by: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike, *, by: Columns) -> np.ndarray:
         """The class of the largest calibrated probability.
 
         Parameters
@@ -319,7 +319,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return self.classes_[proba.argmax(axis=1)]
 
     def score(  # type: ignore[override]
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Columns
     ) -> float:
         """Minus the log loss of the probabilities, or minus the mean CRPS of the forecasts.
 
@@ -361,9 +361,7 @@ def _add_other_samples(data: ForecastData, rows: np.ndarray, prior_weight: float
     return replace(data, weight=weight / weight.sum())
 
 
-def _fit_maps(
-    data: ClassData, subgroups: Subgroups, prior_weight: float, min_samples: int
-) -> list[Any]:
+def _fit_maps(data: ClassData, subgroups: Subgroups, prior_weight: float, min_samples: int) -> list:
     """Return for each subgroup a map of the results of the common map, or None."""
     if np.isinf(prior_weight):
         return [None] * len(subgroups.labels)
@@ -405,7 +403,7 @@ def _best_prior_weight(data: ClassData, subgroups: Subgroups, min_samples: int) 
 
 
 def iter_known_subgroups(
-    recalibrator: SubgroupRecalibrator, by: Any, n: int
+    recalibrator: SubgroupRecalibrator, by: Columns, n: int
 ) -> Iterable[tuple[np.ndarray, Any]]:
     """Yield the rows and the recalibrator of each subgroup that has both."""
     subgroups = check_by(by, n)

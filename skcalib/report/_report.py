@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import check_by, printable
+from .._inputs.by import Columns, check_by, printable
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Function,
@@ -369,7 +369,7 @@ def calibration_report(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    by: Any = None,
+    by: Columns | None = None,
     groups: ArrayLike | None = None,
     recalibrated: bool = False,
     name: str | None = None,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.arrays import check_numbers, format_values
-from .._inputs.by import check_distinct_keys
+from .._inputs.arrays import ArrayLike, check_numbers, format_values
+from .._inputs.by import Subgroups, check_distinct_keys
 from ._tally import WEIGHT_RTOL
 
 # Sums of larger counts are not exact in double precision.
@@ -28,7 +28,7 @@ def are_empty(*values: Any) -> bool:
     )
 
 
-def check_sample_counts(count: Any, n: int) -> np.ndarray:
+def check_sample_counts(count: ArrayLike, n: int) -> np.ndarray:
     """Return the numbers of samples of n rows; refuse negative ones, fractions, and zeros only."""
     counts = check_numbers(count, "count", ndim=1, length=n, rows="one number for each row")
     if (counts % 1 != 0).any() or (counts < 0).any() or not counts.any():
@@ -111,7 +111,7 @@ def check_is_unrounded(state: Any, resolution: float) -> None:
         )
 
 
-def is_same_lens(first: Any, second: Any) -> bool:
+def is_same_lens(first: object, second: object) -> bool:
     """True if lenses are equal, or have the same pickle, as copies on other machines have."""
     with suppress(ValueError):  # of arrays within
         if first == second:
@@ -131,7 +131,7 @@ def check_same_problems(state: Any, problems: list[tuple[Any, float]]) -> None:
         )
 
 
-def check_by_as_before(state: Any, subgroups: Any) -> None:
+def check_by_as_before(state: Any, subgroups: Subgroups | None) -> None:
     """Refuse subgroups in some updates only, of other columns, or that Python mixes up."""
     if subgroups is not None:
         _check_subgroups(state, subgroups.names, subgroups.labels)

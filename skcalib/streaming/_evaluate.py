@@ -139,7 +139,7 @@ def check_metric_params(params: dict[str, Any], lens: Lens | None = None) -> Non
         )
 
 
-def _foreign_error_bound(metric: Any, params: dict[str, Any], move: float) -> float:
+def _foreign_error_bound(metric: str | Callable, params: dict[str, Any], move: float) -> float:
     """The bound for a metric of another package: finite for the Brier score only."""
     if move == 0:
         return 0.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.by import Subgroups, check_by
+from .._inputs.by import Columns, Subgroups, check_by
 from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts, draw_seed
 from .._inputs.scikit_learn import (
@@ -224,7 +224,7 @@ class CalibrationState:
         y_proba: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        by: Any = None,
+        by: Columns | None = None,
     ) -> Self:
         """Take more samples; a batch may be empty.
 
@@ -277,7 +277,7 @@ class CalibrationState:
         squared_weight: ArrayLike | None = None,
         resolution: float = 0.0,
         labels: ArrayLike | None = None,
-        by: Any = None,
+        by: Columns | None = None,
         **options: Any,
     ) -> Self:
         """A state of samples that were counted elsewhere, such as by GROUP BY in a database.
@@ -558,7 +558,7 @@ class CalibrationState:
         vars(self).update(other._attributes())
         return self
 
-    def _subgroup_to_update(self, label: Any) -> "CalibrationState":
+    def _subgroup_to_update(self, label: object) -> "CalibrationState":
         """Return the state of a subgroup, or a new one, to which samples can be added."""
         return self.subgroups[label]._copy() if label in self.subgroups else self._make_empty()
 

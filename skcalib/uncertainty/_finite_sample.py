@@ -145,7 +145,7 @@ def finite_sample_radius(
 _MULTI_CLASS_OPTIONS = {"multi_class": ["classwise", "confidence"], "average": ["auto", "macro"]}
 
 
-def _surrogate_radius(n: Any, error: Any, precision: Any) -> Any:
+def _surrogate_radius(n: float, error: float, precision: float) -> Any:
     last = largest_exponent(precision)
     widths = [2.0**-k for k in range(last + 1)]
     ends = last if precision else math.inf  # there is no width after this k

@@ -273,7 +273,7 @@ def check_writable(recalibrator: BaseEstimator) -> np.ndarray:
     )
 
 
-def check_columns(recalibrator: BaseEstimator, columns: Any) -> list[str]:
+def check_columns(recalibrator: BaseEstimator, columns: Sequence[str] | None) -> list[str]:
     """Check the names of the columns: one for each class, or one for the last of two."""
     classes = recalibrator.classes_
     if columns is None:
