@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._data import AnyData, ForecastData
 from .._inputs.arrays import check_numbers, format_value, is_number
 from .._inputs.options import refuse_unused
 from .._inputs.scikit_learn import Count, Interval, StrOptions
@@ -213,12 +214,11 @@ def _check_kernel(options: MatchingOptions, is_of_classes: bool) -> None:
         )
 
 
-def check_matching(data: Any, options: MatchingOptions) -> None:
+def check_matching(data: AnyData, options: MatchingOptions) -> None:
     """Refuse options that do not fit each other or the data."""
     calibration, given = options.calibration, data.given
-    is_of_classes = not data.is_forecast
-    check_matching_options(options, given, is_of_classes=is_of_classes)
-    if is_of_classes:
+    check_matching_options(options, given, is_of_classes=not data.is_forecast)
+    if not data.is_forecast:
         check_enough_for_estimator(data, options.estimator)
     _check_given_values(data, options)
     kernel, loss = options.kernel_name, options.loss
@@ -231,16 +231,16 @@ def check_matching(data: Any, options: MatchingOptions) -> None:
             )
     if isinstance(loss, list | tuple) and not loss:
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
-    if not is_of_classes:
+    if data.is_forecast:
         _check_forecast_options(data, options)
     for decision in [] if options.loss is None else options.losses:
-        if is_of_classes:
-            decision.of_classes(data.classes, len(data.classes))
-        else:
+        if data.is_forecast:
             decision.check_is_of_numbers()
+        else:
+            decision.of_classes(data.classes, len(data.classes))
 
 
-def _check_given_values(data: Any, options: MatchingOptions) -> None:
+def _check_given_values(data: AnyData, options: MatchingOptions) -> None:
     """Refuse values of `given` that the form cannot be conditioned on."""
     calibration, given = options.calibration, data.given
     if options.given_kernel == "wasserstein" and (given is not None or not data.is_forecast):
@@ -278,7 +278,7 @@ def _check_given(calibration: str, given: Any) -> None:
         )
 
 
-def _check_forecast_options(data: Any, options: MatchingOptions) -> None:
+def _check_forecast_options(data: ForecastData, options: MatchingOptions) -> None:
     kernel, bandwidth = options.kernel, options.bandwidth
     if not options.is_of_pits:
         most = _MAX_OF_MOMENTS if kernel == "moments" else MAX_NUMBER
@@ -307,7 +307,7 @@ def _check_forecast_options(data: Any, options: MatchingOptions) -> None:
         )
 
 
-def _check_decision_kernel(data: Any, options: MatchingOptions) -> None:
+def _check_decision_kernel(data: ForecastData, options: MatchingOptions) -> None:
     """Refuse quantiles where expected values are needed, and what a kernel cannot take."""
     kernel = options.kernel
     if kernel != "thresholds" and data.forecast._has_quantiles_only:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
