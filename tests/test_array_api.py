@@ -382,17 +382,17 @@ def test_squared_kernel_calibration_error(options, weighted, package):
 def test_parameters_may_be_numbers_of_numpy(package):
     """NumPy must not take over where its numbers meet arrays of others."""
     y, proba, _ = multiclass(package, n=60)
-    X, given = package(proba), {"bandwidth": np.float64(0.3), "n_components": np.int64(5)}
+    X, options = package(proba), {"bandwidth": np.float64(0.3), "random_state": 0}
     for recalibrator in RECALIBRATORS:
         weight = np.float64(4.0)
         result = recalibrator(prior_weight=weight).fit(X, package(y)).predict_proba(X)
         expected = recalibrator(prior_weight=weight).fit(proba, y).predict_proba(proba)
         np.testing.assert_allclose(to_numpy(result), expected, rtol=0, atol=package.tolerance)
-    for method in ("exact", "fourier"):
-        options = given | {"method": method, "random_state": 0}
-        assert_same(squared_kernel_calibration_error, package, y, proba, largest=2.0, **options)
-        options["kernel"], options["regularization"] = "rbf", np.float64(0.1)
-        assert_same(conditional_kernel_calibration_error, package, y, proba, **options)
+    for method in ({"method": "exact"}, {"method": "fourier", "n_components": np.int64(5)}):
+        given = options | method
+        assert_same(squared_kernel_calibration_error, package, y, proba, largest=2.0, **given)
+        given |= {"kernel": "rbf", "regularization": np.float64(0.1)}
+        assert_same(conditional_kernel_calibration_error, package, y, proba, **given)
 
 
 @pytest.mark.parametrize("method", ["exact", "fourier"])

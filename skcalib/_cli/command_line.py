@@ -16,7 +16,8 @@ from sklearn.base import clone
 from .._inputs.by import printable
 from .._versions import __version__
 from ..recalibration import AutoRecalibrator
-from ..recalibration._registry import RECALIBRATORS, candidates_with_formulas
+from ..recalibration._auto import SQLAutoRecalibrator
+from ..recalibration._registry import RECALIBRATORS
 from ..report import calibration_report
 from ..report._html import check_target, write_atomically
 from ..report._sections import PROGRESS_LISTENER
@@ -217,7 +218,7 @@ def _run_recalibrate(options: argparse.Namespace) -> None:
             raise ValueError("--map must be of two classes; found more. Pass --sql in its place.")
         recalibrator = clone(RECALIBRATORS_BY_METHOD[options.method]).set_params(labels=labels)
         if options.sql is not None and options.method == "auto" and len(labels) > 2:
-            recalibrator.set_params(candidates=candidates_with_formulas())
+            recalibrator = SQLAutoRecalibrator(labels=labels)
         new_table, files = fit_and_apply(recalibrator, data_args, options)
     _print_omissions(options.file, table, data_args)
     if new_table.n_dropped:

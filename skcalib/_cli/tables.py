@@ -17,7 +17,7 @@ from .._inputs.arrays import format_values
 from .._inputs.probabilities import PROBABILITY_ATOL
 from ..report._sections import notify_progress
 
-# Rows of a text that are read and checked at once; a terminal shows when each block is read.
+# A terminal shows when this many further rows of a text are read.
 _MAX_BLOCK_ROWS = 2**16
 
 # The first bytes of Parquet and Arrow files.

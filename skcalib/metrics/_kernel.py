@@ -46,7 +46,7 @@ CONDITIONAL_CONSTRAINTS: dict = (
 # Options that not all values of others have.
 KERNEL_OPTIONS: OptionsOf = {
     "kernel": {"linear": (), "callable": (), "rbf": ("bandwidth",)},
-    "multi_class": {"canonical": ("class_kernel",), "confidence": (), "classwise": ("average",)},
+    "multi_class": {"canonical": ("class_kernel",), "confidence": (), "classwise": ()},
 }
 _ESTIMATOR_OPTIONS: OptionsOf = {
     "estimator": {"unbiased": (), "biased": (), "linear": (), "block": ("block_size",)},

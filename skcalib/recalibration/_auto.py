@@ -261,6 +261,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         self._set_params("candidates", **params)
         return self
 
+    _for_sql = False
+
     def _fit(self, data: AnyData) -> None:
         self._fit_average(data)
 
@@ -305,7 +307,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             n_train = len(fold) - int(np.bincount(fold).max())
             with_trees = self.trees and self.ensemble
             defaults, self.left_out_ = select_candidates(
-                data, n_train, scoring, with_trees=with_trees
+                data, n_train, scoring, with_trees=with_trees, for_sql=self._for_sql
             )
             trees = defaults.pop("trees", None)
             named_candidates = list(defaults.items())
@@ -418,6 +420,12 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         terms = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _IDENTITY_TRACE]
         text += "  # " + " + ".join(terms)
         return text + f"; not tried: {', '.join(self.left_out_)}" * bool(self.left_out_)
+
+
+class SQLAutoRecalibrator(AutoRecalibrator):
+    """The average without the default candidates whose SQL would be too long to be of use."""
+
+    _for_sql = True
 
 
 def average_weights(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -354,7 +354,7 @@ class FeatureRecalibrator(Recalibrator):
 def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the fitted plain map, its out-of-fold probabilities (n, K), and the folds (n,)."""
     examples, fold = to_fit_data(data), assign_folds(data, _N_FOLDS)
-    if isinstance(plain, AutoRecalibrator):
+    if type(plain) is AutoRecalibrator:  # others may fit otherwise
         fitted = clone_for(plain, data.classes)
         checked = fitted._check(examples.X, examples.y, examples.weight)
         return fitted, clip_proba(fitted._fit_average(checked, keeps_proba=True)), fold

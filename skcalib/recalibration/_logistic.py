@@ -73,7 +73,7 @@ class LogisticRecalibrator(Recalibrator):
 
     def _curve(self, params: Any) -> Curve:
         """The calibrated log-odds of one class, as a function of the predicted ones."""
-        return Curve(np.atleast_2d(params))
+        return Curve(np.array([params]))
 
     def _state_map(self) -> LogOdds:
         return LogOdds(self._curves, self.smallest_probability_)

@@ -36,7 +36,7 @@ class Curve(NamedTuple):
     """
 
     coefficients: np.ndarray  # (m + 1, d)
-    knots: np.ndarray = np.empty(0)  # (m,)
+    knots: np.ndarray = np.zeros(1)[:0]  # (m,); with strides like a pickled copy, for joblib.hash
     a: float = 0.0
     b: float = 0.0
 
@@ -149,6 +149,8 @@ def mix(members: Sequence[Map], weights: Iterable[float], uniform: float, n_clas
 
 def states_map(recalibrator: BaseEstimator) -> bool:
     """True if its map is stated by the class that defines it."""
+    if not hasattr(recalibrator, "_state_map"):
+        return False
     for names in map(vars, type(recalibrator).__mro__):
         if not _STATEMENTS.isdisjoint(names):
             return True
@@ -158,13 +160,15 @@ def states_map(recalibrator: BaseEstimator) -> bool:
 
 
 class NoMapError(TypeError):
-    """The message is the class of a recalibrator that states no map, and what to do instead."""
+    """What states no map, such as the class of a recalibrator, and what to do instead."""
 
 
-def state_map(recalibrator: BaseEstimator) -> Map:
-    """The map of a fitted recalibrator."""
+def state_map(recalibrator: BaseEstimator, *, takes_logits: bool = False) -> Map:
+    """The map of a fitted recalibrator; one of logits only if this is said."""
     name = type(recalibrator).__name__
     if not states_map(recalibrator):
         raise NoMapError(name, "Call its predict_proba, or choose another recalibrator.")
+    if recalibrator._expects_logits and not takes_logits:
+        raise NoMapError(f"{name} of logits", "Fit it on scipy.special.softmax(X, axis=1).")
     stated = recalibrator._state_map()
     return stated if stated.source else replace(stated, source=name)

@@ -26,7 +26,7 @@ def make_module(recalibrator: BaseEstimator, dtype: Any) -> Any:
     try:
         if not hasattr(recalibrator, "classes_"):
             raise NoMapError(type(recalibrator).__name__)
-        return _make(state_map(recalibrator), dtype)
+        return _make(state_map(recalibrator, takes_logits=True), dtype)
     except NoMapError as error:
         raise TypeError(
             f"Modules are differentiable maps of logits alone, which this {error.args[0]} is not. "
@@ -64,7 +64,7 @@ def _(stated: LogOdds, dtype: Any) -> Any:
     for k, (curve, table) in enumerate(zip(curves, tables, strict=True)):
         knots[k, : len(curve.knots)] = curve.knots
         coefficients[k, : len(table), : table.shape[1]] = table
-    coefficients[:, 0, 1] += [curve.b for curve in curves]
+    coefficients[:, :, 1] += np.array([[curve.b] for curve in curves])
     return _torch().LogOddsMaps(
         max(2, len(curves)),
         stated.smallest,

@@ -43,6 +43,7 @@ class Entry(NamedTuple):
     few_classes: int = 2
     without_trees: bool = False  # True if trees take its place
     joins_last: bool = False  # True if it is mixed with the average of the others, as trees are
+    has_formula: bool = True  # False if its SQL would be too long to be of use
 
 
 # With more multiplications in a step, maps of matrices and of products are not tried by default: so
@@ -103,6 +104,7 @@ RECALIBRATORS = {
         for_more_classes=True,
         power=3,
         samples_per_class=_MIN_CLASS_SAMPLES_FOR_PAIRS,
+        has_formula=False,
     ),
     "binning": Entry(IntervalBinningRecalibrator()),
     "scaling-binning": Entry(ScalingBinningRecalibrator()),
@@ -162,8 +164,9 @@ _MULTICLASS_SETTINGS = {
         power=3,
         samples_per_class=_MIN_CLASS_SAMPLES_FOR_PAIRS,
         without_trees=True,
+        has_formula=False,
     ),
-    "trees": Entry(TreeRecalibrator(), for_more_classes=True, joins_last=True),
+    "trees": Entry(TreeRecalibrator(), for_more_classes=True, joins_last=True, has_formula=False),
 }
 
 
@@ -176,16 +179,8 @@ def default_candidates(is_binary: bool) -> dict[str, Entry]:
     }
 
 
-def candidates_with_formulas() -> list[tuple[str, Any]]:
-    """Return the default candidates for more classes whose SQL has a useful length, and names."""
-    too_long = PairwiseScalingRecalibrator | TreeRecalibrator
-    entries = default_candidates(is_binary=False)
-    pairs = [(name, entry.recalibrator) for name, entry in entries.items()]
-    return [(name, model) for name, model in pairs if not isinstance(model, too_long)]
-
-
 def select_candidates(
-    data: AnyData, n_train: int, scoring: str, *, with_trees: bool = False
+    data: AnyData, n_train: int, scoring: str, *, with_trees: bool = False, for_sql: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the default candidates for these data by name, and the names that are left out."""
     if data.is_forecast:
@@ -207,6 +202,7 @@ def select_candidates(
         for name, entry in entries.items()
         if (entry.power and n * n_classes**entry.power > _MAX_MULTIPLICATIONS)
         or (entry.joins_last and not has_room)
+        or (for_sql and not entry.has_formula)
     ]
     return {
         name: clone(entry.recalibrator) if entry.joins_last else entry.recalibrator

@@ -87,7 +87,7 @@ class TreeRecalibrator(Recalibrator):
 
     def _state_map(self) -> Map:
         raise NoMapError(
-            "an AutoRecalibrator with trees, whose formulas would be too long",
+            "AutoRecalibrator with trees",
             "Fit AutoRecalibrator(trees=False) and call export_onnx, or call predict_proba.",
         )
 

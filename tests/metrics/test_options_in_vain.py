@@ -28,7 +28,6 @@ def kernel_of_classes(**options):
         "kernel": ["rbf", euclidean],
         "bandwidth": [0.7],
         "multi_class": ["confidence", "top-label", "classwise", TopK(2)],
-        "average": [None],
         **options,
     }
 

@@ -10,11 +10,17 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib.recalibration import (
+    AutoRecalibrator,
+    EnsembleTemperatureRecalibrator,
     IntervalBinningRecalibrator,
+    PairwiseScalingRecalibrator,
     RecalibratedClassifier,
+    ScalingBinningRecalibrator,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
+    VectorScalingRecalibrator,
     export_onnx,
+    export_sql,
 )
 
 pytest.importorskip("onnx")
@@ -105,3 +111,36 @@ def test_onnx_is_needed(monkeypatch):
     fitted = SigmoidRecalibrator().fit([0.1, 0.4, 0.3, 0.8], [0, 1, 0, 1])
     with pytest.raises(ImportError, match=r'pip install "skcalib\[onnx\]"'):
         export_onnx(fitted)
+
+
+def test_the_share_of_equal_probabilities_may_be_all():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.full(3, 0.2), 2000)
+    fitted = EnsembleTemperatureRecalibrator().fit(proba, rng.integers(3, size=2000))
+    fitted.shares_ = np.array([0.0, 0.0, 1.0])  # as labels of no relation to predictions have it
+    np.testing.assert_allclose(calibrated(fitted, proba[:5]), np.full((5, 3), 1 / 3), rtol=1e-12)
+
+
+def test_zeros_are_divided_by_their_sum():
+    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=10, pseudo_count=0)
+    proba = [[0.4, 0.4, 0.2], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]]
+    recalibrator.set_params(labels=[0, 1, 2]).fit(proba, [2, 2, 1])
+    zeros = np.array([[0.4, 0.2, 0.4]]) * (1 + 8e-6)
+    expected = recalibrator.predict_proba(zeros)
+    np.testing.assert_allclose(calibrated(recalibrator, zeros), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("export", [export_onnx, export_sql])
+@pytest.mark.parametrize(
+    "outer",
+    [
+        AutoRecalibrator([("inner", VectorScalingRecalibrator(input_type="logits"))]),
+        ScalingBinningRecalibrator(TemperatureRecalibrator(input_type="logits")),
+        PairwiseScalingRecalibrator(TemperatureRecalibrator(input_type="logits")),
+    ],
+    ids=lambda outer: type(outer).__name__,
+)
+def test_logits_are_refused_within_another_map(outer, export):
+    p = np.linspace(0.05, 0.95, 40)  # which passes as log-odds
+    with pytest.raises(ValueError, match=r"Recalibrator of logits\. Fit it on scipy"):
+        export(outer.fit(p, np.arange(40) % 3 > 0))

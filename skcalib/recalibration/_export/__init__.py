@@ -78,7 +78,8 @@ def export_sql(
     Only DuckDB and SQLite (3.35 or newer, with mathematical functions) are tested: check a few rows
     elsewhere.
 
-    Above a hundred classes expressions are too long to be of use.
+    Above a hundred classes expressions are too long to be of use. Of
+    :class:`ScalingBinningRecalibrator` they hold the smooth map once for each bin.
 
     Examples
     --------
@@ -133,8 +134,9 @@ def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
     Parameters
     ----------
     recalibrator : estimator
-        A fitted :class:`IsotonicRecalibrator` or :class:`IntervalBinningRecalibrator`, or an
-        :class:`AutoRecalibrator` with ``ensemble=False`` that has chosen one.
+        A fitted :class:`IsotonicRecalibrator`, :class:`VennAbersRecalibrator` or
+        :class:`IntervalBinningRecalibrator`, or an :class:`AutoRecalibrator` with
+        ``ensemble=False`` that has chosen one.
 
     Returns
     -------
@@ -171,9 +173,10 @@ def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
             raise NoMapError(stated.source)
     except NoMapError as error:
         raise ValueError(
-            "recalibrator must be an interval map, IsotonicRecalibrator() or "
-            "IntervalBinningRecalibrator(), or an AutoRecalibrator(ensemble=False) that has chosen "
-            f"one; found {error.args[0]}. Use export_sql, and fitted attributes for the parameters."
+            "recalibrator must be an interval map, IsotonicRecalibrator(), VennAbersRecalibrator() "
+            "or IntervalBinningRecalibrator(), or an AutoRecalibrator(ensemble=False) that has "
+            f"chosen one; found {error.args[0]}. Use export_sql, and fitted attributes for the "
+            "parameters."
         ) from None
     maps = stated.pieces
     classes_of_maps = classes[-len(maps) :]

@@ -81,7 +81,7 @@ class Graph:
         """Rows (n, K) of the mapped probability of each class, or of the last of two."""
         if len(mapped) == 1:
             return self.Concat(self.Sub(1.0, mapped[0]), mapped[0], axis=1)
-        return self.shares(self.Concat(*mapped, axis=1), proba)
+        return self.shares(self.Concat(*mapped, axis=1), self.shares(proba, proba))
 
 
 def make_graph(stated: Map, n_classes: int, reads_both_columns: bool) -> Any:
@@ -185,7 +185,7 @@ def _write_pieces(pieces: Pieces, graph: Graph, column: str) -> str:
 
 @write_graph.register
 def _(stated: WeightedMean, graph: Graph, proba: str) -> str:
-    mean: Any = stated.uniform / stated.n_classes
+    mean = graph.Add(graph.Mul(proba, 0.0), stated.uniform / stated.n_classes)
     for member, weight in zip(stated.members, stated.weights, strict=True):
         mean = graph.Add(mean, graph.Mul(write_graph(member, graph, proba), weight))
     return mean
