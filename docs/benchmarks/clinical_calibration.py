@@ -14,9 +14,7 @@ from scipy import special, stats
 from skcalib import metrics
 from skcalib._data import check_predictions, with_groups
 from skcalib.uncertainty import clinical_calibration
-from skcalib.uncertainty._group_scores import GroupScores, widen_by_scores
-from skcalib.uncertainty._resampling import Units
-from skcalib.uncertainty._signed import jackknife_limits
+from skcalib.uncertainty._smooth import MEASURES, SIGNED_MEASURES, TwoClasses, smooth_intervals
 
 N_REPETITIONS = {100: 150, 500: 150, 2000: 150}
 N_CURVES = 20  # of groups
@@ -102,7 +100,7 @@ def law_of(percent):
 
 
 def grouped_intervals(cell, seed):
-    """Low and high of all measures, (7, 2), those of the jackknife alone (4, 2), and events."""
+    """Low and high of all measures, (7, 2), those without the score (4, 2), and events."""
     kinds, percent, scene = GROUPS[cell]
     rng = np.random.default_rng(seed)
     sizes, correlations = [], []
@@ -127,16 +125,18 @@ def grouped_intervals(cell, seed):
     y_proba = predictions(truth, scene)
     checked = check_predictions(y_true, y_proba, sample_weight=weight, labels=[0, 1])
     checked = with_groups(checked, y_true, group, weight)
-    limits = jackknife_limits(checked, Units(checked), np.random.RandomState(seed), None)
-    alone = np.array([limit.interval(0.95) for limit in limits])
-    scores = GroupScores.make(checked)
-    widened = widen_by_scores(checked, Units(checked), alone, 0.95, [0, 1, 2, 3])
+    classes = TwoClasses(checked)
+    changes = [MEASURES[name](classes) for name in SIGNED_MEASURES]
+    ratio = changes[1].estimate
+    changes[1] = changes[1].scale(1 / ratio, np.log(ratio))
+    alone = np.array([change.limits(classes.units).interval(0.95) for change in changes])
+    alone[1] = np.exp(alone[1])
+    rows, _ = smooth_intervals(checked)
     distances = np.full((3, 2), np.nan)
     if seed < N_CURVES:  # they take most of the time
         result = clinical_calibration(y_true, y_proba, **data, n_resamples=39, random_state=seed)
         distances = np.array([one[1:3] for one in astuple(result)[4:7]])
-    alone[1], widened[1] = np.exp(alone[1]), np.exp(widened[1])
-    return np.concatenate([widened, distances]), alone, scores.effective_n_events
+    return np.concatenate([rows[:, 1:], distances]), alone, classes.effective_n_events
 
 
 def cover(ends, values):
@@ -150,7 +150,7 @@ def groups(quick):
     """Labels that depend on each other within groups."""
     measures = ("in the large", "O:E", "intercept", "slope", "ICI", "E50", "E90")
     print(f"| groups, share of events | effective events | {' | '.join(measures)} | "
-          "jackknife alone | width of O:E beside it |")  # fmt: skip
+          "without the score | width of O:E beside it |")  # fmt: skip
     print(f"|{'---|' * 11}")
     for cell in GROUPS:
         _, percent, scene = GROUPS[cell]

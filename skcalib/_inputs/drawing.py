@@ -29,10 +29,10 @@ _MAX_COMPARED_CLASSES = 64
 
 # Groups up to this many times as large or small tell how much labels of a group depend on each
 # other; the remainder is for sums of weights that are equal but for rounding.
-_MAX_SIZE_RATIO = 2.0000001
+MAX_SIZE_RATIO = 2.0000001
 
 # Groups whose labels follow one number that are added to those of the data.
-_N_ADDED_GROUPS = 2
+N_ADDED_GROUPS = 2
 
 
 class Batch(NamedTuple):
@@ -182,12 +182,12 @@ def estimate_group_dependence(
     vote = size**2 / np.bincount(code)
     if_independent, if_identical, observed = _count_distinct_labels(proba, label, code)
     order = np.argsort(size, kind="stable")
-    first = np.searchsorted(size[order], size / _MAX_SIZE_RATIO)
-    last = np.searchsorted(size[order], size * _MAX_SIZE_RATIO)
+    first = np.searchsorted(size[order], size / MAX_SIZE_RATIO)
+    last = np.searchsorted(size[order], size * MAX_SIZE_RATIO)
 
     def sum_similar(count: np.ndarray) -> np.ndarray:
         total = np.append(0.0, np.cumsum((vote * count)[order]))
-        return total[last] - total[first] + _N_ADDED_GROUPS * vote
+        return total[last] - total[first] + N_ADDED_GROUPS * vote
 
     return np.clip(
         sum_similar(if_independent - observed) / sum_similar(if_independent - if_identical), 0, 1

@@ -11,7 +11,6 @@ from .._data import AnyData, ForecastData, check_predictions
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, StrOptions, validate_params
 from ..forecasts._decisions import DecisionLoss
-from ._decisions import standard_error
 
 _THRESHOLDS = np.linspace(0.01, 0.99, 99)
 
@@ -145,8 +144,9 @@ def decision_curve(
     .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
 
     and announced is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the net
-    benefit 0. The margin is a normal quantile times the standard error of their difference, for
-    independent samples.
+    benefit 0. The margin is a normal quantile times the standard deviation of their difference if
+    the predictions are right and samples independent, :math:`\sqrt{\sum_i w_i^2 s_i^2 p_i (1 -
+    p_i)}`, where s is the slope of a term in y. So few alarms without a false one have a margin.
 
     References
     ----------
@@ -202,7 +202,7 @@ def _two_classes(data: AnyData, decision: DecisionLoss) -> tuple[Any, ...]:
 def _compare_at_ratio(
     proba: np.ndarray, label: np.ndarray, weight: np.ndarray, t: float, kind: str
 ) -> tuple[Any, ...]:
-    """Announced and realised value, and the standard error of their difference."""
+    """Announced and realised value, and the deviation of their difference if labels are drawn."""
     acts = proba > t
     if kind == "loss":
         slope = np.where(acts, -t, 1 - t)  # of the loss in y
@@ -211,7 +211,8 @@ def _compare_at_ratio(
         slope = acts / (1 - t)
         start = acts * (-t / (1 - t))
     announced, realised = start + slope * proba, start + slope * label
-    return weight @ announced, weight @ realised, standard_error(weight, realised - announced)
+    deviation = np.sqrt((weight * slope) ** 2 @ (proba * (1 - proba)))
+    return weight @ announced, weight @ realised, deviation
 
 
 def _check_thresholds(thresholds: ArrayLike | None) -> np.ndarray:

@@ -156,12 +156,12 @@ class ClassSections(Sections):
             yield ReportMeasure(entry.name, entry, {}, self.data, n_values)
 
     def intervals(self, numbers: Numbers) -> Intervals:
-        return super().intervals(numbers) | clinical_intervals(self.data, self.rng, numbers)
+        return super().intervals(numbers) | clinical_intervals(self.data, numbers)
 
     def differences(self, other: Sections, *, shares_outcomes: bool = True) -> Intervals:
         intervals = super().differences(other, shares_outcomes=shares_outcomes)
         intervals["area_under_roc_curve"] = np.nan, np.nan  # of two classes only
-        return intervals | clinical_difference_intervals(self.data, other.data, self.rng)
+        return intervals | clinical_difference_intervals(self.data, other.data)
 
     def _class_rows(self, errors: np.ndarray) -> TableRows:
         """Return the calibration of each class against all others, the worst ones first."""

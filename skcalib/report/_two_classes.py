@@ -1,24 +1,11 @@
 """Numbers of reports on two classes: events, means, O:E, intercept, slope, ICI and AUC."""
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
 from .._data import ClassData
-from ..metrics._clinical import logistic_line
-from ..uncertainty._group_scores import widen_by_scores
-from ..uncertainty._measured import MeasuredModels
-from ..uncertainty._resampling import Units
-from ..uncertainty._signed import differentiable_measures, jackknife_limits
-from ._sections import (
-    MAX_RESAMPLED_VALUES,
-    MAX_SAMPLE_SHARE,
-    Intervals,
-    Numbers,
-    inverse_effective_size,
-    notify_progress,
-)
+from ..metrics._registry import SIGNED_METRICS
+from ..uncertainty._smooth import smooth_difference_limits, smooth_intervals
+from ._sections import MAX_SAMPLE_SHARE, Intervals, Numbers, inverse_effective_size
 
 _CLINICAL_NAMES = (
     "observed_expected_ratio",
@@ -65,59 +52,37 @@ def two_class_numbers(data: ClassData) -> Numbers:
 
 def clinical_measures(data: ClassData) -> list[float]:
     """Return the O:E ratio, intercept, slope, and area under the ROC curve."""
-    _, log_ratio, *line = differentiable_measures(data)
-    return [float(np.exp(log_ratio)), *line, area_under_roc_curve(data)]
+    measures = [SIGNED_METRICS[name].measure(data) for name in _CLINICAL_NAMES[:-1]]
+    return [*measures, area_under_roc_curve(data)]
 
 
-def clinical_intervals(data: ClassData, rng: np.random.RandomState, numbers: Numbers) -> Intervals:
-    """Return their 95 % intervals, of the ratio by its logarithm; none of perfect ranks."""
+def clinical_intervals(data: ClassData, numbers: Numbers) -> Intervals:
+    """Return their 95 % intervals; none of perfect ranks."""
     if not _has_intervals(data):
         return {}
-    notify_progress("finding the intervals of calibration intercept and slope")
-    measures = partial(_log_ratio_measures, start=logistic_line(data))
-    units = Units(data)
-    limits = jackknife_limits(data, units, rng, None, measures)
-    intervals = np.array([limit.interval(0.95) for limit in limits])
-    intervals[:3] = widen_by_scores(data, units, intervals[:3], 0.95, [1, 2, 3])
-    ends = dict(zip(_CLINICAL_NAMES, map(tuple, intervals.tolist()), strict=True))
-    low, high = np.exp(ends["observed_expected_ratio"]).tolist()
-    ends["observed_expected_ratio"] = low, high
-    low, high = np.clip(ends["area_under_roc_curve"], 0.0, 1.0).tolist()
-    ends["area_under_roc_curve"] = low, high
-    shown_ends = {name: limit for name, limit in ends.items() if name in numbers}
+    rows, _ = smooth_intervals(data, _CLINICAL_NAMES)
     return {
-        name: (low, high) for name, (low, high) in shown_ends.items() if high - low > _INTERVAL_ATOL
+        name: (low, high)
+        for name, (_, low, high) in zip(_CLINICAL_NAMES, rows.tolist(), strict=True)
+        if name in numbers and high - low > _INTERVAL_ATOL
     }
 
 
-def clinical_difference_intervals(
-    data: ClassData, other: ClassData, rng: np.random.RandomState
-) -> Intervals:
+def clinical_difference_intervals(data: ClassData, other: ClassData) -> Intervals:
     """Return 95 % intervals of the differences from another model of the same outcomes."""
     if not _has_intervals(data):
         return {}
-    pair = MeasuredModels((), {}, (data, other))
-    limits = jackknife_limits(pair, Units(data), rng, None, _measure_differences)
+    limits = smooth_difference_limits(data, other, _CLINICAL_NAMES)
     return dict(zip(_CLINICAL_NAMES, (limit.interval(0.95) for limit in limits), strict=True))
 
 
-def _measure_differences(pair: Any) -> list[float]:
-    values = zip(*map(clinical_measures, pair.models), strict=True)
-    return [value - other for value, other in values]
-
-
 def _has_intervals(data: ClassData) -> bool:
-    """True if there are two classes, both outcomes, and enough samples, but not too many."""
+    """True if there are two classes, both outcomes, and enough samples."""
     return bool(
         data.is_binary
         and inverse_effective_size(data) <= MAX_SAMPLE_SHARE
-        and data.n_samples <= MAX_RESAMPLED_VALUES // CLINICAL_COST_FACTOR
         and data.label.min() < data.label.max()
     )
-
-
-def _log_ratio_measures(data: ClassData, start: tuple[float, float]) -> list[float]:
-    return [*differentiable_measures(data, start)[1:], area_under_roc_curve(data)]
 
 
 def area_under_roc_curve(data: ClassData) -> float:

@@ -23,8 +23,8 @@ from ._measured import (
     split_outcomes,
     split_pos_label,
 )
-from ._resampling import check_finite_values, with_halves
-from ._signed import signed_intervals
+from ._resampling import Limits, check_finite_values, with_halves
+from ._smooth import SIGNED_MEASURES, smooth_difference_limits, smooth_intervals
 
 # Halves of the samples are looked at only if a difference has at most this p-value.
 _MAX_P_VALUE = 0.2
@@ -357,7 +357,8 @@ def confidence_interval(
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone, for
         smooth functions of means; it misses a calibration error of 0. "auto": "jackknife" for
         means, also :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`;
-        :func:`clinical_calibration` for signed measures; otherwise "resampling". "finite-sample":
+        the closed form of :func:`clinical_calibration` for signed measures, also with "jackknife";
+        otherwise "resampling". "finite-sample":
         by :func:`finite_sample_radius`, for every distribution, but only some metrics, and several
         times as wide; without weights and groups.
 
@@ -564,8 +565,8 @@ def compare_models(
     method : {"auto", "resampling", "jackknife"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone, for
         smooth functions of means, and more powerful. "auto": "jackknife" for means, also
-        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`, and signed
-        measures such as :func:`~skcalib.metrics.observed_expected_ratio`; otherwise "resampling".
+        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`; the closed
+        form of :func:`clinical_calibration` for signed measures; otherwise "resampling".
 
     n_resamples : int, default=999
         Number of subsamples of "resampling"; the smallest p-value is ``2 / (n_resamples + 1)``, or
@@ -680,14 +681,8 @@ def interval_of(
         estimate = float(check_finite_values([measured.values()])[0, 0])
         low, high = estimate - radius.below, estimate + radius.above
     elif not (measured.metrics[0].lower_is_better or method == "resampling"):
-        resampling.pop("n_resamples")
-        rows, _ = signed_intervals(
-            cast(ClassData, measured.models[0]),
-            [measured.metrics[0].name],
-            confidence_level,
-            alternative=alternative,
-            **resampling,
-        )
+        data, names = cast(ClassData, measured.models[0]), [measured.metrics[0].name]
+        rows, _ = smooth_intervals(data, names, confidence_level, alternative)
         estimate, low, high = rows[0].tolist()
     else:
         limits = measured.limits(method=method, **resampling)
@@ -711,6 +706,10 @@ def comparison_of(
             "Pass metric_params={'levels': [...]} with levels that both have.",
         )
     metric, clipped = measured.metrics[0], None
+    if metric.name in SIGNED_MEASURES and resampling.get("method") != "resampling":
+        model_a, model_b = (cast(ClassData, data) for data in measured.models)
+        (limits,) = smooth_difference_limits(model_a, model_b, [metric.name])
+        return _compare(measured.values(), limits, limits.interval, confidence_level, alternative)
     options = metric.options | measured.options
     if metric.clips_square(options):  # a clipped root does not vary
         clipped = measured.values()
@@ -723,17 +722,23 @@ def comparison_of(
         if metric.shares_witness(options) and difference.p_value(0.0) <= _MAX_P_VALUE:
             difference = with_halves(difference, measured.halves(resampling.get("n_jobs")))
         interval = partial(resamples.error_difference_interval, difference)
-    low, high = interval(confidence_level, alternative)
+    estimates = [estimate_a, estimate_b]
+    return _compare(estimates, difference, interval, confidence_level, alternative)
+
+
+def _compare(
+    estimates: list[float],
+    difference: Limits,
+    interval: Callable,
+    confidence_level: float,
+    alternative: str,
+) -> Comparison:
+    estimate_a, estimate_b = estimates
     estimate = estimate_a - estimate_b
-    return Comparison(
-        estimate_a,
-        estimate_b,
-        estimate,
-        min(low, estimate),
-        max(high, estimate),
-        max(difference.p_value(0.0, alternative), sys.float_info.min),
-        confidence_level,
-    )
+    low, high = interval(confidence_level, alternative)
+    p_value = max(difference.p_value(0.0, alternative), sys.float_info.min)
+    ends = min(low, estimate), max(high, estimate)
+    return Comparison(estimate_a, estimate_b, estimate, *ends, p_value, confidence_level)
 
 
 def check_independent(sample_weight: ArrayLike | None, groups: ArrayLike | None) -> None:

@@ -82,8 +82,8 @@ def test_curves_are_losses_and_net_benefits(t):
     curve = DecisionDisplay.from_predictions(Y, P, kind="net-benefit", thresholds=[t])
     assert curve.realised[0] == pytest.approx(benefit, abs=1e-14)
     assert benefit == pytest.approx(Y.mean() - realised / (1 - t))
-    gap = action * (Y - P) / (1 - t)
-    assert curve.margin[0] == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(200), rel=1e-6)
+    variance = np.mean(action * P * (1 - P)) / (1 - t) ** 2  # of the benefit of drawn labels
+    assert curve.margin[0] == pytest.approx(1.959964 * np.sqrt(variance / 200), rel=1e-6)
     expected = np.mean(action * (P - (1 - P) * t / (1 - t)))
     assert curve.announced[0] == pytest.approx(expected, abs=1e-14)
 

@@ -33,6 +33,16 @@ def test_net_benefit_is_that_of_its_definition():
     np.testing.assert_allclose(frame["high"] - frame["low"], 2 * curve.margin)
 
 
+def test_margins_cover_where_few_act_and_fewer_have_the_event():
+    # 20 of 500 act, and in half of the draws none of them has the event (0.1 s)
+    rng = np.random.default_rng(0)
+    proba = rng.beta(0.5, 99, size=500)
+    options = {"thresholds": [0.02], "labels": [0, 1]}
+    curves = [decision_curve(rng.random(500) < proba, proba, **options) for _ in range(200)]
+    covered = [abs(c.realised - c.announced)[0] <= c.margin[0] for c in curves]
+    assert np.mean(covered) >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 200)
+
+
 @pytest.mark.parametrize("kind", ["net-benefit", "loss"])
 def test_display_draws_the_decision_curve(kind):
     label, proba = random_problem(np.random.default_rng(0), 60)

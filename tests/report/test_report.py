@@ -132,7 +132,7 @@ def test_intervals_of_two_classes_are_those_of_a_clinical_validation(monkeypatch
     )  # single samples
     label, proba = random_problem(np.random.default_rng(0), 60)
     data = check_predictions(label, proba, weight := np.random.default_rng(1).random(60))
-    found = clinical_intervals(data, np.random.RandomState(0), two_class_numbers(data))
+    found = clinical_intervals(data, two_class_numbers(data))
     clinical = clinical_calibration(label, proba, sample_weight=weight, n_resamples=1)
     for name in ("observed_expected_ratio", "calibration_intercept", "calibration_slope"):
         one = vars(clinical)[name]

@@ -1,6 +1,5 @@
 """The set of clinical measures equals the single metrics, and their intervals."""
 
-import dataclasses
 from functools import partial
 
 import numpy as np
@@ -12,16 +11,16 @@ from scipy.special import expit, logit
 from skcalib import metrics
 from skcalib._data import check_predictions, with_groups
 from skcalib.forecasts import GaussianForecast
+from skcalib.metrics._clinical import logistic_line
 from skcalib.uncertainty import (
     ClinicalCalibration,
     ConfidenceInterval,
+    _resampling,
     clinical_calibration,
     compare_models,
     confidence_interval,
 )
-from skcalib.uncertainty._group_scores import GroupScores, widen_by_scores
-from skcalib.uncertainty._resampling import Units
-from skcalib.uncertainty._signed import jackknife_limits
+from skcalib.uncertainty._smooth import TwoClasses, smooth_intervals
 
 FAST = {"n_resamples": 39, "random_state": 0}
 SMOOTH = ["calibration_in_the_large", "calibration_intercept", "calibration_slope"]
@@ -67,22 +66,29 @@ def test_equals_the_intervals_of_single_metrics(weight, groups):
         assert getattr(result, name).confidence_level == 0.9
 
 
-def test_the_ratio_is_that_of_a_jackknife_of_its_logarithm():
+def test_one_sided_ends_are_those_of_two_sides():
     result = confidence_interval("observed_expected_ratio", LABEL, PROBA)
-    expected = confidence_interval(log_ratio, LABEL, PROBA, method="jackknife")
-    assert ends(result) == pytest.approx(np.exp(ends(expected)))
     upper = confidence_interval(
         "observed_expected_ratio", LABEL, PROBA, alternative="less", confidence_level=0.975
     )
     assert ends(upper) == pytest.approx([result.estimate, 0, result.high])
 
 
-def test_more_than_100_samples_have_the_same_interval_with_the_same_seed():
+@pytest.mark.parametrize("groups", [None, np.arange(150) // 3])
+def test_neither_seed_nor_order_matters(groups):
     label, proba = random_problem(np.random.default_rng(3), 150)
-    result = clinical_calibration(label, proba, **FAST)
-    for name in ["observed_expected_ratio", *SMOOTH]:
-        expected = confidence_interval(name, label, proba, random_state=0)
-        assert ends(getattr(result, name)) == ends(expected)
+    order = np.random.default_rng(4).permutation(150)
+    names = ["observed_expected_ratio", *SMOOTH]
+    result = clinical_calibration(label, proba, groups=groups, n_resamples=1, random_state=0)
+    other = clinical_calibration(
+        label[order],
+        proba[order],
+        groups=None if groups is None else groups[order],
+        n_resamples=1,
+        random_state=1,
+    )
+    for name in names:
+        assert ends(getattr(other, name)) == pytest.approx(ends(getattr(result, name)), rel=1e-9)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(60) // 3])
@@ -106,16 +112,17 @@ def test_a_positive_class_may_be_named(groups):
         assert (result.estimate_a, result.estimate_b) == pytest.approx(estimates)
 
 
-def test_two_models_are_compared_by_the_paired_jackknife():
+def test_two_models_are_compared_in_pairs():
     other = PROBA**1.5
     result = compare_models("observed_expected_ratio", LABEL, PROBA, other)
     rows = np.arange(60)
     ratio = [LABEL.sum() / p.sum() for p in (PROBA, other)]
     without = [[LABEL[rows != k].sum() / p[rows != k].sum() for p in (PROBA, other)] for k in rows]
     deviation = np.sqrt(59 * np.var(np.diff(without)))
-    margin = stats.t.isf(0.025, 59) * deviation
     assert result.difference == pytest.approx(ratio[0] - ratio[1])
-    assert result.high - result.difference == pytest.approx(margin)
+    # the jackknife itself differs from one step of Newton's method by a part of 1/n
+    margin = stats.t.isf(0.025, 59) * deviation
+    assert margin / 1.15 < result.high - result.difference < margin * 1.15
 
 
 def test_large_samples_have_the_errors_of_the_theory():
@@ -176,8 +183,11 @@ def test_what_the_data_do_not_tell_is_unbounded():
     assert np.isfinite(ends(result.calibration_intercept)).all()
     one_event = np.arange(20) == 15
     result = clinical_calibration(one_event, proba, **FAST)
-    assert ends(result.calibration_intercept)[1:] == [-np.inf, np.inf]
-    assert ends(result.observed_expected_ratio) == pytest.approx([0.1, 0, np.inf])
+    assert result.calibration_intercept.low < -5 < 0 < result.calibration_intercept.high < np.inf
+    ratio = result.observed_expected_ratio
+    assert ratio.estimate == pytest.approx(0.1)
+    assert 0 < ratio.low < 0.005
+    assert 0.5 < ratio.high < np.inf
     result = clinical_calibration(one_event, np.full(20, 0.3), **FAST)
     assert np.isnan(result.calibration_slope.estimate)
 
@@ -209,8 +219,8 @@ def test_signed_measures_are_of_two_classes():
         confidence_interval("calibration_slope", np.arange(30) % 3, np.full((30, 3), 1 / 3))
 
 
-def alike_in_groups(n_groups=15, size=3):
-    """Predictions and labels that are equal within each group, of 15 groups of three."""
+def alike_in_groups(n_groups=12, size=3):
+    """Predictions and labels that are equal within each group, of 12 groups of three."""
     rng = np.random.default_rng(4)
     risk = rng.uniform(0.1, 0.5, size=n_groups)
     label = (rng.random(n_groups) < risk).astype(int)
@@ -220,80 +230,150 @@ def alike_in_groups(n_groups=15, size=3):
 def test_groups_of_equal_labels_are_single_samples():
     y, p, groups = alike_in_groups()
     result = clinical_calibration(y, p, groups=groups, **FAST)
-    alone = confidence_interval(  # a function of one's own, whose interval no score widens
-        lambda y, p, labels: metrics.calibration_intercept(y, p, labels=labels),
-        y,
-        p,
-        groups=groups,
-        method="jackknife",
-    )
+    classes = TwoClasses(with_groups(check_predictions(y, p), y, groups, None))
+    alone = classes.intercept().limits(classes.units).interval(0.95)
+    p = p[::3]
+    # labels that are equal within groups: the estimated dependence is 1 but for chance
+    seen = expit(logit(classes.proba) + metrics.calibration_intercept(y, classes.proba))
+    dependence = classes.dependence(classes.weight, seen)
+    assert dependence.min() > 0.8
+    share = (1 + 2 * dependence) / 3  # of the variance of groups of one mind
     ends = []
-    for sign in (1, -1):  # a grid in place of a root: 15 samples that count as one each
+    for sign in (1, -1):  # a grid in place of a root: 12 samples that count as one each
         shift = np.linspace(-4, 4, 80_001)[:, None]
-        shifted = expit(logit(p[::3]) + shift)
-        deviation = 1.959964 * np.sqrt(np.sum(shifted * (1 - shifted), axis=1))
-        score = np.sum(y[::3] - shifted, axis=1) - sign * deviation
+        shifted = expit(logit(p) + shift)
+        variance = np.sum(share * shifted * (1 - shifted), axis=1)
+        score = np.sum(y[::3] - shifted, axis=1) - sign * stats.t.isf(0.025, 11) * variance**0.5
         best = np.argmin(np.abs(score))
         ends.append([shift[best, 0], *(shifted[best].mean() - p.mean() + np.zeros(1))])
     low, high = ends
-    assert result.calibration_intercept.low == pytest.approx(min(low[0], alone.low), abs=2e-4)
-    assert result.calibration_intercept.high == pytest.approx(max(high[0], alone.high), abs=2e-4)
+    assert result.calibration_intercept.low == pytest.approx(min(low[0], alone[0]), abs=2e-4)
+    assert result.calibration_intercept.high == pytest.approx(max(high[0], alone[1]), abs=2e-4)
     assert result.calibration_in_the_large.low <= low[1] + 1e-4
     assert result.calibration_in_the_large.high >= high[1] - 1e-4
     ratio = result.observed_expected_ratio
     assert ratio.low <= 1 + low[1] / p.mean() + 1e-3
     assert ratio.high >= 1 + high[1] / p.mean() - 1e-3
-    p = p[::3]
-    assert result.effective_n_events == pytest.approx(p.sum() ** 2 / np.sum(p * (1 - p)))
+    share = (1 + 2 * classes.dependence(classes.weight, classes.proba)) / 3
+    assert result.effective_n_events == pytest.approx(p.sum() ** 2 / np.sum(share * p * (1 - p)))
     assert result.effective_n_events < 10
     assert repr(result).endswith(
         f"Few events: the groups count as {result.effective_n_events:.2g} independent ones."
     )
 
 
-def test_variance_of_labels_that_follow_one_number():
+def test_variance_of_labels_of_one_mind_and_of_independent_ones():
     y, p = random_problem(np.random.default_rng(1), 12)
+    groups = np.repeat([0, 1, 2, 3], [3, 2, 3, 4])
+    p[:] = 0.3  # all deviations are equal: labels of one mind are all events, or none
     data = check_predictions(y, p, sample_weight=WEIGHT[:12])
-    groups = np.repeat([0, 1], [5, 7])
-    scores = GroupScores.make(with_groups(data, y, groups, None))
-    identical = dataclasses.replace(scores, dependence=np.ones(2))
-    uniform = (np.arange(400_000) + 0.5) / 400_000
-    factor, proba = scores.weight, expit(scores.logits)
-    expected = sum(
-        np.var((uniform[:, None] < proba[rows]) @ factor[rows])
-        for rows in (slice(0, 5), slice(5, 12))
-    )
-    assert identical.variance(proba, factor) == pytest.approx(expected, rel=1e-4)
-    apart = dataclasses.replace(scores, dependence=np.zeros(2))
-    assert apart.variance(proba, factor) == pytest.approx(np.sum(factor**2 * proba * (1 - proba)))
+    classes = _classes_of_few_groups(with_groups(data, y, groups, None))
+    factor = classes.weight
+    same = classes.label_variance(factor, p, np.ones(4))
+    assert same == pytest.approx(0.21 * np.sum(np.bincount(groups, factor) ** 2))
+    apart = classes.label_variance(factor, p, np.zeros(4))
+    assert apart == pytest.approx(0.21 * np.sum(factor**2))
 
 
-def mean_residual(data):
-    return float(data.weight @ (data.label - data.proba))
+def _classes_of_few_groups(data):
+    """What intervals refuse: less than ten groups."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_resampling, "_MIN_UNITS", 0)
+        return TwoClasses(data)
 
 
+@pytest.mark.parametrize(("shared", "expected"), [(0.0, 0.0), (1.0, 1.0)])
+def test_dependence_of_groups(shared, expected):
+    rng = np.random.default_rng(0)
+    groups, p = np.repeat(np.arange(300), 4), np.full(1200, 0.3)
+    number = np.where(rng.random(1200) < shared, rng.random(300)[groups], rng.random(1200))
+    y = (number < p).astype(int)
+    classes = TwoClasses(with_groups(check_predictions(y, p), y, groups, None))
+    dependence = classes.dependence(classes.weight, p)
+    assert dependence == pytest.approx(np.full(300, expected), abs=0.1)
+
+
+def leave_out(design, weight, label, logits, code):
+    """One step of Newton's method without each unit, by a loop, (U, C)."""
+    p = expit(logits)
+    steps = []
+    for unit in np.unique(code):
+        kept = code != unit
+        X, w = design[kept], (weight * p * (1 - p))[kept]
+        score = X.T @ (weight * (label - p))[kept]
+        steps.append(-np.linalg.solve(X.T @ (w[:, None] * X), score))
+    return np.array(steps)
+
+
+@pytest.mark.parametrize("groups", [np.arange(60), np.arange(60) // 4], ids=["HC3", "CR3"])
+def test_coefficients_change_by_a_step_of_newtons_method(groups):
+    data = check_predictions(LABEL, PROBA, sample_weight=WEIGHT)
+    classes = TwoClasses(with_groups(data, LABEL, groups, None))
+    line = logistic_line(data)
+    ones, logits = np.ones(60), logit(PROBA)
+    code = np.unique(groups, return_inverse=True)[1]
+    fits = {
+        "intercept": (
+            ones[:, None],
+            logits + metrics.calibration_intercept(LABEL, PROBA, sample_weight=WEIGHT),
+        ),
+        "slope": (np.column_stack([ones, logits]), line[0] + line[1] * logits),
+    }
+    for name, (design, fitted) in fits.items():
+        expected = leave_out(design, data.weight, LABEL, fitted, code)[:, -1]
+        found = getattr(classes, name)().changes
+        order = np.unique(classes.units.code, return_index=True)[1]
+        np.testing.assert_allclose(found, expected[code[order]], rtol=1e-8, atol=1e-12)
+
+
+def test_standard_errors_are_those_of_r():
+    # glm(y ~ x, binomial) and sandwich::vcovHC(fit, type = "HC3") have X'WX and the meat
+    # Σ x x' r² / (1 − h)², with h from the weighted hat matrix
+    data = check_predictions(LABEL, PROBA)
+    logits, (level, rise) = logit(PROBA), logistic_line(data)
+    X, p = np.column_stack([np.ones(60), logits]), expit(level + rise * logits)
+    bread = np.linalg.inv(X.T @ (X * (p * (1 - p))[:, None]))
+    hat = np.einsum("ni,ij,nj->n", X, bread, X) * p * (1 - p)
+    meat = X.T @ (X * ((LABEL - p) / (1 - hat))[:, None] ** 2)
+    change = TwoClasses(data).slope()
+    expected = (bread @ meat @ bread)[1, 1]
+    assert np.sum(change.changes**2) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_area_varies_as_delong_says():
+    events, others = PROBA[LABEL == 1], PROBA[LABEL == 0]
+    above = (events[:, None] > others) + (events[:, None] == others) / 2
+    variance = above.mean(axis=1).var(ddof=1) / len(events)
+    variance += above.mean(axis=0).var(ddof=1) / len(others)
+    change = TwoClasses(check_predictions(LABEL, PROBA)).area_under_roc_curve()
+    assert change.estimate == pytest.approx(above.mean())
+    # of few events each is left out of these alone, which makes the variance larger
+    n = np.array([len(events), len(others)])
+    raised = [
+        above.mean(axis=axis).var(ddof=1) / size * size / (size - 1) * 59 / 60
+        for axis, size in zip((1, 0), n, strict=True)
+    ]
+    assert np.sum(change.changes**2) == pytest.approx(sum(raised), rel=1e-9)
+    assert variance < np.sum(change.changes**2) < 1.1 * variance
+
+
+@pytest.mark.slow
 def test_few_large_groups_with_a_common_cause():
-    # 20 of 60 rows and 380 pairs: what the jackknife sees are the large groups that had an event
+    # 20 of 60 rows and 380 pairs: what changes are seen are of the large groups that had an event
     rng = np.random.default_rng(0)
     size = np.r_[np.full(20, 60), np.full(380, 2)]
     group = np.repeat(np.arange(400), size)
-    covered = np.zeros(2)
-    for _ in range(10):
+    names, covered = ["observed_expected_ratio", *SMOOTH[1:]], np.zeros(3)
+    for _ in range(60):
         risk = rng.beta(1.5, 98.5, size=len(group))
         shared = np.where(size == 60, 0.9, 0.0)[group]
         score = np.sqrt(shared) * rng.normal(size=400)[group]
         score += np.sqrt(1 - shared) * rng.normal(size=len(group))
         y = (stats.norm.cdf(score) < risk).astype(int)
         data = with_groups(check_predictions(y, risk), y, group, None)
-        (limits,) = jackknife_limits(
-            data, Units(data), np.random.RandomState(0), None, lambda data: [mean_residual(data)]
-        )
-        alone = np.tile(limits.interval(0.95), (4, 1))
-        widened = widen_by_scores(data, Units(data), alone, 0.95, [0, 1, 2, 3])
-        for k, ends in enumerate((alone, widened)):
-            covered[k] += ends[0, 0] <= 0 <= ends[0, 1]
-    assert covered[0] <= 7
-    assert covered[1] == 10
+        rows, _ = smooth_intervals(data, names)
+        covered += (rows[:, 1] <= [1, 0, 1]) & (rows[:, 2] >= [1, 0, 1])
+    assert (covered >= 60 * 0.95 - 4 * np.sqrt(60 * 0.95 * 0.05)).all()
 
 
 @pytest.mark.slow
@@ -304,16 +384,15 @@ def test_smooth_measures_are_covered():
         np.repeat([0, 1], 2000), np.tile(extreme, 2), sample_weight=np.r_[1 - grid, grid]
     )
     mean = extreme.mean()
-    expected = [1 / 3 - mean, np.log(1 / 3 / mean), offset, 1 / 1.5]
+    expected = np.array([1 / 3 - mean, 1 / 3 / mean, offset, 1 / 1.5])
     rng = np.random.default_rng(0)
     missed = np.zeros(4)
     for _ in range(150):
         truth = rng.beta(2, 4, size=100)
         label = (rng.random(100) < truth).astype(int)
         predictions = check_predictions(label, expit(1.5 * logit(truth)), labels=[0, 1])
-        limits = jackknife_limits(predictions, Units(predictions), np.random.RandomState(0), None)
-        ends = np.array([one.interval(0.95) for one in limits])
-        missed += (expected < ends[:, 0]) | (expected > ends[:, 1])
+        rows, _ = smooth_intervals(predictions)
+        missed += (expected < rows[:, 1]) | (expected > rows[:, 2])
     assert (missed / 150 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)).all()
 
 

@@ -6,9 +6,11 @@ import pytest
 from scipy import stats
 from scipy.special import expit, logit
 
+from skcalib._data import check_predictions
 from skcalib._numerics.random_effects import fit_random_effects
-from skcalib.uncertainty import _group_scores, clinical_calibration
+from skcalib.uncertainty import clinical_calibration
 from skcalib.uncertainty._clinical import _ANALYSED
+from skcalib.uncertainty._smooth import smooth_intervals
 
 FAST = {"n_resamples": 9, "random_state": 0}
 SHIFT = {"north": 0.4, "south": -0.3, "west": 0.0}
@@ -47,17 +49,14 @@ def test_each_site_is_measured_as_if_alone(result):
     assert result.n_events.tolist() == [Y[np.isin(SITE, label)].sum() for label in SHIFT]
 
 
-def test_what_sites_have_in_common_follows_from_their_intervals(monkeypatch):
-    monkeypatch.setattr(_group_scores, "MIN_EVENTS", 0)  # intervals of the jackknife alone
-    result = clinical_calibration(Y, P, by=SITE, **FAST)
-    # standard errors are taken back from the intervals of the sites, of 90, 60 and 80 samples
-    margin = stats.t.isf(0.025, np.array([90, 60, 80]) - 1)
-    for name in _ANALYSED:
+def test_what_sites_have_in_common_follows_from_their_standard_errors(result):
+    at_sites = [smooth_intervals(check_predictions(Y[rows], P[rows])) for rows in site_masks()]
+    estimates, errors = (np.array(column) for column in zip(*at_sites, strict=True))
+    for k, name in enumerate(_ANALYSED):
         is_ratio = name == "observed_expected_ratio"
         scale, inverse = (np.log, np.exp) if is_ratio else (np.asarray, np.asarray)
-        table, effect = result.tables[name], result.random_effects[name]
-        error = (scale(table.high) - scale(table.low)) / 2 / margin
-        fit = fit_random_effects(scale(table.estimate), error**2)
+        effect = result.random_effects[name]
+        fit = fit_random_effects(scale(estimates[:, k, 0]), errors[:, k] ** 2)
         half = stats.t.isf(0.025, 2) * fit.deviation
         wide = stats.t.isf(0.025, 1) * np.sqrt(fit.deviation**2 + fit.between**2)
         expected = inverse(fit.mean + np.array([0, -half, half, -wide, wide]))
@@ -66,6 +65,10 @@ def test_what_sites_have_in_common_follows_from_their_intervals(monkeypatch):
         assert found == pytest.approx(expected.tolist(), rel=1e-6)
         assert effect.heterogeneity == pytest.approx(fit.between, rel=1e-6)
         assert (effect.corrected, effect.left_out) == ((), ())
+
+
+def site_masks():
+    return [np.isin(SITE, label) for label in SHIFT]
 
 
 def test_sites_that_cannot_be_measured_are_named():
@@ -88,14 +91,17 @@ def test_sites_that_cannot_be_measured_are_named():
     assert "O:E ratio, ½ added: 2 (few; west)" in text
     assert "calibration slope, left out: 2 (few; west)" in text
     assert "nan" not in text
-    # the corrected logarithm and its variance, by hand, beside the jackknife of the others
-    table = result.observed_expected_ratio
-    margin = stats.t.isf(0.025, np.array([82, 60]) - 1)
-    error = np.log(table.high[1:3] / table.low[1:3]) / 2 / margin
+    # the corrected logarithm and its variance, by hand, beside the standard errors of the others
+    names = ["observed_expected_ratio"]
+    measured = [
+        smooth_intervals(check_predictions(y[site == label], p[site == label]), names)
+        for label in ("north", "south")
+    ]
+    error = [float(deviation[0]) for _, deviation in measured]
     events = np.array([y[:8].sum(), 0]) + 0.5
     corrected = np.log(events / np.array([p[:8].sum() + 0.5, p[site == "west"].sum() + 0.5]))
-    estimate = np.r_[corrected[0], np.log(table.estimate[1:3]), corrected[1]]
-    fit = fit_random_effects(estimate, np.r_[1 / events[0], error**2, 1 / events[1]])
+    estimate = np.r_[corrected[0], [np.log(rows[0, 0]) for rows, _ in measured], corrected[1]]
+    fit = fit_random_effects(estimate, np.r_[1 / events[0], np.square(error), 1 / events[1]])
     assert ratio.estimate == pytest.approx(np.exp(fit.mean), rel=1e-6)
 
 

@@ -1,0 +1,299 @@
+"""Intervals of smooth numbers of two classes, in closed form: what they change without each unit.
+
+Units are samples, or groups of samples. Nothing is drawn, and the order of the samples is of no
+matter.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+
+from .._data import ClassData
+from .._inputs.drawing import MAX_SIZE_RATIO, N_ADDED_GROUPS
+from .._numerics.logits import log_odds
+from ..metrics._clinical import check_two_classes, compute_calibration_intercept, logistic_line
+from ._resampling import Limits, Units
+
+# Fewer effective events do not show how many there may be.
+MIN_EFFECTIVE_EVENTS = 10
+
+# No log-odds of a double are further from 0.
+_MAX_SHIFT = 800.0
+
+# A unit that holds all that is known of a coefficient changes it by as much as this lets it.
+_LEVERAGE_ATOL = 1e-12
+
+# The measures without absolute values, of which clinical validations give the first four.
+SIGNED_MEASURES = (
+    "calibration_in_the_large",
+    "observed_expected_ratio",
+    "calibration_intercept",
+    "calibration_slope",
+)
+
+
+class Changes(NamedTuple):
+    """An estimate, and by how much each unit raises it; the variance is the sum of the squares."""
+
+    estimate: float
+    changes: np.ndarray  # (U,)
+    label_variance: float = 0.0  # that of the labels, whatever they were this time
+    degrees: float | None = None  # of freedom; None if the changes tell
+
+    def limits(self, units: Units) -> Limits:
+        """Limits by Student's t.
+
+        If a few units make up the variance, they are as many degrees of freedom, not more.
+        """
+        size = units.effective_size
+        if not np.isfinite(self.changes).all():
+            return Limits(self.estimate, np.inf, size - 1, np.empty(0))
+        squares = self.changes**2
+        total, scatter = squares.sum(), np.sum((squares - squares.mean()) ** 2)
+        degrees = self.degrees
+        if degrees is None:
+            degrees = 2 * total**2 / scatter if scatter > 0 else np.inf
+        degrees = min(size - 1, degrees)
+        if self.label_variance > total:
+            total, degrees = self.label_variance, size - 1
+        return Limits(self.estimate, float(np.sqrt(total)), max(degrees, 1.0), np.empty(0))
+
+    def scale(self, factor: float, estimate: float) -> "Changes":
+        return self._replace(
+            estimate=estimate,
+            changes=factor * self.changes,
+            label_variance=factor**2 * self.label_variance,
+        )
+
+
+class TwoClasses:
+    """Data of two classes whose labels may depend on each other within units."""
+
+    def __init__(self, data: ClassData) -> None:
+        check_two_classes(data)
+        self.data = data = data.to_numpy()
+        self.units = Units(data)
+        self.label, self.weight = data.label, data.weight
+        self.proba, self.logits = data.proba, log_odds(data.proba)
+        self.share = self.add(self.weight)
+
+    def add(self, terms: np.ndarray) -> np.ndarray:
+        """The sums (U,) of terms (n,) over units."""
+        return np.bincount(self.units.code, terms, self.units.number)
+
+    # Labels that depend on each other
+
+    def dependence(self, factor: np.ndarray, proba: np.ndarray) -> np.ndarray:
+        """How far labels, times factors (n,), go together in each unit (U,), from 0 to 1.
+
+        It compares the products of residuals within groups with the largest that they can be, over
+        all groups of at least half and at most twice the weight, and two of the same weight whose
+        labels follow one number.
+        """
+        if self.data.groups is None:
+            return np.zeros(self.units.number)
+        residual, deviation = factor * (self.label - proba), _deviation(factor, proba)
+        most = self.add(deviation) ** 2 - self.add(deviation**2)
+        products = self.add(residual) ** 2 - self.add(residual**2)
+        order = np.argsort(self.share, kind="stable")
+        first = np.searchsorted(self.share[order], self.share / MAX_SIZE_RATIO)
+        last = np.searchsorted(self.share[order], self.share * MAX_SIZE_RATIO)
+
+        def sum_similar(values: np.ndarray) -> np.ndarray:
+            total = np.append(0.0, np.cumsum(values[order]))
+            return total[last] - total[first] + N_ADDED_GROUPS * most
+
+        products, most = sum_similar(products), sum_similar(most)
+        ratio = np.divide(products, most, out=np.ones_like(most), where=most > 0)
+        return np.clip(ratio, 0.0, 1.0)
+
+    def label_variance(
+        self, factor: np.ndarray, proba: np.ndarray, dependence: np.ndarray
+    ) -> float:
+        """The variance of the sum of labels times factors (n,), if the probabilities are these."""
+        deviation = _deviation(factor, proba)
+        if self.data.groups is None:
+            return float(deviation @ deviation)
+        independent = self.add(deviation**2)
+        excess = dependence * (self.add(deviation) ** 2 - independent)
+        return float(np.sum(independent + excess))
+
+    @property
+    def effective_n_events(self) -> float:
+        """Number of independent events, or non-events, that would vary as much as those expected.
+
+        Of both the smaller one.
+        """
+        dependence = self.dependence(self.weight, self.proba)
+        expected = min(self.weight @ self.proba, self.weight @ (1 - self.proba))
+        return float(expected**2 / self.label_variance(self.weight, self.proba, dependence))
+
+    def shifts(self, confidence_level: float) -> np.ndarray:
+        """Lower and upper end (2,) of what is missing in the log-odds, as the events tell.
+
+        At an end the observed frequency is by a quantile of Student's t, times its deviation there,
+        away from the expected one.
+        """
+        margin = stats.t.isf((1 - confidence_level) / 2, self.units.effective_size - 1)
+        fitted = expit(self.logits + compute_calibration_intercept(self.data))
+        dependence = self.dependence(self.weight, fitted)
+
+        def excess(shift: float, sign: int) -> float:
+            proba = expit(self.logits + shift)
+            variance = self.label_variance(self.weight, proba, dependence)
+            return float(self.weight @ (self.label - proba) - sign * margin * np.sqrt(variance))
+
+        return np.array([brentq(excess, -_MAX_SHIFT, _MAX_SHIFT, args=(sign,)) for sign in (1, -1)])
+
+    # Estimates, and what they change without each unit
+
+    def mean_residual(self) -> Changes:
+        residual = self.label - self.proba
+        estimate = float(self.weight @ residual)
+        return Changes(estimate, self._leave_out(self.weight * (residual - estimate)))
+
+    def observed_expected_ratio(self) -> Changes:
+        ratio = float(self.weight @ self.label / (self.weight @ self.proba))
+        terms = self.weight * (self.label - ratio * self.proba) / (self.weight @ self.proba)
+        return Changes(ratio, self._leave_out(terms))
+
+    def intercept(self) -> Changes:
+        estimate = compute_calibration_intercept(self.data)
+        return self._coefficient(np.ones((len(self.label), 1)), estimate, self.logits + estimate)
+
+    def slope(self) -> Changes:
+        intercept, slope = logistic_line(self.data)
+        if not np.isfinite([intercept, slope]).all():
+            return Changes(slope, np.full(self.units.number, np.inf))
+        design = np.column_stack([np.ones(len(self.label)), self.logits])
+        return self._coefficient(design, slope, intercept + slope * self.logits)
+
+    def _leave_out(self, terms: np.ndarray, share: Any = None) -> np.ndarray:
+        """How a mean changes by each unit (U,), from terms (n,) that sum to 0.
+
+        The sum of the squares is the jackknife's variance: of a mean of equal weights that of the
+        t-test.
+        """
+        share = self.share if share is None else share
+        return np.sqrt(1 - 1 / self.units.number) * self.add(terms) / (1 - share)
+
+    def _coefficient(self, design: np.ndarray, estimate: float, logits: np.ndarray) -> Changes:
+        """The last coefficient of a logistic regression, by one Newton step without each unit.
+
+        The sum of the squares is the sandwich of the type HC3, of groups CR3.
+        """
+        proba, n_columns = expit(logits), design.shape[1]
+        weighted = design * (self.weight * proba * (1 - proba))[:, None]
+        inverse = np.linalg.pinv(weighted.T @ design)
+        columns = [[self.add(w * x) for x in design.T] for w in weighted.T]
+        leverage = np.moveaxis(np.array(columns), 2, 0) @ inverse  # (U, C, C)
+        residual = self.weight * (self.label - proba)
+        score = np.column_stack([self.add(x * residual) for x in design.T])[..., None]
+        left = np.eye(n_columns) * (1 + _LEVERAGE_ATOL) - leverage
+        changes = (np.linalg.solve(left, score)[..., 0] @ inverse)[:, -1]
+        factor = self.weight * (design @ inverse[:, -1])
+        variance = self.label_variance(factor, proba, self.dependence(factor, proba))
+        return Changes(estimate, changes, variance)
+
+    def area_under_roc_curve(self) -> Changes:
+        """The area, and the placements of DeLong et al. (1988)."""
+        events, non_events = self.weight * self.label, self.weight * (1 - self.label)
+        _, tie = np.unique(self.proba, return_inverse=True)
+        below, above = (
+            (np.cumsum(mass) - mass / 2)[tie] / mass.sum()
+            for mass in (np.bincount(tie, non_events), np.bincount(tie, events))
+        )
+        above = 1 - above
+        estimate = float(events @ below / events.sum())
+        terms = events * (below - estimate) / events.sum()
+        terms += non_events * (above - estimate) / non_events.sum()
+        shares = [self.add(mass) / mass.sum() for mass in (events, non_events)]
+        largest = np.minimum(np.maximum(*shares), 0.5)
+        variances = [np.sum(self.add(terms * side) ** 2) for side in (self.label, 1 - self.label)]
+        sizes = [max(1 / (share @ share) - 1, 1.0) for share in shares]
+        scatter = sum(v**2 / n for v, n in zip(variances, sizes, strict=True))
+        degrees = sum(variances) ** 2 / scatter if scatter > 0 else np.inf  # Welch (1947)
+        return Changes(estimate, self._leave_out(terms, largest), degrees=degrees)
+
+
+MEASURES = {
+    "calibration_in_the_large": TwoClasses.mean_residual,
+    "observed_expected_ratio": TwoClasses.observed_expected_ratio,
+    "calibration_intercept": TwoClasses.intercept,
+    "calibration_slope": TwoClasses.slope,
+    "area_under_roc_curve": TwoClasses.area_under_roc_curve,
+}
+
+
+def _deviation(factor: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    """The standard deviations (n,) of labels times factors."""
+    return np.abs(factor) * np.sqrt(proba * (1 - proba))
+
+
+def smooth_intervals(
+    data: ClassData,
+    names: Sequence[str] = SIGNED_MEASURES,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimates and ends (C, 3) of measures, and their standard errors (C,).
+
+    The standard error of the O:E ratio is that of its logarithm. Where the number of events decides
+    on a measure, the ends are the hull with those of its score interval.
+    """
+    classes = TwoClasses(data)
+    check_both_outcomes(data)
+    level = confidence_level if alternative == "two-sided" else 2 * confidence_level - 1
+    shifts = classes.shifts(level)
+    shifted = np.array([classes.weight @ expit(classes.logits + shift) for shift in shifts])
+    expected = classes.weight @ classes.proba
+    ends_by_events = {
+        "calibration_in_the_large": shifted - expected,
+        "observed_expected_ratio": np.log(shifted / expected),
+        "calibration_intercept": shifts,
+    }
+    rows, deviations = [], []
+    for name in names:
+        change, to_measure = _to_normal_scale(name, MEASURES[name](classes))
+        limits = change.limits(classes.units)
+        ends = np.array([limits.interval(confidence_level, alternative)])
+        ends = np.vstack([ends, ends_by_events.get(name, ends[0])])
+        rows.append(to_measure(np.array([change.estimate, ends[:, 0].min(), ends[:, 1].max()])))
+        deviations.append(limits.deviation)
+    return np.array(rows), np.array(deviations)
+
+
+def _to_normal_scale(name: str, change: Changes) -> tuple[Changes, Callable]:
+    """The changes on a scale on which the estimate is nearly normal, and the way back."""
+    value = change.estimate
+    if name == "observed_expected_ratio":
+        return change.scale(1 / value, float(np.log(value))), np.exp
+    if name == "area_under_roc_curve" and 0 < value < 1:
+        return change.scale(1 / (value * (1 - value)), float(logit(value))), expit
+    return change, np.asarray
+
+
+def smooth_difference_limits(
+    data: ClassData, other: ClassData, names: Iterable[str]
+) -> list[Limits]:
+    """Limits of the differences of measures between two models of the same units."""
+    classes = TwoClasses(data), TwoClasses(other)
+    pairs = [[MEASURES[name](model) for model in classes] for name in names]
+    with np.errstate(invalid="ignore"):  # of infinite ones, nothing is known
+        changes = [Changes(a.estimate - b.estimate, a.changes - b.changes) for a, b in pairs]
+    return [change.limits(classes[0].units) for change in changes]
+
+
+def check_both_outcomes(data: ClassData) -> None:
+    """Refuse data without events, or without non-events: no measure is finite then."""
+    n_events = int(data.label.sum())
+    if n_events in (0, len(data.label)):
+        raise ValueError(
+            f"y_true must hold both outcomes; found {n_events} events among "
+            f"{len(data.label)} samples of positive weight. Collect more samples; the "
+            "metrics themselves, such as observed_expected_ratio, take one outcome, too."
+        )
