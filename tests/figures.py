@@ -107,7 +107,8 @@ def _height(width):
 def _reliability(*data, ratio=1.35, **options):
     def draw(width):
         ax = _axes(width, ratio * width)
-        options_of_all = {"random_state": 0, "n_resamples": 20} | options
+        drawn = {} if options.get("band") == "confidence" else {"n_resamples": 20}
+        options_of_all = {"random_state": 0} | drawn | options
         made = display.ReliabilityDisplay.from_predictions(*data, ax=ax, **options_of_all)
         return made.figure_
 

@@ -14,7 +14,12 @@ from scipy import special, stats
 from skcalib import metrics
 from skcalib._data import check_predictions, with_groups
 from skcalib.uncertainty import clinical_calibration
-from skcalib.uncertainty._smooth import MEASURES, SIGNED_MEASURES, TwoClasses, smooth_intervals
+from skcalib.uncertainty._closed_form import (
+    MEASURES,
+    SIGNED_MEASURES,
+    TwoClasses,
+    compute_intervals,
+)
 
 N_REPETITIONS = {100: 150, 500: 150, 2000: 150}
 N_CURVES = 20  # of groups
@@ -131,7 +136,7 @@ def grouped_intervals(cell, seed):
     changes[1] = changes[1].scale(1 / ratio, np.log(ratio))
     alone = np.array([change.limits(classes.units).interval(0.95) for change in changes])
     alone[1] = np.exp(alone[1])
-    rows, _ = smooth_intervals(checked)
+    rows, _ = compute_intervals(checked)
     distances = np.full((3, 2), np.nan)
     if seed < N_CURVES:  # they take most of the time
         result = clinical_calibration(y_true, y_proba, **data, n_resamples=39, random_state=seed)

@@ -47,7 +47,8 @@ _FILE_OPTIONS = {
     "map": "also write the map of 1001 probabilities to this file, as CSV (for two classes)",
     "sql": "also write the map as SQL expressions to this file, which give NULL where the sum of "
     "several probabilities misses 1 by more than 0.00001: divide rounded ones by their sum before; "
-    "of more classes, the method auto then does without trees and products, which have no SQL",
+    "for more than two classes, the method auto then leaves out trees and pairwise scaling, whose "
+    "SQL would be too long",
 }
 
 # Options that name one column, or several, and their help.

@@ -17,7 +17,7 @@ from .._inputs.arrays import format_values
 from .._inputs.probabilities import PROBABILITY_ATOL
 from ..report._sections import notify_progress
 
-# A terminal shows when this many further rows of a text are read.
+# Rows of a text between two messages of progress.
 _MAX_BLOCK_ROWS = 2**16
 
 # The first bytes of Parquet and Arrow files.
@@ -183,7 +183,7 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
     import pandas
 
     rows: list[list[str]] = []
-    numbers: list[int] = []
+    line_numbers: list[int] = []
     try:
         with io.TextIOWrapper(file, options.encoding, newline="") as text:
             lines = _iter_lines(text)
@@ -195,9 +195,10 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
             header = [name.strip() for name in next(reader, [])]
             hint = f" Values are taken to be separated by {separator!r}; --sep names another."
             check_header(header, source, names, hint)
-            columns = header if options.keeps_rows else list(dict.fromkeys(names))
-            positions = range(len(header)) if options.keeps_rows else map(header.index, columns)
-            pick = list(positions)
+            columns, positions = header, list(range(len(header)))
+            if not options.keeps_rows:
+                columns = list(dict.fromkeys(names))
+                positions = [header.index(name) for name in columns]
             for row in reader:
                 number = n_blank + reader.line_num
                 if len(row) < 2 and not "".join(row).strip():
@@ -205,22 +206,23 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
                 if len(row) != len(header):
                     raise ValueError(
                         f"Every row must have the {len(header)} columns of the header; found "
-                        f"{len(row)} in line {number} of {source}."
+                        f"{len(row)} in line {number} of {source}. Put quotes around values that "
+                        "contain the separator, or name another one with --sep."
                     )
-                rows.append([row[k] for k in pick])
-                numbers.append(number)
+                rows.append([row[k] for k in positions])
+                line_numbers.append(number)
                 if len(rows) % _MAX_BLOCK_ROWS == 0:
                     notify_progress(f"reading {source}: {len(rows)} rows")
     except (UnicodeDecodeError, LookupError, csv.Error) as error:
         raise ValueError(
             f"{source} is not a text file of separated values in {options.encoding}: {error}. Name "
-            "its encoding with --encoding, such as latin-1 or utf-16."
+            "its encoding with --encoding, such as latin-1 or utf-16, or close its quotes."
         ) from error
-    return pandas.DataFrame(rows, pandas.Index(numbers, name="line"), columns, dtype=str)
+    return pandas.DataFrame(rows, pandas.Index(line_numbers, name="line"), columns, dtype=str)
 
 
 def _iter_lines(text: io.TextIOWrapper) -> Iterator[str]:
-    """The lines of a text; one that does not end is refused."""
+    """The lines of a text; one that is longer than the limit is refused."""
     while line := text.readline(_MAX_LINE_LENGTH):
         if len(line) == _MAX_LINE_LENGTH:
             raise csv.Error(f"a line has {_MAX_LINE_LENGTH} characters or more")

@@ -7,15 +7,15 @@ from typing import Any
 
 from .arrays import format_value
 
-# Of an option, the further options that each of its values has. A function is called "callable",
-# and values that are not listed have all.
+# For an option, the names of the options that each of its values reads. The key "callable" stands
+# for functions; a value that is not listed reads all.
 OptionsOf = dict[str, Mapping[Any, Iterable[str]]]
 
 
 def check_options_of(
     function: Callable, options_of: OptionsOf, arguments: Mapping[str, Any]
 ) -> None:
-    """Refuse arguments of a function that the values of others have not; defaults are allowed."""
+    """Refuse options that the chosen values of others do not read; defaults are allowed."""
     parameters = inspect.signature(function).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items()}
     for decider, names_by_value in options_of.items():
@@ -35,6 +35,6 @@ def refuse_unused(
         value = options[name]
         if getattr(value, "shape", ()) != () or value != defaults[name]:
             raise ValueError(
-                f"{name} must be left out for {cause}, with which nothing reads it; found "
-                f"{format_value(value)}. Leave it out."
+                f"{name} must be left out for {cause}, where it has no effect; found "
+                f"{format_value(value)}. Leave it out, or choose what reads it."
             )

@@ -119,5 +119,5 @@ def check_kind(data: AnyData, options: dict[str, Any]) -> None:
     if is_forecast and options["estimator"] == "debiased" and follows:
         raise ValueError(
             "estimator='debiased' needs an outcome_bandwidth that does not follow the outcomes, "
-            "as the expectation is known for nothing else; found 'median'. Pass a number."
+            "as the expectation of the error is unknown otherwise; found 'median'. Pass a number."
         )

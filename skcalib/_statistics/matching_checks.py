@@ -207,8 +207,9 @@ def _check_kernel(options: MatchingOptions, is_of_classes: bool) -> None:
     if is_random:  # whose frequencies are known
         kernels -= {"callable", "energy"} | ({"laplacian"} if options.is_of_pits else set())
     if options.kernel_name not in kernels:
+        names = " or ".join(map(repr, sorted(kernels))).replace("'callable'", "a callable")
         raise ValueError(
-            f"kernel must be {' or '.join(map(repr, sorted(kernels)))} with method="
+            f"kernel must be {names} with method="
             f"{options.method!r} for calibration={form!r}, which compares {compared}; found "
             f"{format_value(options.kernel)}. Choose one of these, or leave it out."
         )
@@ -225,9 +226,12 @@ def check_matching(data: AnyData, options: MatchingOptions) -> None:
     needs = {"loss": calibration == "decision" or kernel == "loss", "thresholds": kernel == "tanh"}
     for name, is_needed in needs.items():
         if is_needed and getattr(options, name) is None:
+            remedy = "a number, for the decision whether outcomes exceed it, or losses of actions"
+            if name == "thresholds":
+                remedy = "the outcomes around which the kernel rises"
             raise ValueError(
                 f"{name} must be given for calibration={calibration!r} and kernel={kernel!r}; "
-                "found None. A number stands for the decision whether outcomes exceed it."
+                f"found None. Pass {remedy}."
             )
     if isinstance(loss, list | tuple) and not loss:
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
@@ -267,7 +271,7 @@ def _check_given_values(data: AnyData, options: MatchingOptions) -> None:
 
 
 def _check_given(calibration: str, given: Any) -> None:
-    """Demand an array of forms that have no condition of their own."""
+    """Demand an array for forms that have no condition of their own."""
     if given is None and calibration in NEEDS_GIVEN:
         required = (
             "the group of each sample" if calibration == "group" else "features (n_samples, d)"

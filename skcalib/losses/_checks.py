@@ -188,7 +188,7 @@ class MatchingLossOptions(MatchingOptions):
         is_needed = form == "decision" or self.kernel_name == "loss"
         if (loss is None and is_needed) or callable(loss):
             raise ValueError(
-                "loss must be given for calibration='decision' and kernel='loss'; found "
+                "loss must be given for calibration='decision' or kernel='loss'; found "
                 f"{format_value(loss)}. Pass an array (n_actions, n_classes)."
             )
         if loss is not None and (loss.ndim != 2 or loss.shape[1] != n_classes or 0 in loss.shape):

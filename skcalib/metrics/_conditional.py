@@ -54,7 +54,7 @@ _NYSTROEM_RTOL = 1e-3
 # Seconds that a core takes for n³ operations of "exact", divided by n³.
 _SECONDS_PER_CUBE = 1.5e-11
 
-# Options that not all values of others have.
+# Options that only some values of other options read.
 _CONDITIONAL_OPTIONS: OptionsOf = KERNEL_OPTIONS | {
     "kernel": {"linear": (), "callable": ("method",), "rbf": ("bandwidth", "method")},
     "outcome_kernel": {"callable": (), "rbf": ("outcome_bandwidth",)},
@@ -445,8 +445,8 @@ def check_noise_options(data: AnyData, options: dict[str, Any]) -> None:
         if options["estimator"] != "biased":
             raise ValueError(
                 f"estimator={options['estimator']!r} needs a regularization that does not "
-                "depend on the labels, as their law is known for nothing else; found 'cv'. Pass a "
-                "number or None."
+                "depend on the labels, as the expectation of the error is unknown otherwise; "
+                "found 'cv'. Pass a number or None."
             )
         if options["method"] == "nystroem" and options["kernel"] != "linear":
             raise ValueError(

@@ -144,9 +144,10 @@ def decision_curve(
     .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
 
     and announced is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the net
-    benefit 0. The margin is a normal quantile times the standard deviation of their difference if
-    the predictions are right and samples independent, :math:`\sqrt{\sum_i w_i^2 s_i^2 p_i (1 -
-    p_i)}`, where s is the slope of a term in y. So few alarms without a false one have a margin.
+    benefit 0. The margin is a normal quantile times the standard deviation of the difference of
+    announced and realised if the predictions are right and samples independent,
+    :math:`\sqrt{\sum_i w_i^2 s_i^2 p_i (1 - p_i)}`, where s is the slope of a term in y. Few alarms
+    have a margin, too, even if none of them is false.
 
     References
     ----------

@@ -43,7 +43,7 @@ CONDITIONAL_CONSTRAINTS: dict = (
 )
 
 
-# Options that not all values of others have.
+# Options that only some values of other options read.
 KERNEL_OPTIONS: OptionsOf = {
     "kernel": {"linear": (), "callable": (), "rbf": ("bandwidth",)},
     "multi_class": {"canonical": ("class_kernel",), "confidence": (), "classwise": ()},

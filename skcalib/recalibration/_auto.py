@@ -466,10 +466,10 @@ def cross_validated_losses(
     mixes: bool,
     keeps_proba: bool,
 ) -> CandidateLosses:
-    """Return the loss of each sample under each candidate, fitted without its fold, (c, n).
+    """Return the losses of all samples under each candidate, fitted without their fold.
 
-    With `keeps_proba`, also return the probabilities (n, K) under each candidate. Last come the
-    latest fits, from which the next ones may start; None for candidates that cannot.
+    The probabilities are empty unless `keeps_proba`. The neighbours are fits from which later ones
+    may start, or None.
 
     If `weight` (n,) is given, dominated candidates stop after a fold; their losses in further folds
     are NaN. If `mixes`, all candidates but the first one are mixed with equal probabilities. A

@@ -54,7 +54,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # True if it was fitted to two columns of two classes that tell more than the last one.
     _reads_both_columns = False
 
-    # True if a fit may start from another one, to almost the same samples: this neighbour.
+    # True if `fit` can start from a fit to almost the same samples; `_neighbour` is that fit.
     _starts_near = False
     _neighbour: Any = None
 

@@ -16,12 +16,12 @@ from .._numerics.logits import clip_proba, log_odds
 # A class that defines one of these, or a method that begins with "_map", has a map of its own.
 _MAP_METHODS = {"predict_proba", "transform"}
 
-# It states it by one of these.
+# Methods by which a class states its map.
 _STATEMENTS = {"_state_map", "_linear_map", "_curve", "_pieces"}
 
 
 class Pieces(NamedTuple):
-    """From each start to the next one, the map is value + slope · (p − start); the first is 0."""
+    """From each start to the next, the map is value + slope · (p − start); the first start is 0."""
 
     start: np.ndarray
     value: np.ndarray
@@ -31,8 +31,8 @@ class Pieces(NamedTuple):
 class Curve(NamedTuple):
     """Log-odds as a function of predicted ones, x = log p − log q.
 
-    Polynomials of the distance from the knot where they begin, and of the first one from the first
-    knot, the lowest power first; plus a log p − b log q.
+    It consists of polynomials in the distance from the knot where each begins (of the first one:
+    from the first knot), the lowest power first; plus a log p − b log q, where q = 1 − p.
     """
 
     coefficients: np.ndarray  # (m + 1, d)
@@ -66,7 +66,10 @@ class Map:
 
 @dataclass(frozen=True, eq=False)
 class ClassFactors(Map):
-    """Multiples of the probabilities divided by their sum; if it is 0, others. Ones: no change."""
+    """Probabilities times factors, divided by their sum; `otherwise` if it is 0.
+
+    Factors of 1 change nothing.
+    """
 
     factors: np.ndarray
     otherwise: np.ndarray
@@ -101,8 +104,8 @@ class LogOdds(Map):
 class PerClass(Map):
     """Pieces of the last of two classes, or of each one, then rows divided by their sums.
 
-    If the columns of two classes tell more than one, there are also pieces of both, that of the
-    likelier class being 1 minus that of the other.
+    If the columns of two classes tell more than one, `both` maps the smaller of the two; the other
+    class gets 1 minus the result.
     """
 
     pieces: Sequence[Pieces]
@@ -129,7 +132,10 @@ class Composition(Map):
 
 @dataclass(frozen=True, eq=False)
 class Pairs(Map):
-    """Log-probabilities plus their products, i ≤ j, relative to the mean of those above a floor."""
+    """The softmax of log-probabilities plus a linear function of the products x_i x_j, i ≤ j.
+
+    Here x are log-probabilities, raised to at least the floor, less their row mean.
+    """
 
     coef: np.ndarray  # (K (K + 1) / 2, K)
     shifts: np.ndarray
@@ -143,12 +149,12 @@ def mix(members: Sequence[Map], weights: Iterable[float], uniform: float, n_clas
     if len(used) == 1 and uniform == 0:
         return used[0][0]
     return WeightedMean(
-        [map for map, _ in used], [weight for _, weight in used], uniform, n_classes
+        [member for member, _ in used], [weight for _, weight in used], uniform, n_classes
     )
 
 
 def states_map(recalibrator: BaseEstimator) -> bool:
-    """True if its map is stated by the class that defines it."""
+    """True if the class that defines the map states it, too, and no subclass changes it alone."""
     if not hasattr(recalibrator, "_state_map"):
         return False
     for names in map(vars, type(recalibrator).__mro__):
@@ -160,11 +166,11 @@ def states_map(recalibrator: BaseEstimator) -> bool:
 
 
 class NoMapError(TypeError):
-    """What states no map, such as the class of a recalibrator, and what to do instead."""
+    """Raised for a recalibrator whose map is not stated, with its name and the remedy."""
 
 
 def state_map(recalibrator: BaseEstimator, *, takes_logits: bool = False) -> Map:
-    """The map of a fitted recalibrator; one of logits only if this is said."""
+    """The map of a fitted recalibrator; maps of logits only with `takes_logits`."""
     name = type(recalibrator).__name__
     if not states_map(recalibrator):
         raise NoMapError(name, "Call its predict_proba, or choose another recalibrator.")

@@ -61,8 +61,8 @@ _MIN_CLASS_SAMPLES_FOR_KNOTS = 2
 # three samples of 120 classes, hardly any time up to this number of classes.
 _MAX_CLASSES_FOR_FEW_SAMPLES = 30
 
-# Trees join the default candidates from the first number of samples on, up to the second one of
-# classes, and up to the third one of probabilities.
+# Trees join the default candidates with at least this many samples, at most this many classes, and
+# at most this many probabilities.
 _MIN_SAMPLES_FOR_TREES, _MAX_CLASSES_FOR_TREES, _MAX_ENTRIES_FOR_TREES = 300, 100, 2 * 10**6
 
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
@@ -197,7 +197,7 @@ def select_candidates(
         and not (with_trees and has_room and entry.without_trees)
         and (with_trees or not entry.joins_last)
     }
-    slow_names = [
+    left_out = [
         name
         for name, entry in entries.items()
         if (entry.power and n * n_classes**entry.power > _MAX_MULTIPLICATIONS)
@@ -207,8 +207,8 @@ def select_candidates(
     return {
         name: clone(entry.recalibrator) if entry.joins_last else entry.recalibrator
         for name, entry in entries.items()
-        if name not in slow_names
-    }, slow_names
+        if name not in left_out
+    }, left_out
 
 
 def forecast_candidates(

@@ -4,7 +4,7 @@ import numpy as np
 
 from .._data import ClassData
 from ..metrics._registry import SIGNED_METRICS
-from ..uncertainty._smooth import smooth_difference_limits, smooth_intervals
+from ..uncertainty._closed_form import compute_difference_limits, compute_intervals
 from ._sections import MAX_SAMPLE_SHARE, Intervals, Numbers, inverse_effective_size
 
 _CLINICAL_NAMES = (
@@ -60,7 +60,7 @@ def clinical_intervals(data: ClassData, numbers: Numbers) -> Intervals:
     """Return their 95 % intervals; none of perfect ranks."""
     if not _has_intervals(data):
         return {}
-    rows, _ = smooth_intervals(data, _CLINICAL_NAMES)
+    rows, _ = compute_intervals(data, _CLINICAL_NAMES)
     return {
         name: (low, high)
         for name, (_, low, high) in zip(_CLINICAL_NAMES, rows.tolist(), strict=True)
@@ -72,7 +72,7 @@ def clinical_difference_intervals(data: ClassData, other: ClassData) -> Interval
     """Return 95 % intervals of the differences from another model of the same outcomes."""
     if not _has_intervals(data):
         return {}
-    limits = smooth_difference_limits(data, other, _CLINICAL_NAMES)
+    limits = compute_difference_limits(data, other, _CLINICAL_NAMES)
     return dict(zip(_CLINICAL_NAMES, (limit.interval(0.95) for limit in limits), strict=True))
 
 

@@ -15,10 +15,10 @@ from .._inputs.scikit_learn import Label, RandomState, validate_params
 from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
 from ..metrics._clinical import check_two_classes, distances_from_curve
 from ..metrics._registry import SIGNED_METRICS
+from ._closed_form import MIN_EFFECTIVE_EVENTS, SIGNED_MEASURES, TwoClasses, compute_intervals
 from ._intervals import ConfidenceInterval, SubgroupIntervals, tabulate_subgroups
 from ._measured import RESAMPLING_CONSTRAINTS, MeasuredModels
 from ._resampling import Units, resample
-from ._smooth import MIN_EFFECTIVE_EVENTS, SIGNED_MEASURES, TwoClasses, smooth_intervals
 
 # Titles of the rows, and the values of calibrated predictions.
 _ROW_TITLES = {
@@ -363,11 +363,11 @@ def clinical_calibration(
     **Intervals.** Those of the first four measures have a closed form, without a seed, and hold for
     miscalibrated models. Intercept and slope: estimate ± t standard errors of the sandwich HC3,
     with `groups` CR3, from what one step of Newton's method changes without each sample or group;
-    at least those of labels that follow the fitted line. Calibration in the large, and the
-    logarithm of O:E: the same for means. All but the slope are the hull with a score interval: the
-    shifts of all log-odds at which the observed number of events is t standard deviations from the
-    expected one. Labels of a group depend on each other there as their residuals do. The slope is
-    unbounded if predictions separate the outcomes.
+    at least those of labels that follow the fitted line. Calibration in the large and the logarithm
+    of O:E: the same, for means. The intervals of all but the slope also contain a score interval:
+    the shifts of all log-odds at which the observed number of events is t standard deviations from
+    the expected one, with labels of a group as dependent as their residuals. The slope is unbounded
+    if predictions separate the outcomes.
 
     Those of ICI, E50 and E90, which are positive even for a calibrated model, are of
     :func:`confidence_interval`; that of E50 covers too seldom if the curve crosses the diagonal by
@@ -474,7 +474,7 @@ def _measure_with_intervals(
     n_jobs: int | None,
 ) -> tuple[np.ndarray, np.ndarray, float | None]:
     """Estimates and ends (7, 3), standard errors of the analysed scale (4,), effective events."""
-    signed, deviation = smooth_intervals(data, confidence_level=confidence_level)
+    signed, deviation = compute_intervals(data, confidence_level=confidence_level)
     values = np.array(_distances(data))
     resamples = resample(
         lambda samples: [_distances(sample.models[0]) for sample in samples],

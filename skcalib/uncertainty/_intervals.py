@@ -14,6 +14,7 @@ from .._inputs.by import Subgroups, check_by, format_label, printable
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry, find_multi_class, is_data
+from ._closed_form import compute_difference_limits, compute_intervals
 from ._finite_sample import finite_sample_radius
 from ._measured import (
     RESAMPLING_CONSTRAINTS,
@@ -24,7 +25,6 @@ from ._measured import (
     split_pos_label,
 )
 from ._resampling import Limits, check_finite_values, with_halves
-from ._smooth import SIGNED_MEASURES, smooth_difference_limits, smooth_intervals
 
 # Halves of the samples are looked at only if a difference has at most this p-value.
 _MAX_P_VALUE = 0.2
@@ -357,9 +357,9 @@ def confidence_interval(
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone, for
         smooth functions of means; it misses a calibration error of 0. "auto": "jackknife" for
         means, also :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`;
-        the closed form of :func:`clinical_calibration` for signed measures, also with "jackknife";
-        otherwise "resampling". "finite-sample":
-        by :func:`finite_sample_radius`, for every distribution, but only some metrics, and several
+        otherwise "resampling". Signed measures have the closed form of
+        :func:`clinical_calibration`, with "auto" and "jackknife". "finite-sample": by
+        :func:`finite_sample_radius`, for every distribution, but only some metrics, and several
         times as wide; without weights and groups.
 
     n_resamples : int, default=999
@@ -565,8 +565,9 @@ def compare_models(
     method : {"auto", "resampling", "jackknife"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone, for
         smooth functions of means, and more powerful. "auto": "jackknife" for means, also
-        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`; the closed
-        form of :func:`clinical_calibration` for signed measures; otherwise "resampling".
+        :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`; otherwise
+        "resampling". Signed measures have the closed form of :func:`clinical_calibration`, with
+        "auto" and "jackknife".
 
     n_resamples : int, default=999
         Number of subsamples of "resampling"; the smallest p-value is ``2 / (n_resamples + 1)``, or
@@ -682,7 +683,7 @@ def interval_of(
         low, high = estimate - radius.below, estimate + radius.above
     elif not (measured.metrics[0].lower_is_better or method == "resampling"):
         data, names = cast(ClassData, measured.models[0]), [measured.metrics[0].name]
-        rows, _ = smooth_intervals(data, names, confidence_level, alternative)
+        rows, _ = compute_intervals(data, names, confidence_level, alternative)
         estimate, low, high = rows[0].tolist()
     else:
         limits = measured.limits(method=method, **resampling)
@@ -706,10 +707,11 @@ def comparison_of(
             "Pass metric_params={'levels': [...]} with levels that both have.",
         )
     metric, clipped = measured.metrics[0], None
-    if metric.name in SIGNED_MEASURES and resampling.get("method") != "resampling":
+    if not metric.lower_is_better and resampling.get("method") != "resampling":
         model_a, model_b = (cast(ClassData, data) for data in measured.models)
-        (limits,) = smooth_difference_limits(model_a, model_b, [metric.name])
-        return _compare(measured.values(), limits, limits.interval, confidence_level, alternative)
+        (limits,) = compute_difference_limits(model_a, model_b, [metric.name])
+        estimates = check_finite_values([measured.values()])[0].tolist()
+        return _compare(estimates, limits, limits.interval, confidence_level, alternative)
     options = metric.options | measured.options
     if metric.clips_square(options):  # a clipped root does not vary
         clipped = measured.values()

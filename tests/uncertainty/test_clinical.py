@@ -20,7 +20,7 @@ from skcalib.uncertainty import (
     compare_models,
     confidence_interval,
 )
-from skcalib.uncertainty._smooth import TwoClasses, smooth_intervals
+from skcalib.uncertainty._closed_form import TwoClasses, compute_intervals
 
 FAST = {"n_resamples": 39, "random_state": 0}
 SMOOTH = ["calibration_in_the_large", "calibration_intercept", "calibration_slope"]
@@ -254,7 +254,7 @@ def test_groups_of_equal_labels_are_single_samples():
     ratio = result.observed_expected_ratio
     assert ratio.low <= 1 + low[1] / p.mean() + 1e-3
     assert ratio.high >= 1 + high[1] / p.mean() - 1e-3
-    share = (1 + 2 * classes.dependence(classes.weight, classes.proba)) / 3
+    share = (1 + 2 * classes.dependence(classes.weight, seen)) / 3
     assert result.effective_n_events == pytest.approx(p.sum() ** 2 / np.sum(share * p * (1 - p)))
     assert result.effective_n_events < 10
     assert repr(result).endswith(
@@ -326,9 +326,9 @@ def test_coefficients_change_by_a_step_of_newtons_method(groups):
         np.testing.assert_allclose(found, expected[code[order]], rtol=1e-8, atol=1e-12)
 
 
-def test_standard_errors_are_those_of_r():
-    # glm(y ~ x, binomial) and sandwich::vcovHC(fit, type = "HC3") have X'WX and the meat
-    # Σ x x' r² / (1 − h)², with h from the weighted hat matrix
+def test_standard_errors_are_those_of_the_sandwich():
+    # of the type HC3: the bread X'WX, and the meat Σ x x' r² / (1 − h)² with h from the weighted
+    # hat matrix, as sandwich::vcovHC(glm(y ~ x, binomial), type = "HC3") documents it
     data = check_predictions(LABEL, PROBA)
     logits, (level, rise) = logit(PROBA), logistic_line(data)
     X, p = np.column_stack([np.ones(60), logits]), expit(level + rise * logits)
@@ -347,14 +347,66 @@ def test_the_area_varies_as_delong_says():
     variance += above.mean(axis=0).var(ddof=1) / len(others)
     change = TwoClasses(check_predictions(LABEL, PROBA)).area_under_roc_curve()
     assert change.estimate == pytest.approx(above.mean())
-    # of few events each is left out of these alone, which makes the variance larger
+    # an event is left out of the events alone, of which there are fewer than samples
     n = np.array([len(events), len(others)])
     raised = [
-        above.mean(axis=axis).var(ddof=1) / size * size / (size - 1) * 59 / 60
+        above.mean(axis=axis).var(ddof=1) / (size - 1) * 59 / 60
         for axis, size in zip((1, 0), n, strict=True)
     ]
     assert np.sum(change.changes**2) == pytest.approx(sum(raised), rel=1e-9)
     assert variance < np.sum(change.changes**2) < 1.1 * variance
+
+
+def test_one_event_tells_nothing_of_ranks_and_differences():
+    y, p = np.arange(60) == 40, np.linspace(0.05, 0.9, 60)
+    row, _ = compute_intervals(check_predictions(y, p), ["area_under_roc_curve"])
+    assert row[0, 1:].tolist() == [0, 1]
+    result = compare_models("calibration_intercept", y, p, p**2)
+    assert (result.low, result.high, result.p_value) == (-np.inf, np.inf, 1)
+    groups = np.arange(60) // 3
+    result = compare_models("calibration_slope", groups == 4, p, p**2, groups=groups)
+    assert (result.low, result.high) == (-np.inf, np.inf)
+    with pytest.raises(ValueError, match="metric must be finite"):
+        compare_models("calibration_slope", p > 0.5, p, p**2)
+
+
+def test_a_function_with_the_name_of_a_signed_measure_is_measured_itself():
+    def observed_expected_ratio(y_true, y_proba, labels):
+        return 100 * metrics.observed_expected_ratio(y_true, y_proba, labels=labels)
+
+    other = PROBA**1.5
+    options = {"method": "jackknife", "random_state": 0}
+    found = compare_models(observed_expected_ratio, LABEL, PROBA, other, **options)
+    ours = compare_models("observed_expected_ratio", LABEL, PROBA, other)
+    assert found.low == pytest.approx(100 * ours.low, rel=0.1)
+
+
+def test_nearly_equal_predictions_keep_their_digits():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=300), rng.random(300) < 0.5
+    rows = [
+        compute_intervals(check_predictions(y, 0.5 + size * x), ["calibration_slope"])[0][0] * size
+        for size in (1e-3, 1e-8)
+    ]
+    np.testing.assert_allclose(rows[1], rows[0], rtol=1e-3)
+
+
+def test_errors_of_the_model_are_no_dependence():
+    rng = np.random.default_rng(0)
+    y, groups, p = rng.random(1000) < 0.3, np.arange(1000) // 10, np.full(1000, 0.05)
+    data = with_groups(check_predictions(y, p), y, groups, None)
+    assert TwoClasses(data).effective_n_events > 40  # 50 are expected
+
+
+@pytest.mark.parametrize("proba", [0.0, 1.0])
+def test_predictions_that_are_all_certain_warn_of_nothing(proba):
+    y, groups = np.arange(60) % 4 == 0, np.arange(60) // 3
+    data = with_groups(
+        check_predictions(y, np.full(60, proba), labels=[False, True]), y, groups, None
+    )
+    rows, _ = compute_intervals(data)
+    assert np.isfinite(rows[0]).all()
+    assert np.isfinite(TwoClasses(data).effective_n_events)
 
 
 @pytest.mark.slow
@@ -371,7 +423,7 @@ def test_few_large_groups_with_a_common_cause():
         score += np.sqrt(1 - shared) * rng.normal(size=len(group))
         y = (stats.norm.cdf(score) < risk).astype(int)
         data = with_groups(check_predictions(y, risk), y, group, None)
-        rows, _ = smooth_intervals(data, names)
+        rows, _ = compute_intervals(data, names)
         covered += (rows[:, 1] <= [1, 0, 1]) & (rows[:, 2] >= [1, 0, 1])
     assert (covered >= 60 * 0.95 - 4 * np.sqrt(60 * 0.95 * 0.05)).all()
 
@@ -391,7 +443,7 @@ def test_smooth_measures_are_covered():
         truth = rng.beta(2, 4, size=100)
         label = (rng.random(100) < truth).astype(int)
         predictions = check_predictions(label, expit(1.5 * logit(truth)), labels=[0, 1])
-        rows, _ = smooth_intervals(predictions)
+        rows, _ = compute_intervals(predictions)
         missed += (expected < rows[:, 1]) | (expected > rows[:, 2])
     assert (missed / 150 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)).all()
 

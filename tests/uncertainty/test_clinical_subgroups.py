@@ -10,7 +10,7 @@ from skcalib._data import check_predictions
 from skcalib._numerics.random_effects import fit_random_effects
 from skcalib.uncertainty import clinical_calibration
 from skcalib.uncertainty._clinical import _ANALYSED
-from skcalib.uncertainty._smooth import smooth_intervals
+from skcalib.uncertainty._closed_form import compute_intervals
 
 FAST = {"n_resamples": 9, "random_state": 0}
 SHIFT = {"north": 0.4, "south": -0.3, "west": 0.0}
@@ -50,7 +50,7 @@ def test_each_site_is_measured_as_if_alone(result):
 
 
 def test_what_sites_have_in_common_follows_from_their_standard_errors(result):
-    at_sites = [smooth_intervals(check_predictions(Y[rows], P[rows])) for rows in site_masks()]
+    at_sites = [compute_intervals(check_predictions(Y[rows], P[rows])) for rows in site_masks()]
     estimates, errors = (np.array(column) for column in zip(*at_sites, strict=True))
     for k, name in enumerate(_ANALYSED):
         is_ratio = name == "observed_expected_ratio"
@@ -94,7 +94,7 @@ def test_sites_that_cannot_be_measured_are_named():
     # the corrected logarithm and its variance, by hand, beside the standard errors of the others
     names = ["observed_expected_ratio"]
     measured = [
-        smooth_intervals(check_predictions(y[site == label], p[site == label]), names)
+        compute_intervals(check_predictions(y[site == label], p[site == label]), names)
         for label in ("north", "south")
     ]
     error = [float(deviation[0]) for _, deviation in measured]

@@ -67,10 +67,11 @@ def export_sql(
 
     Notes
     -----
-    :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`, :class:`SubgroupRecalibrator`
-    and searches have no formula. Nor have :class:`PairwiseScalingRecalibrator`, averages with it,
-    and, of more than two classes, :class:`ScalingBinningRecalibrator`, whose formulas would be too
-    long: :func:`export_onnx` writes them.
+    :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`, :class:`LensRecalibrator`,
+    :class:`SubgroupRecalibrator`, :class:`FeatureRecalibrator` and searches have no formula.
+    Formulas of :class:`PairwiseScalingRecalibrator`, of averages with it and, for more than two
+    classes, of :class:`ScalingBinningRecalibrator` would be too long: :func:`export_onnx` takes
+    these maps.
 
     Results differ from `predict_proba` by less than 1e-9, except next to cuts of an interval map in
     SQLite.
@@ -192,8 +193,8 @@ def export_onnx(recalibrator: BaseEstimator) -> Any:
     Parameters
     ----------
     recalibrator : estimator
-        A fitted recalibrator of class probabilities (not of logits), of this package, as
-        :func:`export_sql` takes it.
+        A fitted recalibrator of class probabilities (not of logits), of this package. Or a fitted
+        :class:`RecalibratedClassifier` with ``ensemble=False``.
 
     Returns
     -------
@@ -209,7 +210,8 @@ def export_onnx(recalibrator: BaseEstimator) -> Any:
     Notes
     -----
     Trees, :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`,
-    :class:`SubgroupRecalibrator` and searches have no model.
+    :class:`LensRecalibrator`, :class:`SubgroupRecalibrator`, :class:`FeatureRecalibrator` and
+    searches have no model.
 
     Results differ from `predict_proba` by less than 1e-9 in onnxruntime, which is tested. For two
     classes the first column is read only if it told more than the last one at `fit`.
@@ -262,9 +264,9 @@ def check_writable(recalibrator: BaseEstimator) -> np.ndarray:
         check_is_fitted(recalibrator)
         if recalibrator._expects_logits:
             raise ValueError(
-                "recalibrator must be fitted on probabilities, whose formula this is; found "
-                "input_type='logits'. Fit it on scipy.special.softmax(X, axis=1), and apply the "
-                "formula to that."
+                "recalibrator must be fitted on probabilities, which the exported map takes; found "
+                "input_type='logits'. Fit it on scipy.special.softmax(X, axis=1), and pass these "
+                "probabilities to the exported map."
             )
         if hasattr(recalibrator, "classes_"):  # it is not fitted on forecasts
             return recalibrator.classes_

@@ -22,7 +22,7 @@ from .._maps import (
     WeightedMean,
 )
 
-# Operations from a release of 2022 on, which runtimes of that year know.
+# Operator set 18 and file version 8 are those of ONNX 1.13; older runtimes cannot read the model.
 _OPERATIONS_VERSION, _FILE_VERSION = 18, 8
 
 _ROWS, _FLOAT64, _INT64 = np.array([1]), 11, 7  # the last two are types of ONNX
@@ -38,7 +38,7 @@ class Graph:
         self._onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.least = least  # the other one of two probabilities is not known better
+        self.least = least  # the least probability that one column can tell from 0
 
     def __getattr__(self, operation: str) -> Callable[..., str]:
         def add(*inputs: Any, **attributes: Any) -> str:
@@ -67,7 +67,7 @@ class Graph:
         return self.Clip(proba, EPSILON, 1 - EPSILON)
 
     def shares(self, values: str, otherwise: Any) -> str:
-        """Rows divided by their sums, or others where these are 0."""
+        """Rows divided by their sums; `otherwise` where a sum is 0."""
         total = self.ReduceSum(values, _ROWS, keepdims=1)
         return self.Where(self.Equal(total, 0.0), otherwise, self.Div(values, total))
 
@@ -95,20 +95,24 @@ def make_graph(stated: Map, n_classes: int, reads_both_columns: bool) -> Any:
     has_one_column = n_classes == 2 and not reads_both_columns
     graph = Graph(onnx, EPSILON if has_one_column else 0.0)
     proba = "proba"
+    gap = graph.Abs(graph.Sub(graph.ReduceSum(proba, _ROWS), 1.0))
     is_valid = graph.And(
-        graph.GreaterOrEqual(graph.ReduceMin(proba, _ROWS), 0.0),
-        graph.LessOrEqual(graph.Abs(graph.Sub(graph.ReduceSum(proba, _ROWS), 1.0)), ROW_SUM_ATOL),
+        graph.And(
+            graph.GreaterOrEqual(graph.ReduceMin(proba, _ROWS), 0.0),
+            graph.LessOrEqual(graph.ReduceMax(proba, _ROWS), 1.0),
+        ),
+        graph.LessOrEqual(gap, ROW_SUM_ATOL),
     )
     if has_one_column:
         last = graph.column(proba, 1)
         proba = graph.Concat(graph.Sub(1.0, last), last, axis=1)
     graph.Where(is_valid, write_graph(stated, graph, proba), np.nan)
     graph.nodes[-1].output[0] = "calibrated"
-    ends = [
+    tensors = [
         onnx.helper.make_tensor_value_info(name, _FLOAT64, ["n", n_classes])
         for name in ("proba", "calibrated")
     ]
-    body = onnx.helper.make_graph(graph.nodes, "map", ends[:1], ends[1:], graph.constants)
+    body = onnx.helper.make_graph(graph.nodes, "map", tensors[:1], tensors[1:], graph.constants)
     operations = [onnx.helper.make_opsetid("", _OPERATIONS_VERSION)]
     return onnx.helper.make_model(body, opset_imports=operations, ir_version=_FILE_VERSION)
 
@@ -154,7 +158,7 @@ def _write_curve(curve: Curve, graph: Graph, x: str) -> str:
     for power in powers[-2::-1]:
         value = graph.Add(power, graph.Mul(distance, value))
     for factor, side in ((-curve.a, graph.Neg(x)), (curve.b, x)):
-        if factor:  # runtimes round the sigmoid of small numbers, whose logarithm this is
+        if factor:  # log(sigmoid(x)) itself would lose digits for small x
             value = graph.Add(value, graph.Mul(graph.Log(graph.Add(1.0, graph.Exp(side))), factor))
     return graph.clip(graph.Sigmoid(value))
 

@@ -1,6 +1,6 @@
-"""Intervals of smooth numbers of two classes, in closed form: what they change without each unit.
+"""Intervals of numbers of two classes in closed form: how much they change without each unit.
 
-Units are samples, or groups of samples. Nothing is drawn, and the order of the samples is of no
+Units are samples, or groups of samples. Nothing is drawn, and the order of the samples does not
 matter.
 """
 
@@ -24,10 +24,13 @@ MIN_EFFECTIVE_EVENTS = 10
 # No log-odds of a double are further from 0.
 _MAX_SHIFT = 800.0
 
-# A unit that holds all that is known of a coefficient changes it by as much as this lets it.
+# A unit of this share, up to rounding, is the only one.
+_SHARE_ATOL = 1e-12
+
+# Keeps the change finite if a coefficient depends on one unit alone, whose leverage is 1.
 _LEVERAGE_ATOL = 1e-12
 
-# The measures without absolute values, of which clinical validations give the first four.
+# The measures with a sign: too high or too low, too extreme or too cautious.
 SIGNED_MEASURES = (
     "calibration_in_the_large",
     "observed_expected_ratio",
@@ -41,26 +44,26 @@ class Changes(NamedTuple):
 
     estimate: float
     changes: np.ndarray  # (U,)
-    label_variance: float = 0.0  # that of the labels, whatever they were this time
+    label_variance: float = 0.0  # if labels follow the fitted probabilities; a lower bound
     degrees: float | None = None  # of freedom; None if the changes tell
 
     def limits(self, units: Units) -> Limits:
         """Limits by Student's t.
 
-        If a few units make up the variance, they are as many degrees of freedom, not more.
+        If a few units make up most of the variance, the degrees of freedom are hardly more.
         """
         size = units.effective_size
         if not np.isfinite(self.changes).all():
             return Limits(self.estimate, np.inf, size - 1, np.empty(0))
         squares = self.changes**2
-        total, scatter = squares.sum(), np.sum((squares - squares.mean()) ** 2)
+        total, spread = squares.sum(), np.sum((squares - squares.mean()) ** 2)
         degrees = self.degrees
         if degrees is None:
-            degrees = 2 * total**2 / scatter if scatter > 0 else np.inf
-        degrees = min(size - 1, degrees)
-        if self.label_variance > total:
-            total, degrees = self.label_variance, size - 1
-        return Limits(self.estimate, float(np.sqrt(total)), max(degrees, 1.0), np.empty(0))
+            degrees = 2 * total**2 / spread if spread > 0 else np.inf
+        pairs = [(total, max(1.0, min(size - 1, degrees))), (self.label_variance, size - 1)]
+        widths = [stats.t.isf(0.025, degrees) * np.sqrt(variance) for variance, degrees in pairs]
+        variance, degrees = pairs[int(np.argmax(widths))]  # the wider one of 95 %
+        return Limits(self.estimate, float(np.sqrt(variance)), degrees, np.empty(0))
 
     def scale(self, factor: float, estimate: float) -> "Changes":
         return self._replace(
@@ -91,8 +94,8 @@ class TwoClasses:
         """How far labels, times factors (n,), go together in each unit (U,), from 0 to 1.
 
         It compares the products of residuals within groups with the largest that they can be, over
-        all groups of at least half and at most twice the weight, and two of the same weight whose
-        labels follow one number.
+        all groups of at least half and at most twice the weight. Two groups of the same weight are
+        added, in which all labels depend on one random number.
         """
         if self.data.groups is None:
             return np.zeros(self.units.number)
@@ -123,24 +126,35 @@ class TwoClasses:
         return float(np.sum(independent + excess))
 
     @property
+    def shifted_proba(self) -> np.ndarray:
+        """The probabilities (n,) whose mean is the observed frequency."""
+        return expit(self.logits + compute_calibration_intercept(self.data))
+
+    @property
+    def has_single_unit(self) -> bool:
+        """True if a unit holds all events, or all non-events: nothing tells how they vary."""
+        masses = (self.add(self.weight * (self.label == k)) for k in range(2))
+        return any(mass.max() >= (1 - _SHARE_ATOL) * mass.sum() for mass in masses)
+
+    @property
     def effective_n_events(self) -> float:
         """Number of independent events, or non-events, that would vary as much as those expected.
 
-        Of both the smaller one.
+        The smaller of the two numbers.
         """
-        dependence = self.dependence(self.weight, self.proba)
-        expected = min(self.weight @ self.proba, self.weight @ (1 - self.proba))
-        return float(expected**2 / self.label_variance(self.weight, self.proba, dependence))
+        dependence = self.dependence(self.weight, self.shifted_proba)
+        proba = expit(self.logits)  # neither 0 nor 1
+        expected = min(self.weight @ proba, self.weight @ (1 - proba))
+        return float(expected**2 / self.label_variance(self.weight, proba, dependence))
 
     def shifts(self, confidence_level: float) -> np.ndarray:
-        """Lower and upper end (2,) of what is missing in the log-odds, as the events tell.
+        """Return a score interval (2,) of the calibration intercept.
 
-        At an end the observed frequency is by a quantile of Student's t, times its deviation there,
-        away from the expected one.
+        Its ends are the shifts of all log-odds at which the observed frequency is t standard
+        deviations from the expected one.
         """
         margin = stats.t.isf((1 - confidence_level) / 2, self.units.effective_size - 1)
-        fitted = expit(self.logits + compute_calibration_intercept(self.data))
-        dependence = self.dependence(self.weight, fitted)
+        dependence = self.dependence(self.weight, self.shifted_proba)
 
         def excess(shift: float, sign: int) -> float:
             proba = expit(self.logits + shift)
@@ -149,7 +163,7 @@ class TwoClasses:
 
         return np.array([brentq(excess, -_MAX_SHIFT, _MAX_SHIFT, args=(sign,)) for sign in (1, -1)])
 
-    # Estimates, and what they change without each unit
+    # Estimates, and how much they change without each unit
 
     def mean_residual(self) -> Changes:
         residual = self.label - self.proba
@@ -169,8 +183,11 @@ class TwoClasses:
         intercept, slope = logistic_line(self.data)
         if not np.isfinite([intercept, slope]).all():
             return Changes(slope, np.full(self.units.number, np.inf))
-        design = np.column_stack([np.ones(len(self.label)), self.logits])
-        return self._coefficient(design, slope, intercept + slope * self.logits)
+        centred = self.logits - self.weight @ self.logits  # keeps the digits of nearly equal ones
+        scale = float(np.abs(centred).max())
+        design = np.column_stack([np.ones(len(self.label)), centred / scale])
+        change = self._coefficient(design, scale * slope, intercept + slope * self.logits)
+        return change.scale(1 / scale, slope)
 
     def _leave_out(self, terms: np.ndarray, share: Any = None) -> np.ndarray:
         """How a mean changes by each unit (U,), from terms (n,) that sum to 0.
@@ -203,21 +220,21 @@ class TwoClasses:
         """The area, and the placements of DeLong et al. (1988)."""
         events, non_events = self.weight * self.label, self.weight * (1 - self.label)
         _, tie = np.unique(self.proba, return_inverse=True)
-        below, above = (
+        non_events_below, events_below = (
             (np.cumsum(mass) - mass / 2)[tie] / mass.sum()
             for mass in (np.bincount(tie, non_events), np.bincount(tie, events))
         )
-        above = 1 - above
-        estimate = float(events @ below / events.sum())
-        terms = events * (below - estimate) / events.sum()
-        terms += non_events * (above - estimate) / non_events.sum()
+        estimate = float(events @ non_events_below / events.sum())
+        terms = events * (non_events_below - estimate) / events.sum()
+        terms += non_events * (1 - events_below - estimate) / non_events.sum()
         shares = [self.add(mass) / mass.sum() for mass in (events, non_events)]
-        largest = np.minimum(np.maximum(*shares), 0.5)
+        if self.has_single_unit:
+            return Changes(estimate, np.full(self.units.number, np.inf))
         variances = [np.sum(self.add(terms * side) ** 2) for side in (self.label, 1 - self.label)]
         sizes = [max(1 / (share @ share) - 1, 1.0) for share in shares]
         scatter = sum(v**2 / n for v, n in zip(variances, sizes, strict=True))
         degrees = sum(variances) ** 2 / scatter if scatter > 0 else np.inf  # Welch (1947)
-        return Changes(estimate, self._leave_out(terms, largest), degrees=degrees)
+        return Changes(estimate, self._leave_out(terms, np.maximum(*shares)), degrees=degrees)
 
 
 MEASURES = {
@@ -234,7 +251,7 @@ def _deviation(factor: np.ndarray, proba: np.ndarray) -> np.ndarray:
     return np.abs(factor) * np.sqrt(proba * (1 - proba))
 
 
-def smooth_intervals(
+def compute_intervals(
     data: ClassData,
     names: Sequence[str] = SIGNED_MEASURES,
     confidence_level: float = 0.95,
@@ -245,8 +262,14 @@ def smooth_intervals(
     The standard error of the O:E ratio is that of its logarithm. Where the number of events decides
     on a measure, the ends are the hull with those of its score interval.
     """
-    classes = TwoClasses(data)
-    check_both_outcomes(data)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # then nothing is known
+        return _compute_intervals(TwoClasses(data), names, confidence_level, alternative)
+
+
+def _compute_intervals(
+    classes: TwoClasses, names: Sequence[str], confidence_level: float, alternative: str
+) -> tuple[np.ndarray, np.ndarray]:
+    check_both_outcomes(classes.data)
     level = confidence_level if alternative == "two-sided" else 2 * confidence_level - 1
     shifts = classes.shifts(level)
     shifted = np.array([classes.weight @ expit(classes.logits + shift) for shift in shifts])
@@ -274,22 +297,27 @@ def _to_normal_scale(name: str, change: Changes) -> tuple[Changes, Callable]:
         return change.scale(1 / value, float(np.log(value))), np.exp
     if name == "area_under_roc_curve" and 0 < value < 1:
         return change.scale(1 / (value * (1 - value)), float(logit(value))), expit
+    if name == "area_under_roc_curve":
+        return change, lambda row: np.clip(row, 0.0, 1.0)
     return change, np.asarray
 
 
-def smooth_difference_limits(
+def compute_difference_limits(
     data: ClassData, other: ClassData, names: Iterable[str]
 ) -> list[Limits]:
     """Limits of the differences of measures between two models of the same units."""
     classes = TwoClasses(data), TwoClasses(other)
-    pairs = [[MEASURES[name](model) for model in classes] for name in names]
-    with np.errstate(invalid="ignore"):  # of infinite ones, nothing is known
+    with np.errstate(all="ignore"):  # of infinite ones, nothing is known
+        pairs = [[MEASURES[name](model) for model in classes] for name in names]
         changes = [Changes(a.estimate - b.estimate, a.changes - b.changes) for a, b in pairs]
+    if any(model.has_single_unit for model in classes):
+        unknown = np.full(classes[0].units.number, np.inf)
+        changes = [change._replace(changes=unknown) for change in changes]
     return [change.limits(classes[0].units) for change in changes]
 
 
 def check_both_outcomes(data: ClassData) -> None:
-    """Refuse data without events, or without non-events: no measure is finite then."""
+    """Refuse labels of one class: they do not show how much the number of events varies."""
     n_events = int(data.label.sum())
     if n_events in (0, len(data.label)):
         raise ValueError(
