@@ -126,7 +126,7 @@ class TwoClasses:
         return float(np.sum(independent + excess))
 
     @property
-    def shifted_proba(self) -> np.ndarray:
+    def prevalent_proba(self) -> np.ndarray:
         """The probabilities (n,) whose mean is the observed frequency."""
         return expit(self.logits + compute_calibration_intercept(self.data))
 
@@ -142,7 +142,7 @@ class TwoClasses:
 
         The smaller of the two numbers.
         """
-        dependence = self.dependence(self.weight, self.shifted_proba)
+        dependence = self.dependence(self.weight, self.prevalent_proba)
         proba = expit(self.logits)  # neither 0 nor 1
         expected = min(self.weight @ proba, self.weight @ (1 - proba))
         return float(expected**2 / self.label_variance(self.weight, proba, dependence))
@@ -154,7 +154,7 @@ class TwoClasses:
         deviations from the expected one.
         """
         margin = stats.t.isf((1 - confidence_level) / 2, self.units.effective_size - 1)
-        dependence = self.dependence(self.weight, self.shifted_proba)
+        dependence = self.dependence(self.weight, self.prevalent_proba)
 
         def excess(shift: float, sign: int) -> float:
             proba = expit(self.logits + shift)
