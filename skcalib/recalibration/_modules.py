@@ -88,7 +88,7 @@ def _(stated: WeightedMean, dtype: Any) -> Any:
 
 @_make.register
 def _(stated: Composition, dtype: Any) -> Any:
-    first, second = (_make(each, dtype) for each in (stated.first, stated.second))
+    second, first = (_make(each, dtype) for each in (stated.second, stated.first))
     return _torch().Chain(first, second, dtype)
 
 
