@@ -5,6 +5,7 @@ matter.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,9 @@ SIGNED_MEASURES = (
     "calibration_intercept",
     "calibration_slope",
 )
+
+# The number of events alone decides on all but the last one.
+_DECIDED_BY_EVENTS = frozenset(SIGNED_MEASURES[:3])
 
 
 class Changes(NamedTuple):
@@ -125,10 +129,15 @@ class TwoClasses:
         excess = dependence * (self.add(deviation) ** 2 - independent)
         return float(np.sum(independent + excess))
 
+    @cached_property
+    def shift(self) -> float:
+        """The calibration intercept."""
+        return compute_calibration_intercept(self.data)
+
     @property
     def prevalent_proba(self) -> np.ndarray:
         """The probabilities (n,) whose mean is the observed frequency."""
-        return expit(self.logits + compute_calibration_intercept(self.data))
+        return expit(self.logits + self.shift)
 
     @property
     def has_single_unit(self) -> bool:
@@ -176,8 +185,8 @@ class TwoClasses:
         return Changes(ratio, self._leave_out(terms))
 
     def intercept(self) -> Changes:
-        estimate = compute_calibration_intercept(self.data)
-        return self._coefficient(np.ones((len(self.label), 1)), estimate, self.logits + estimate)
+        ones = np.ones((len(self.label), 1))
+        return self._coefficient(ones, self.shift, self.logits + self.shift)
 
     def slope(self) -> Changes:
         intercept, slope = logistic_line(self.data)
@@ -271,21 +280,20 @@ def _compute_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     check_both_outcomes(classes.data)
     level = confidence_level if alternative == "two-sided" else 2 * confidence_level - 1
-    shifts = classes.shifts(level)
-    shifted = np.array([classes.weight @ expit(classes.logits + shift) for shift in shifts])
-    expected = classes.weight @ classes.proba
-    ends_by_events = {
-        "calibration_in_the_large": shifted - expected,
-        "observed_expected_ratio": np.log(shifted / expected),
-        "calibration_intercept": shifts,
-    }
+    ends_by_events = {}
+    if not _DECIDED_BY_EVENTS.isdisjoint(names):  # half of the time goes into the search for ends
+        shifts = classes.shifts(level)
+        shifted = np.array([classes.weight @ expit(classes.logits + shift) for shift in shifts])
+        expected = classes.weight @ classes.proba
+        ends = shifted - expected, np.log(shifted / expected), shifts
+        ends_by_events = dict(zip(SIGNED_MEASURES, ends, strict=False))
     rows, deviations = [], []
     for name in names:
         change, to_measure = _to_normal_scale(name, MEASURES[name](classes))
         limits = change.limits(classes.units)
-        ends = np.array([limits.interval(confidence_level, alternative)])
-        ends = np.vstack([ends, ends_by_events.get(name, ends[0])])
-        rows.append(to_measure(np.array([change.estimate, ends[:, 0].min(), ends[:, 1].max()])))
+        low, high = limits.interval(confidence_level, alternative)
+        least, most = ends_by_events.get(name, (low, high))
+        rows.append(to_measure(np.array([change.estimate, min(low, least), max(high, most)])))
         deviations.append(limits.deviation)
     return np.array(rows), np.array(deviations)
 

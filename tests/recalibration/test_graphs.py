@@ -74,13 +74,17 @@ def test_a_graph_is_predict_proba_where_probabilities_are_tiny(name):
     np.testing.assert_allclose(calibrated(recalibrator, proba), expected, rtol=0, atol=1e-9)
 
 
-def test_rows_of_zeros_keep_their_probabilities():
+@pytest.mark.parametrize("total", [1.0, 1 + 8e-6])
+def test_rows_of_zeros_keep_their_probabilities_divided_by_their_sum(total):
     # no sample with a probability in one of these bins had that label
     recalibrator = IntervalBinningRecalibrator("uniform", n_bins=10, pseudo_count=0)
     proba = [[0.4, 0.4, 0.2], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]]
     recalibrator.set_params(labels=[0, 1, 2]).fit(proba, [2, 2, 1])
     zeros = np.array([[0.4, 0.2, 0.4]])
-    np.testing.assert_allclose(calibrated(recalibrator, zeros), zeros, rtol=1e-14)
+    actual = calibrated(recalibrator, total * zeros)
+    np.testing.assert_allclose(actual, zeros, rtol=1e-14)
+    expected = recalibrator.predict_proba(total * zeros)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
 
 
 def test_what_predict_proba_refuses_is_nan():
@@ -119,15 +123,6 @@ def test_the_share_of_equal_probabilities_may_be_all():
     fitted = EnsembleTemperatureRecalibrator().fit(proba, rng.integers(3, size=2000))
     fitted.shares_ = np.array([0.0, 0.0, 1.0])  # as labels of no relation to predictions have it
     np.testing.assert_allclose(calibrated(fitted, proba[:5]), np.full((5, 3), 1 / 3), rtol=1e-12)
-
-
-def test_zeros_are_divided_by_their_sum():
-    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=10, pseudo_count=0)
-    proba = [[0.4, 0.4, 0.2], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]]
-    recalibrator.set_params(labels=[0, 1, 2]).fit(proba, [2, 2, 1])
-    zeros = np.array([[0.4, 0.2, 0.4]]) * (1 + 8e-6)
-    expected = recalibrator.predict_proba(zeros)
-    np.testing.assert_allclose(calibrated(recalibrator, zeros), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("export", [export_onnx, export_sql])
