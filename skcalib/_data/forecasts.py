@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from .._inputs.drawing import draw_levels_in_groups
 from .._inputs.warnings import check_memory
 from ..forecasts import EnsembleForecast, Forecast
 from .base import EvaluationData
@@ -21,7 +22,7 @@ class ForecastData(EvaluationData):
     value: np.ndarray  # (n,), the outcomes
     weight: np.ndarray  # (n,), positive, sums to 1
     given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
-    groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
+    groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
 
     @property
     def n_samples(self) -> int:
@@ -49,16 +50,28 @@ class ForecastData(EvaluationData):
         return replace(self, **fields | {"weight": fields["weight"] / fields["weight"].sum()})
 
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Independent outcomes drawn from the forecasts, (size, n).
+        """Outcomes drawn from the forecasts, (size, n); they are independent but for groups.
 
         For an ensemble without weights these are positions: all are equally likely if the outcome
         is exchangeable with the members.
         """
         check_memory(8.0 * size * len(self.value), f"n_resamples={size}", "Choose fewer.")
+        if self.groups is not None:
+            sample = self.forecast.pit_bounds(self.value), self.groups, self.weight
+            return self._simulate_at(draw_levels_in_groups(*sample, size, generator))
         if self.forecast.is_exchangeable:
             n_values = self.exchangeable_values().shape[1]
             return generator.integers(n_values, size=(size, len(self.value)))
         return self.forecast._simulate(generator, size)
+
+    def _simulate_at(self, level: np.ndarray) -> np.ndarray:
+        """Outcomes, or positions, drawn by uniform numbers (size, n): high values by high ones."""
+        if not self.forecast.is_exchangeable:
+            return self.forecast._simulate_at(level)
+        values = self.exchangeable_values()
+        rank = (level * values.shape[1]).astype(np.intp)
+        rank_of_outcome = np.sum(values[:, 1:] < values[:, :1], axis=1)
+        return np.where(rank == rank_of_outcome, 0, rank + (rank < rank_of_outcome))
 
     def exchangeable_values(self) -> np.ndarray:
         """The outcome and the sorted members of each ensemble, (n, s + 1)."""

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 from joblib import effective_n_jobs
+from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from .._numerics.array_api import Array, asarray_like, contiguous, doubles, take_rows, zeros_on
+from .._numerics.dependence import MAX_SIZE_RATIO, N_ADDED_GROUPS, UnitSums
+from .._numerics.pit import MIN_PIT, normal_scores
 from .._numerics.sorting import codes_by_appearance
 from .arrays import format_value
 from .scikit_learn import Parallel, RandomState, delayed
@@ -26,13 +29,6 @@ _UNIFORM_BLOCK_SIZE = 2**16
 
 # With more classes, the class of a uniform number is found by bisection.
 _MAX_COMPARED_CLASSES = 64
-
-# Groups up to this many times as large or small tell how much labels of a group depend on each
-# other; the remainder is for sums of weights that are equal but for rounding.
-MAX_SIZE_RATIO = 2.0000001
-
-# Groups whose labels follow one number that are added to those of the data.
-N_ADDED_GROUPS = 2
 
 
 class Batch(NamedTuple):
@@ -219,6 +215,28 @@ def _count_distinct_labels(proba: np.ndarray, label: np.ndarray, code: np.ndarra
     observed = np.bincount(np.unique(run * n_classes + label) // n_classes)
     counts = if_independent, if_identical, observed
     return np.stack([np.bincount(code[start], count) for count in counts])
+
+
+def draw_levels_in_groups(
+    pit_bounds: tuple[np.ndarray, np.ndarray],
+    groups: np.ndarray,
+    weight: np.ndarray,
+    n_draws: int,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Draw uniform numbers (n_draws, n) that depend on each other within groups (n,).
+
+    Their normal scores are √ρ c + √(1 − ρ) e, with a standard normal number c for each group and e
+    for each sample. ρ is the correlation that the normal scores of observed PITs show in groups.
+    Of PITs that are intervals only the mean score is known, which varies less: its correlation is
+    multiplied by (the mean of squared scores) / (that of squared mean scores). Weights sum to 1.
+    """
+    units, (score, excess, _) = UnitSums(weight, groups), normal_scores(*pit_bounds)
+    scale = (weight @ score**2) / np.sqrt(1 + np.sqrt(2) * (weight @ excess))
+    share = units.dependence(weight * score, weight * scale)
+    common = generator.standard_normal((n_draws, units.number)) * np.sqrt(share)
+    single = generator.standard_normal((n_draws, len(score))) * np.sqrt(1 - share)[units.code]
+    return np.clip(ndtr(common[:, units.code] + single), MIN_PIT, 1 - MIN_PIT)
 
 
 def draw_by_sample(

@@ -23,7 +23,7 @@ _PIT_LEVEL_RTOL = 1e-9
 _MIN_SCORE_WIDTH = 2.0**-20
 
 # PITs are clipped to between this and 1 minus it, so that normal scores are finite.
-_MIN_PIT = 2.0**-53
+MIN_PIT = 2.0**-53
 
 # Slopes of intervals are summed together if the widths differ by less than 2 to this power.
 _OCTAVES_PER_GROUP = 5
@@ -89,12 +89,12 @@ def normal_scores(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     If u is uniform, their means are 0, and without intervals they are uncorrelated and have the
     variance 1. With the normal density φ, the antiderivatives are −φ(z), −zφ(z) and −(z² − 1)φ(z).
     """
-    z = ndtri(np.clip((lower + upper) / 2, _MIN_PIT, 1 - _MIN_PIT))
+    z = ndtri(np.clip((lower + upper) / 2, MIN_PIT, 1 - MIN_PIT))
     scores = np.stack([z, z**2 - 1, z**3 - 3 * z])
     width = upper - lower
     wide = width > _MIN_SCORE_WIDTH
     if wide.any():
-        ends = ndtri(np.clip([lower[wide], upper[wide]], _MIN_PIT, 1 - _MIN_PIT))
+        ends = ndtri(np.clip([lower[wide], upper[wide]], MIN_PIT, 1 - MIN_PIT))
         density = normal_density(ends)
         antiderivatives = [density, ends * density, (ends**2 - 1) * density]
         scores[:, wide] = -np.diff(antiderivatives, axis=1)[:, 0] / width[wide]

@@ -469,6 +469,10 @@ class Forecast(ABC):
         """Draw independent outcomes from the forecasts, (size, n)."""
         return np.ascontiguousarray(self._sample(generator, size).T)
 
+    def _simulate_at(self, level: np.ndarray) -> np.ndarray:
+        """Draw outcomes by uniform numbers, (size, n) each; they rise with the numbers."""
+        return np.ascontiguousarray(self._ppf(level.T).T)
+
     def _to_simulated(self, y: np.ndarray) -> np.ndarray:
         """Return the draws (n,) that outcomes count as; only quantile forecasts change them."""
         return y

@@ -163,7 +163,10 @@ class QuantileForecast(Forecast):
         return (lower + upper) / 2
 
     def _simulate(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        cell = np.searchsorted(self.levels, generator.random((size, len(self))), side="left")
+        return self._simulate_at(generator.random((size, len(self))))
+
+    def _simulate_at(self, level: np.ndarray) -> np.ndarray:
+        cell = np.searchsorted(self.levels, level, side="left")
         return np.take_along_axis(self._inside_cells(), cell.T, axis=1).T.copy()
 
     def _to_simulated(self, y: np.ndarray) -> np.ndarray:

@@ -1,0 +1,90 @@
+"""Sums over units, such as groups of samples, whose terms may go together."""
+
+import numpy as np
+from scipy.stats import t
+
+from .sorting import codes_by_appearance
+
+# Groups up to this many times as large or small tell how much labels of a group depend on each
+# other; the remainder is for sums of weights that are equal but for rounding.
+MAX_SIZE_RATIO = 2.0000001
+
+# Groups in which all goes together that are added to those of the data.
+N_ADDED_GROUPS = 2
+
+
+class UnitSums:
+    """Sums over units: over groups of samples, or samples if there are none.
+
+    Parameters: the weights (n,), and the groups (n,) or None.
+    """
+
+    def __init__(self, weight: np.ndarray, groups: np.ndarray | None) -> None:
+        self.has_groups = groups is not None
+        self.code = np.arange(len(weight)) if groups is None else codes_by_appearance(groups)
+        self.number = int(self.code.max()) + 1
+        self.share = self.add(weight)
+
+    def add(self, terms: np.ndarray) -> np.ndarray:
+        """The sums (U,) of terms (n,)."""
+        return np.bincount(self.code, terms, self.number) if self.has_groups else terms
+
+    def dependence(self, residual: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """How far residuals (n,) of standard deviations (n,) go together in each unit, (U,).
+
+        From 0 to 1: it compares the products of residuals within groups with the largest that they
+        can be, over all groups of at least half and at most twice the weight. Two groups of the
+        same weight are added, in which all goes together.
+        """
+        if not self.has_groups:
+            return np.zeros(self.number)
+        most = self.add(deviation) ** 2 - self.add(deviation**2)
+        products = self.add(residual) ** 2 - self.add(residual**2)
+        order = np.argsort(self.share, kind="stable")
+        first = np.searchsorted(self.share[order], self.share / MAX_SIZE_RATIO)
+        last = np.searchsorted(self.share[order], self.share * MAX_SIZE_RATIO)
+
+        def sum_similar(values: np.ndarray) -> np.ndarray:
+            total = np.append(0.0, np.cumsum(values[order]))
+            return total[last] - total[first] + N_ADDED_GROUPS * most
+
+        products, most = sum_similar(products), sum_similar(most)
+        ratio = np.divide(products, most, out=np.ones_like(most), where=most > 0)
+        return np.clip(ratio, 0.0, 1.0)
+
+    def variance(self, deviation: np.ndarray, dependence: np.ndarray) -> float:
+        """The variance of the sum of terms of standard deviations (n,)."""
+        if not self.has_groups:
+            return float(deviation @ deviation)
+        independent = self.add(deviation**2)
+        return float(np.sum(independent + dependence * (self.add(deviation) ** 2 - independent)))
+
+
+class GroupedSums:
+    """How far sums over samples vary, whose terms may go together within groups.
+
+    Parameters: the weights (n,), which sum to 1, and the groups: None, codes (n,), or codes (n, 2)
+    of two columns that cross each other. The variance of these is the sum of both, less that of
+    the groups in which both agree; but no less than either.
+    """
+
+    def __init__(self, weight: np.ndarray, groups: np.ndarray | None) -> None:
+        self.weight, n = weight, len(weight)
+        codes = [groups] if groups is None or groups.ndim < 2 else [*groups.T, groups @ [n, 1]]
+        self.units = [UnitSums(weight, code) for code in codes]
+        size = min(1 / (unit.share @ unit.share) for unit in self.units)
+        self.degrees = np.inf if groups is None else size - 1
+
+    def standard_deviation(self, residual: np.ndarray, deviation: np.ndarray) -> float:
+        """That of the sum of terms of standard deviations (n,), if residuals (n,) were seen."""
+        variances = [u.variance(deviation, u.dependence(residual, deviation)) for u in self.units]
+        columns, both = variances[:2], variances[2:]
+        return float(np.sqrt(max(sum(columns) - sum(both), *columns)))
+
+    def quantile(self, confidence_level: float) -> float:
+        """Half the width of an interval, in standard deviations.
+
+        It is Student's, with 1 less degree of freedom than the effective number of groups, the
+        smaller of two; without groups it is normal.
+        """
+        return float(t.isf((1 - confidence_level) / 2, self.degrees))
