@@ -22,6 +22,7 @@ from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL, Statistic
+from ._weights import warn_of_weights
 
 
 class HypothesisTest(BaseEstimator):
@@ -33,6 +34,9 @@ class HypothesisTest(BaseEstimator):
 
     # Whether X holds logits.
     _expects_logits = False
+
+    # Whether outcomes are redrawn with the weights held.
+    _redraws_outcomes = True
 
     # The remedy that warnings and errors name if draws take very long or too much memory.
     _remedy = (
@@ -105,6 +109,8 @@ def check_test_input(
             data = with_given(data, y, given, sample_weight)
         if groups is not None:
             data = data.to_numpy()
+    if test._redraws_outcomes:
+        warn_of_weights(data, sample_weight)
     return data if groups is None else with_groups(data, y, groups, sample_weight)
 
 
@@ -112,7 +118,9 @@ def check_class_input(test: HypothesisTest, X: ArrayLike, y: Any, sample_weight:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     if is_forecast(X):
         check_not_forecast(X, "X")
-    return check_fit_input(test, X, y, sample_weight)
+    data = check_fit_input(test, X, y, sample_weight)
+    warn_of_weights(data, sample_weight)
+    return data
 
 
 def check_supports(statistic: Statistic, need: str, remedy: str) -> None:

@@ -153,9 +153,12 @@ class CalibrationTest(HypothesisTest):
     for the forecast :math:`Q_i`. To test weaker notions (marginal, group, decision, threshold), use
     "asymptotic". The CRPS of quantiles is refused.
 
-    **Groups.** Residuals of a group get a common random sign, or its labels are drawn with the
+    **Groups.** Residuals of a group get a common random sign, or its outcomes are drawn with the
     dependence that the groups show; the largest p-value counts. For "omnibus", "skce" and the two
     losses. For a series, pass blocks.
+
+    **Weights.** Outcomes are drawn with the weights held. That is exact for weights that say
+    nothing of the outcome beyond the prediction; a warning tells of others.
 
     **Asymptotic and distribution-free** [1]_. The law of "linear" and "block" is Student's t, that
     of "unbiased" and of decisions is bootstrapped [3]_, for equal weights.
@@ -339,7 +342,7 @@ class CalibrationTest(HypothesisTest):
             raise ValueError(
                 "average must be left out with multi_class=Multilabel(): each label is tested "
                 "alone, as what joins labels has no p-value without their law together; found "
-                f"{average!r}. Leave it out, or take an interval by resampling."
+                f"{average!r}. Leave it out, or take a confidence_interval."
             )
         lens = params.pop("multi_class")
         delete_attributes(self, *_OPTIONAL_ATTRIBUTES)

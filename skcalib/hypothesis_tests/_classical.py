@@ -220,7 +220,8 @@ class CalibrationInTheLargeTest(ClassicalTest):
 
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
     (1 + B)` for "greater", with ≤ for "less", and twice the smaller one for "two-sided". It is
-    exact for any weights. Cost: :math:`O(n B)`.
+    exact for weights that say nothing of the outcome beyond the prediction; a warning tells of
+    others. Cost: :math:`O(n B)`.
 
     **Asymptotic.** The p-value is the tail of the standard normal distribution. Cost: :math:`O(n
     \log n)`.
@@ -315,7 +316,8 @@ class SpiegelhalterTest(ClassicalTest):
 
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \ge z\}) /
     (1 + B)` for "greater", with ≤ for "less", and twice the smaller one for "two-sided". It is
-    exact for any weights. Cost: :math:`O(n B)`.
+    exact for weights that say nothing of the outcome beyond the prediction; a warning tells of
+    others. Cost: :math:`O(n B)`.
 
     **Asymptotic.** The p-value is the tail of the standard normal distribution. Cost: :math:`O(n
     \log n)`.
@@ -416,8 +418,9 @@ class CalibrationSlopeTest(ClassicalTest):
 
     **Conditional.** With the values z* of B draws, the p-value is :math:`(1 + \#\{z^*_b \le z\}) /
     (1 + B)` for "less", with ≥ for "greater", and twice the smaller one for "two-sided". For the
-    hypothesis that slope and intercept are calibrated it is exact, for any weights. Cost:
-    :math:`O(n B)` for each Newton step.
+    hypothesis that slope and intercept are calibrated it is exact, for weights that say nothing of
+    the outcome beyond the prediction; a warning tells of others. Cost: :math:`O(n B)` for each
+    Newton step.
 
     **Asymptotic.** The p-value is the tail of the standard normal distribution, for a slope of 1
     with any intercept.
@@ -527,7 +530,8 @@ class CoxTest(ClassicalTest):
     where :math:`\bar \lambda` is 1/n for equal weights, and else corrects for their variance.
 
     **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with the statistics T*
-    of B draws. It is exact for any weights. Cost: :math:`O(n B)`.
+    of B draws. It is exact for weights that say nothing of the outcome beyond the prediction; a
+    warning tells of others. Cost: :math:`O(n B)`.
 
     **Asymptotic.** The p-value is that of the chi-squared distribution with two degrees of freedom,
     or, for unequal weights, of the weighted sum of two squared normal variables [3]_. Cost:
@@ -693,7 +697,8 @@ class HosmerLemeshowTest(ClassicalTest):
     which for equal weights is the classical one [1]_.
 
     **Conditional.** The p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)` with the statistics T*
-    of B draws. It is exact for any weights. Cost: :math:`O(n (B + \log n))`.
+    of B draws. It is exact for weights that say nothing of the outcome beyond the prediction; a
+    warning tells of others. Cost: :math:`O(n (B + \log n))`.
 
     **Asymptotic.** The p-value is that of the chi-squared distribution [2]_; groups with few
     samples of an outcome reject too often. Cost: :math:`O(n \log n)`.

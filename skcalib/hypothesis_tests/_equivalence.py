@@ -38,15 +38,15 @@ class EquivalenceTest(HypothesisTest):
         Probability with which `upper_limit_` is to be above the value of the metric on the whole
         distribution.
 
-    n_resamples : int, default=999
-        Number of subsamples; the smallest p-value is ``1 / (n_resamples + 1)``.
+    n_resamples : int, default=199
+        Number of draws of outcomes, which bound the variance of the metric from below.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
         for forecasts.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling, for any `n_jobs`.
+        Seed of these draws, for any `n_jobs`.
 
     n_jobs : int, default=None
         Number of jobs of joblib; see :obj:`joblib.parallel_backend`.
@@ -80,9 +80,9 @@ class EquivalenceTest(HypothesisTest):
     Notes
     -----
     The test inverts the upper confidence limit of :func:`skcalib.uncertainty.confidence_interval`:
-    the p-value is the largest one of those that Student's t, the subsamples and, where wrong
-    predictions are rare, moved labels give the value `margin`. The limit does not subtract the
-    upward bias of the metric. At least 10 samples, or groups, are needed.
+    the p-value is the largest of those that Student's t and the score interval (of a squared kernel
+    error also those of its root) give the value `margin`. The limit does not subtract the upward
+    bias of the metric. At least 10 samples, or groups, are needed.
 
     Examples
     --------
@@ -91,8 +91,10 @@ class EquivalenceTest(HypothesisTest):
     >>> y, proba = make_temperature_family(2000, random_state=0)
     >>> test = EquivalenceTest(margin=0.05, random_state=0).fit(proba, y)
     >>> test.p_value_, test.upper_limit_
-    (0.001, 0.0195...)
+    (2.2...e-08, 0.0192...)
     """
+
+    _redraws_outcomes = False
 
     _parameter_constraints: dict = {
         "metric": [MetricNames("metric", ALL_METRICS), callable],
@@ -112,7 +114,7 @@ class EquivalenceTest(HypothesisTest):
         margin: float,
         metric_params: dict | None = None,
         confidence_level: float = 0.95,
-        n_resamples: int = 999,
+        n_resamples: int = 199,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -172,7 +174,6 @@ class EquivalenceTest(HypothesisTest):
             weighted=sample_weight is not None,
         )
         limits = measured.limits(
-            method="auto",
             n_resamples=self.n_resamples,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
@@ -197,6 +198,6 @@ def check_is_distance(metric: Callable | str) -> None:
 
 
 def _sort_canonically(data: AnyData) -> Any:
-    """The samples in an order that does not follow theirs, so that neither do the subsamples."""
+    """The samples in an order that does not follow theirs, so that neither do blocks of them."""
     data = data.take(np.lexsort(np.atleast_2d(data.outcome.T)))
     return data.take(data.canonical_order())

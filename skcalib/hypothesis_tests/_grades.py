@@ -111,8 +111,8 @@ class RatingGradeTest(HypothesisTest):
     A grade has N samples, D positive outcomes and the mean prediction π.
 
     **Binomial** [1]_. The p-value for "greater" is :math:`P(D' \ge D)` for a binomial D' with N
-    trials of probability π, and for "less" :math:`P(D' \le D)`. It is valid for every N, and
-    conservative for small ones [2]_.
+    trials of probability π, and for "less" :math:`P(D' \le D)`. It is valid for every N if all
+    samples of a grade have the same prediction, and conservative for small ones [2]_.
 
     **Jeffreys** [3]_. The p-value for "greater" is the posterior probability of a default rate of
     at most π under Beta(D + ½, N − D + ½). It rejects calibrated grades at times more often than at
@@ -394,5 +394,5 @@ def check_equal_weights(weight: np.ndarray, n: int) -> None:
         raise ValueError(
             "sample_weight must be equal for all samples, as the outcomes of a grade are counted; "
             "found weights that vary. Leave it out, or test the whole portfolio with "
-            "CalibrationInTheLargeTest, which takes any weights."
+            "CalibrationInTheLargeTest, which takes weights."
         )

@@ -27,6 +27,7 @@ from ..lenses import Lens, _get_lens
 from ._base import compute_null_values
 from ._search_scores import Candidate, ClassSearch, ForecastSearch
 from ._subgroups import SubgroupCalibrationTest, standardize
+from ._weights import warn_of_weights
 
 # Columns of more distinct numbers are divided into ranges.
 _MAX_DISTINCT_NUMBERS = 10
@@ -276,6 +277,7 @@ def find_miscalibrated_subgroups(
             f"from the predictions; found {multi_class!r}. Search each label by itself: pass "
             "y_true[:, k] and y_pred[:, k]."
         )
+    warn_of_weights(data, sample_weight)
     n = np.shape(y_true)[0]
     used = np.arange(n)[positive_weight_rows(sample_weight, n)]
     if not isinstance(data, ForecastData) and not data.is_binary and multi_class == "confidence":

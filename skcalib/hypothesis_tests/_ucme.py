@@ -109,7 +109,8 @@ class UCMETest(ClassicalTest):
     of them, the statistic is infinite.
 
     **Conditional.** With the statistics T* of B draws, the p-value is :math:`(1 + \#\{T^*_b \ge
-    T\}) / (1 + B)`. It is exact for any weights. Cost: :math:`O(n m (K + m + B))`.
+    T\}) / (1 + B)`. It is exact for weights that say nothing of the outcome beyond the
+    prediction; a warning tells of others. Cost: :math:`O(n m (K + m + B))`.
 
     **Asymptotic.** For many samples T is :math:`\chi^2` distributed with as many degrees of freedom
     as locations. Calibrated predictions that crowd at the corners are rejected too often. Cost:

@@ -180,7 +180,7 @@ def test_consistency_resampling_redraws_the_predictions():
         seen.append((y_proba.copy(), sample_weight.copy()))
         return 0.0
 
-    proba, weight = np.array([0.1, 0.2, 0.4, 0.8]), np.array([1.0, 2.0, 3.0, 4.0])
+    proba, weight = np.array([0.1, 0.2, 0.4, 0.8]), np.array([0.5, 1.0, 1.5, 2.0])
     test = CalibrationTest(statistic, method="consistency", n_resamples=30, random_state=0)
     test.fit(proba, [0, 1, 0, 1], sample_weight=weight)
     drawn = {tuple(np.sort(p)) for p, _ in seen}
@@ -306,9 +306,9 @@ def test_unequal_weights_need_another_method(method):
     test = CalibrationTest(method=method, n_resamples=9)
     test.fit(proba, label, sample_weight=np.full(40, 3.0))
     with pytest.raises(ValueError, match=r"needs equal weights.*method='conditional'"):
-        test.fit(proba, label, sample_weight=np.arange(1.0, 41.0))
+        test.fit(proba, label, sample_weight=np.arange(1.0, 41.0) / 2)
     linear = CalibrationTest(method="asymptotic", estimator="linear")
-    assert 0 < linear.fit(proba, label, sample_weight=np.arange(1.0, 41.0)).p_value_ <= 1
+    assert 0 < linear.fit(proba, label, sample_weight=np.arange(1.0, 41.0) / 2).p_value_ <= 1
 
 
 def test_laws_are_those_of_the_options_that_count():

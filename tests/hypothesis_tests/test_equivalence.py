@@ -4,13 +4,18 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import stats
+from oracles import change_without_groups, student_by_hand
+from sklearn.metrics import log_loss
 
+from skcalib._data import check_predictions
 from skcalib.datasets import make_temperature_family
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import EquivalenceTest
-from skcalib.metrics import calibration_in_the_large, calibration_slope, smooth_calibration_error
+from skcalib.metrics import calibration_in_the_large, calibration_slope
+from skcalib.metrics._terms import MetricTerms
 from skcalib.uncertainty import confidence_interval
+from skcalib.uncertainty._limits import ScoreLimits, StudentLimits
+from skcalib.uncertainty._units import Units
 
 FAST = {"n_resamples": 39, "random_state": 0}
 
@@ -22,25 +27,38 @@ def in_order(n, inverse_temperature, seed=0):
     return y[order], p[order]
 
 
-def test_p_value_by_loops():
+def test_p_value_by_hand():
     y, p = in_order(100, 2)
-    values = []
+    weight, proba = np.full(100, 0.01), np.column_stack([1 - p, p])
+    cell = (p > 0.5).astype(int)
+    gap = np.array([np.sum((y - p)[cell == k]) for k in (0, 1)])
+    sign = np.sign(gap)[cell]
+    value = np.sum(np.abs(gap)) / 100
+    # the error is a mean of the residuals with the signs of their bins, or of the others
+    terms = MetricTerms(weight, sign * (y - p), sign[:, None] * (np.arange(2) - p[:, None]), proba)
+    data = check_predictions(y, p)
+    score = ScoreLimits(terms, Units(data))
+    changes = change_without_groups(sign * (y - p), np.ones(100), np.arange(100))
+    for margin in (0.12, 0.2):
+        test = EquivalenceTest(
+            "expected_calibration_error", margin=margin, metric_params={"n_bins": 2}, **FAST
+        ).fit(p, y)
+        student = StudentLimits(*student_by_hand(value, changes, 100))
+        tails = student.tails(margin)[0], score.tails(margin)[0], score.tails(-margin)[1]
+        assert test.statistic_ == pytest.approx(value, rel=1e-12)
+        assert test.p_value_ == pytest.approx(max(tails), rel=1e-9)
 
-    def metric(y_true, y_proba):
-        values.append(smooth_calibration_error(y_true, y_proba, labels=[0, 1]))
-        return values[-1]
 
-    for margin in (0.08, 0.12):
-        test = EquivalenceTest(metric, margin=margin, **FAST).fit(p, y)
-        value, jackknife, subsamples = values[0], np.array(values[1:101]), values[101:]
-        assert len(subsamples) == 39
-        deviation = np.sqrt(99 / 100 * np.sum((jackknife - jackknife.mean()) ** 2))
-        ratio = np.sqrt(0.3)  # 30 of 100 samples
-        below = sum((value - ratio * one) / (1 - ratio) >= margin for one in subsamples)
-        normal = stats.t.cdf((value - margin) / deviation, 99)
-        assert test.p_value_ == pytest.approx(max(normal, (1 + below) / 40), abs=1e-12)
-        assert test.statistic_ == value
-        values.clear()
+@pytest.mark.parametrize("metric", ["expected_calibration_error", log_loss])
+def test_p_value_is_the_level_at_which_the_limit_meets_the_margin(metric):
+    for seed in range(8):  # also margins that no labels lead to
+        y, p = make_temperature_family(20, inverse_temperature=3, random_state=seed)
+        for level in (0.8, 0.95):
+            options = {"confidence_level": level, "labels": [0, 1], **FAST}
+            limit = EquivalenceTest(metric, margin=9.0, **options).fit(p, y).upper_limit_
+            for margin in (0.999 * limit, 1.001 * limit):
+                p_value = EquivalenceTest(metric, margin=margin, **options).fit(p, y).p_value_
+                assert (limit <= margin) == (p_value <= 1 - level)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +89,7 @@ def test_only_small_miscalibration_is_equivalent():
         y, p = in_order(1000, inverse_temperature)
         test = EquivalenceTest(margin=0.06, random_state=0, n_resamples=19)
         p_values.append(test.fit(p, y).p_value_)
-    assert p_values[0] == 0.05
-    assert p_values[1] > 0.05
+    assert p_values[0] < 0.05 < p_values[1]
     assert p_values[2] > 0.99
 
 
@@ -81,7 +98,7 @@ def test_forecasts():
     mean = rng.normal(size=300)
     forecast, y = GaussianForecast(mean, 1.0), rng.normal(mean)
     test = EquivalenceTest("quantile_calibration_error", margin=0.15, **FAST).fit(forecast, y)
-    assert test.p_value_ == 1 / 40
+    assert test.p_value_ < 0.001
     assert test.statistic_ < test.upper_limit_ < 0.15
     assert not hasattr(test, "classes_")
     narrow = EquivalenceTest("quantile_calibration_error", margin=0.15, **FAST)

@@ -477,7 +477,7 @@ def test_callables_get_outcomes_forecasts_and_what_is_given():
 
     forecast, y = normal(np.random.default_rng(0), 9)
     test = CalibrationTest(statistic, n_resamples=5, random_state=0)
-    test.fit(forecast, y, sample_weight=np.arange(9), given=np.ones((9, 2)))
+    test.fit(forecast, y, sample_weight=np.arange(9) / 2, given=np.ones((9, 2)))
     assert set(seen) == {(np.dtype(float), GaussianForecast, 8, (8, 2))}
     assert test.statistic_ == pytest.approx(y[1:].sum())
 
@@ -712,7 +712,7 @@ BAD = {
     "bound of the median": ({"method": "distribution-free"}, {}, "does not follow the outcomes"),
     "weights": (
         {"method": "asymptotic"},
-        {"sample_weight": np.arange(1.0, 10.0)},
+        {"sample_weight": np.arange(1.0, 10.0) / 2},
         "needs equal weights",
     ),
     "length of given": ({}, {"given": np.ones(8)}, "inconsistent numbers of samples"),
