@@ -1,6 +1,7 @@
 """Sums of kernels over pairs of points on a line, such as exp(−|s − t|/h), in linear time."""
 
 import numpy as np
+from scipy.linalg import solve_banded
 
 
 def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
@@ -31,6 +32,19 @@ def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> 
         from_last = from_last[..., ::2] * _decay(last_gap, bandwidth) + from_last[..., 1::2]
         first, last = first[::2], last[1::2]
     return 2 * total
+
+
+def laplace_product(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
+    """Σ_j mass_j exp(−|points_i − points_j|/h) at each of the sorted points (m,), O(m).
+
+    The sum over the points up to the i-th, f_i = mass_i + f_{i−1} exp(−d/h), solves a bidiagonal
+    system.
+    """
+    band = np.ones((2, len(points)))
+    band[1, :-1] = -_decay(points[:-1] - points[1:], bandwidth)
+    up_to = solve_banded((1, 0), band, mass)
+    band[1, :-1] = band[1, -2::-1]
+    return up_to + solve_banded((1, 0), band, mass[::-1])[::-1] - mass
 
 
 def _decay(difference: np.ndarray, bandwidth: float) -> np.ndarray:

@@ -29,10 +29,6 @@ _CURVE_NODES, _CURVE_GAIN_RTOL = (10, 14, 18, 24), 1e-10
 # which is what is left, is rounding.
 _CURVE_STEP_ATOL = 1e-7
 
-# The last of a few steps from a near start promises less than this: then the log-odds change by
-# some 1e-9, and what is left is the square of it.
-_MAX_NEAR_STEPS, _NEAR_GAIN = 5, 1e-18
-
 _MAX_BISECTIONS = 100
 _INTERCEPT_RTOL = 1e-13
 
@@ -86,27 +82,6 @@ def intercepts(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndar
         if not len(rows):
             break
     return a
-
-
-def nearest_line(
-    x: np.ndarray, label: np.ndarray, weight: np.ndarray, start: np.ndarray
-) -> np.ndarray | None:
-    """The best (a, b) for log-odds a + bx, from a start so near that full steps of Newton reach it.
-
-    None if a few do not, as when the start is that of other samples, or curvature is lost.
-    """
-    powers = np.stack([np.ones_like(x), x])  # (2, n)
-    position = start
-    for _ in range(_MAX_NEAR_STEPS):
-        fitted = expit(position @ powers)
-        gradient = powers @ (weight * (label - fitted))
-        fitted *= weight * (1 - fitted)
-        (level, cross), (_, slope) = (fitted * powers) @ powers.T
-        step, is_regular = _newton_steps(gradient[None], np.array([[level, cross, slope]]))
-        position = position + step[0]
-        if is_regular[0] and gradient @ step[0] <= _NEAR_GAIN:
-            return position
-    return None
 
 
 def _residuals(log_odds: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._data import AnyData
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, is_number
 from .._numerics.policies import worst_policies
 from ..forecasts._decisions import DecisionLoss, argmin_first, as_loss, class_expected_losses
 from .base import Statistic
@@ -99,6 +99,27 @@ class DecisionGaps(Statistic):
         expected = self.loss.expected_of(self.data.forecast)
         check_size_of_losses(expected)
         return expected
+
+    def loss_variances(self) -> np.ndarray:
+        """Variances (n,) of realised minus expected losses of the actions taken, as announced.
+
+        Outcomes are drawn from the predictions. Ensembles without weights do not tell how far the
+        outcome is from members by which the action was chosen: there, as the squares that are seen.
+        """
+        taken = np.arange(len(self.action)), self.action
+        if not self.data.is_forecast:
+            distance = self._class_losses.T[self.action] - self.expected[taken][:, None]  # (n, K)
+            return np.einsum("nk,nk->n", self.data.matrix, distance**2)
+        forecast, loss = self.data.forecast, self.loss
+        if forecast.is_exchangeable:
+            return (self.compute_losses()[0] - self.expected)[taken] ** 2
+        if is_number(loss.loss):
+            return self.expected.prod(axis=1)
+        centre = self.expected.mean(axis=0)  # near the losses, so that squares keep their digits
+        squares = DecisionLoss(lambda y: (loss.at_outcomes(y) - centre) ** 2)
+        squares.breakpoints = loss.breakpoints
+        variance = squares.expected_of(forecast) - (self.expected - centre) ** 2
+        return np.maximum(variance[taken], 0.0)
 
     def resample_null(self, n_resamples: int, random_state: np.random.RandomState) -> np.ndarray:
         """The statistic of bootstrap samples whose gaps are centred at those of the data, (B,).

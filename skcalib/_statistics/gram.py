@@ -46,6 +46,25 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
     return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
 
 
+def gram_product(
+    kernel: Kernel, points: np.ndarray, mass: np.ndarray, skips_own: bool
+) -> np.ndarray:
+    """Σ_j k(points_i, points_j) mass_j of mass (n, C), over all j; or over j ≠ i, (n, C).
+
+    Only one tile is in memory, as in `gram_pair_sum`.
+    """
+    n, tile, product = len(points), _pair_tile(kernel, points), np.zeros(mass.shape)
+    for i in range(0, n, tile):
+        rows = slice(i, i + tile)
+        for j in range(0, n, tile):
+            columns = slice(j, j + tile)
+            gram = np.array(kernel(points[rows], points[columns]))
+            if i == j and skips_own:
+                np.einsum("ii...->i...", gram)[...] = 0.0
+            product[rows] += _times(gram, mass[columns])
+    return product
+
+
 def _pair_tile(kernel: Kernel, points: Array) -> int:
     """Rows and columns of a tile of pairs."""
     if not isinstance(points, np.ndarray):

@@ -26,6 +26,7 @@ from .._numerics.sorting import (
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
 from ._registry import register_metric, root_of_estimate
+from ._terms import Witness, witness_terms
 
 # Distances of the mean outcome from the mean prediction, vectors of K numbers: a factor and a power
 # of the absolute differences, which are summed over the classes.
@@ -54,7 +55,7 @@ def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Ite
     """Yield the sums of w (1[y = k] − p_k) in each bin, (B,), for one class after another."""
     if data.is_binary:
         mass = np.bincount(bins, data.weighted_residuals, n_bins)
-        yield from (mass, -mass)
+        yield from (-mass, mass)
         return
     label, weight = data.label, data.weight
     for k, proba in enumerate(data.iter_class_proba()):
@@ -104,6 +105,57 @@ def _bin_error(
     return float(root_of_estimate(share[filled] @ square, signed))
 
 
+def find_cell_witness(
+    data: ClassData, cell: np.ndarray, n_cells: int, norm: str, distance: str
+) -> Witness:
+    """Return the witness of the gaps of fixed cells, of which each sample has an index (n,).
+
+    The gap of a cell is g = c Σ_k |d_k|^q, with the mean residuals d of its samples. One more of
+    them, of weight dw and residual r, changes g by (Σ_k s_k r_k − q g) dw/W, where s is the
+    gradient of g and W the share of the cell, which grows by dw.
+    """
+    factor, power = _DISTANCES[distance]
+    share = np.bincount(cell, data.weight, n_cells)
+    share = np.where(share > 0, share, 1.0)  # of empty cells, whose gap is 0
+    mean = np.column_stack([*_iter_class_residuals(data, cell, n_cells)]) / share[:, None]  # (B, K)
+    gap = factor * np.sum(np.abs(mean) ** power, axis=1)
+    either = np.where(np.arange(mean.shape[1]) > 0, 1.0, -1.0)  # where a gap is 0
+    sign = np.where(mean == 0, either, np.sign(mean))
+    gradient = factor * power * np.abs(mean) ** (power - 1) * sign
+    if norm == "l1":
+        change, constant = np.ones(n_cells), gap
+    elif norm == "max":
+        change, constant = (np.arange(n_cells) == gap.argmax()) / share, gap.max()
+    else:
+        error = np.sqrt(share @ gap**2)
+        scale = error or 1.0  # any gap is 0 if the error is
+        change, constant = gap / scale, (error**2 + gap**2) / (2 * scale)
+    offset = constant - power * change * gap
+    return Witness((change[:, None] * gradient)[cell], offset[cell])
+
+
+def _find_bin_witness(
+    data: ClassData,
+    *,
+    n_bins: int,
+    strategy: str,
+    min_bin_size: int,
+    norm: str,
+    distance: str,
+    debias: bool,
+    add_bin_width: bool,
+) -> Witness | None:
+    if debias:
+        return None
+    bins, n_bins = _assign_bins(data, n_bins, strategy, min_bin_size)
+    witness = find_cell_witness(data, bins, n_bins, norm, distance)
+    if not add_bin_width:
+        return witness
+    is_uniform = strategy == "uniform"
+    width = 1 / n_bins if is_uniform else bin_extents(bins, data.proba, n_bins)[bins]
+    return witness._replace(offset=witness.offset + width)
+
+
 def _expected_calibration_error(
     data: ClassData, *, signed: bool = False, **options: Any
 ) -> float | np.ndarray:
@@ -134,8 +186,8 @@ def _expected_calibration_error(
     cost="n log n",
     in_report=True,
     supports_counts=True,
-    shares_witness=lambda options: options["n_bins"] == 1,
     clips_square=lambda options: options["debias"],
+    terms=witness_terms(_find_bin_witness),
 )
 def expected_calibration_error(
     y_true: ArrayLike,
@@ -366,11 +418,9 @@ def pool_class_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarr
 _level_set_calibration_error = reduce_classes(_level_set_error)
 
 
-def _count_levels(data: ClassData) -> float:
-    """Return the effective number of distinct predictions, 1 / Σ W² of their shares W."""
-    _, level = np.unique(data.proba, axis=0, return_inverse=True)
-    share = np.bincount(level.ravel(), data.weight)
-    return float(1 / (share @ share))
+def _find_level_witness(data: ClassData) -> Witness:
+    points, level = np.unique(data.proba, axis=0, return_inverse=True)
+    return find_cell_witness(data, level.ravel(), len(points), "l1", "total-variation")
 
 
 @register_metric(
@@ -379,7 +429,7 @@ def _count_levels(data: ClassData) -> float:
     largest=1.0,
     cost="n log n",
     supports_counts=True,
-    count_cells=reduce_classes(_count_levels),
+    terms=witness_terms(_find_level_witness),
 )
 def level_set_calibration_error(
     y_true: ArrayLike,

@@ -38,7 +38,7 @@ def capabilities() -> dict[str, list[Any]]:
         "scorer": [f"neg_{metric.name}" for metric in metrics],
         "classes": ["classes" in metric.takes for metric in metrics],
         "forecasts": ["forecasts" in metric.takes for metric in metrics],
-        "mean": [metric.is_mean for metric in metrics],
+        "mean": [not metric.chosen for metric in metrics],
         "streaming": [metric.supports_counts for metric in metrics],
         "groups": [metric.supports_groups for metric in metrics],
         "finite_sample": [metric.radius is not None for metric in metrics],

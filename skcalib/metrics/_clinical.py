@@ -13,7 +13,7 @@ from .._inputs.scikit_learn import Average, Interval, Label
 from .._inputs.warnings import warn
 from .._numerics.loess import loess_of_sorted
 from .._numerics.logistic import logistic_fit
-from .._numerics.logistic_batch import intercepts, nearest_line
+from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties, sort_labelled
 from ..lenses import Lens
@@ -26,6 +26,7 @@ _MAX_CLINICAL_STEPS = 200
 _SIGNED_MEASURE: dict[str, Any] = {
     "lower_is_better": False,
     "may_be_negative": True,
+    "chosen": False,
     "is_selectable": False,
 }
 
@@ -66,10 +67,8 @@ def compute_calibration_slope(data: ClassData) -> float:
     return logistic_line(data)[1]
 
 
-def logistic_line(data: ClassData, start: tuple[float, float] | None = None) -> tuple[float, float]:
+def logistic_line(data: ClassData) -> tuple[float, float]:
     """Return intercept and slope of the likeliest logistic regression on the log-odds.
-
-    A `start`, that of nearly the same samples, makes it faster.
 
     What the data do not determine is NaN: the intercept if the slope is infinite, as a threshold
     separates the labels, and the slope if all predictions or all labels are equal. If all
@@ -86,11 +85,6 @@ def logistic_line(data: ClassData, start: tuple[float, float] | None = None) -> 
         return np.nan, -np.inf
     centre = float(weight @ logits)
     centred = logits - centre  # keeps every digit if all are nearly equal
-    if start is not None and np.isfinite(start).all():
-        near = np.array([start[0] + start[1] * centre, start[1]])
-        line = nearest_line(centred, label, weight, near)
-        if line is not None:
-            return float(line[0] - line[1] * centre), float(line[1])
     design = np.column_stack([np.ones(len(label)), centred])
     fit = logistic_fit(
         design, weight * np.stack([1 - label, label]), np.zeros(2), _MAX_CLINICAL_STEPS

@@ -11,6 +11,7 @@ from .._inputs.scikit_learn import Average, Label, StrOptions
 from ..lenses import Lens
 from ._reductions import reduce_classes
 from ._registry import RadiusRule, register_metric
+from ._terms import Witness, witness_terms
 
 
 def _cumulative_error(data: ClassData, kind: str) -> float:
@@ -21,6 +22,16 @@ def _cumulative_error(data: ClassData, kind: str) -> float:
 
 
 _cumulative_calibration_error = reduce_classes(_cumulative_error)
+
+
+def _find_cumulative_witness(data: ClassData, kind: str) -> Witness:
+    points, mass = data.pool_residuals()
+    total = np.concatenate([[0.0], np.cumsum(mass)])
+    level = np.searchsorted(points, data.proba)
+    rise, fall = 1.0 * (level < total.argmax()), -1.0 * (level < total.argmin())
+    if kind == "range":
+        return Witness(rise + fall)
+    return Witness(rise if total.max() > -total.min() else fall)
 
 
 # Bounds on √n times the mean of sup |F_n − F| (the gap) and of sup (F_n − F) (the rise), from
@@ -42,9 +53,9 @@ def _radius_bounds(options: dict[str, Any]) -> tuple[float, float, float]:
     {"kind": [StrOptions({"max", "range"})]},
     largest=1.0,
     cost="n log n",
-    shares_witness=lambda options: True,
     supports_counts=True,
     radius=RadiusRule(_radius_bounds, {"kind": None}),
+    terms=witness_terms(_find_cumulative_witness),
 )
 def cumulative_calibration_error(
     y_true: ArrayLike,

@@ -5,11 +5,11 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import norm
 
-from .._data import AnyData, ForecastData, check_predictions
+from .._data import AnyData, ForecastData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, StrOptions, validate_params
+from .._numerics.dependence import GroupedSums
 from ..forecasts._decisions import DecisionLoss
 
 _THRESHOLDS = np.linspace(0.01, 0.99, 99)
@@ -31,7 +31,8 @@ class DecisionCurve:
         What the predictions expect it to be.
 
     margin : ndarray of shape (n_thresholds,)
-        Half-widths of the intervals around what is realised.
+        Half-widths of the intervals around what is realised. They say how far it may be from what
+        is announced, if labels are drawn from the predictions, as dependent as the groups show.
 
     treat_all : ndarray of shape (n_thresholds,)
         What it is for acting always.
@@ -78,6 +79,7 @@ class DecisionCurve:
     | {
         "kind": [StrOptions({"net-benefit", "loss"})],
         "thresholds": ["array-like", None],
+        "groups": "no_validation",
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     }
 )
@@ -90,6 +92,7 @@ def decision_curve(
     labels: ArrayLike | None = None,
     kind: Literal["net-benefit", "loss"] = "net-benefit",
     thresholds: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> DecisionCurve:
     r"""Decision curve: the net benefit of acting where the probability exceeds a threshold.
@@ -122,6 +125,10 @@ def decision_curve(
         Thresholds t in (0, 1): an action pays off if its event has at least this probability. By
         default 0.01, …, 0.99.
 
+    groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
+        Groups of samples that are not independent, such as the rows of a patient; at least 10. Two
+        columns cross each other, such as patients and readers.
+
     confidence_level : float, default=0.95
         Probability with which the interval at one threshold covers the announced value if it is
         right.
@@ -149,6 +156,12 @@ def decision_curve(
     :math:`\sqrt{\sum_i w_i^2 s_i^2 p_i (1 - p_i)}`, where s is the slope of a term in y. Few alarms
     have a margin, too, even if none of them is false.
 
+    With `groups`, terms of a group may depend on each other. How much is estimated from the
+    products of residuals in all groups of half to twice the weight, and in two added groups whose
+    labels all agree. The variance of two columns is the sum of both less that of the groups in
+    which both agree, but no less than either. The quantile is Student's, with 1 less degree of
+    freedom than :math:`1 / \sum_g W_g^2` groups of weights W; the smaller of two.
+
     References
     ----------
     .. [1] Vickers and Elkin (2006). Decision Curve Analysis: A Novel Method for Evaluating
@@ -161,6 +174,7 @@ def decision_curve(
     array([0.4375])
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    data = with_groups(data, y_true, groups, sample_weight, may_be_crossed=True)
     return make_decision_curve(data, DecisionLoss("zero-one"), kind, thresholds, confidence_level)
 
 
@@ -169,15 +183,15 @@ def make_decision_curve(
 ) -> DecisionCurve:
     """The numbers of two classes, or of whether the outcome exceeds the number of the decision."""
     proba, label = _two_classes(data, decision)
-    weight = data.weight
     t = _THRESHOLDS if thresholds is None else _check_thresholds(thresholds)
-    values = [_compare_at_ratio(proba, label, weight, threshold, kind) for threshold in t]
+    sums = GroupedSums(data.weight, data.groups)
+    values = [_compare_at_ratio(proba, label, sums, threshold, kind) for threshold in t]
     announced, realised, deviation = np.transpose(values)
-    base_rate = float(weight @ label)
+    base_rate = float(data.weight @ label)
     always, never = (1 - base_rate) * t, base_rate * (1 - t)
     if kind == "net-benefit":
         always, never = base_rate - always / (1 - t), np.zeros_like(t)
-    margin = float(norm.isf((1 - level) / 2)) * deviation
+    margin = sums.quantile(level) * deviation
     return DecisionCurve(t, realised, announced, margin, always, never)
 
 
@@ -201,7 +215,7 @@ def _two_classes(data: AnyData, decision: DecisionLoss) -> tuple[Any, ...]:
 
 
 def _compare_at_ratio(
-    proba: np.ndarray, label: np.ndarray, weight: np.ndarray, t: float, kind: str
+    proba: np.ndarray, label: np.ndarray, sums: GroupedSums, t: float, kind: str
 ) -> tuple[Any, ...]:
     """Announced and realised value, and the deviation of their difference if labels are drawn."""
     acts = proba > t
@@ -212,8 +226,10 @@ def _compare_at_ratio(
         slope = acts / (1 - t)
         start = acts * (-t / (1 - t))
     announced, realised = start + slope * proba, start + slope * label
-    deviation = np.sqrt((weight * slope) ** 2 @ (proba * (1 - proba)))
-    return weight @ announced, weight @ realised, deviation
+    residual = sums.weight * (realised - announced)
+    spread = sums.weight * np.abs(slope) * np.sqrt(proba * (1 - proba))
+    means = sums.weight @ announced, sums.weight @ realised
+    return *means, sums.standard_deviation(residual, spread)
 
 
 def _check_thresholds(thresholds: ArrayLike | None) -> np.ndarray:

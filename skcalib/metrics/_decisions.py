@@ -5,12 +5,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._data import AnyData, ClassData, ForecastData, check_data, check_predictions
+from .._data import AnyData, ClassData, ForecastData, check_data, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
+from .._numerics.dependence import GroupedSums
+from .._numerics.policies import best_actions, worst_policies
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
 from ..forecasts._decisions import DecisionLoss, as_loss
 from ._registry import register_metric
+from ._terms import MetricTerms, Witness, witness_terms
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class DecisionCalibration:
         Mean loss of the action among these samples.
 
     standard_error : ndarray of shape (n_actions,)
-        Of the difference between the two; NaN for fewer than two samples.
+        Of the difference between the two, if outcomes are drawn from the predictions; NaN for an
+        action that is never best.
 
     gaps : ndarray of shape (n_actions, n_actions)
         For the samples for which the action of the row is best: the mean over all samples of
@@ -124,13 +128,28 @@ def _decision_calibration_error(
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 
+def _find_decision_witness(
+    data: AnyData, loss: object, kind: str, given: str | None = None
+) -> Witness | MetricTerms:
+    gaps = DecisionGaps(data, loss=loss, given=given, kind=kind)
+    by_group = gaps.gaps()[0]  # (G, A), or (G, 1) of the actions taken
+    direction = (by_group / (np.linalg.norm(by_group) or 1.0))[gaps.code]
+    if isinstance(data, ForecastData):
+        terms = np.einsum("na,na->n", direction, gaps.terms()[0])
+        return MetricTerms(data.weight, terms, None, None)
+    losses = gaps.compute_losses(np.arange(len(data.classes)))  # (K, A)
+    if kind == "chosen":
+        return Witness(direction * losses.T[gaps.action])
+    return Witness(direction @ losses.T)
+
+
 @register_metric(
     _decision_calibration_error,
     {"kind": [StrOptions({"all", "chosen"})]},
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,
-    shares_witness=lambda options: True,
+    terms=witness_terms(_find_decision_witness),
 )
 def decision_calibration_error(
     y_true: ArrayLike,
@@ -245,13 +264,23 @@ def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> floa
     return float(WorstDecisionGap(data, n_actions=n_actions)(data.label[None])[0])
 
 
+def _find_policy_witness(data: ClassData, n_actions: int) -> Witness:
+    ordered, matrix = data.sort_samples(), data.matrix
+    _, policy = worst_policies(ordered.matrix, ordered.weight, ordered.label[None], n_actions)
+    is_taken = best_actions(matrix, policy[0])[:, None] == np.arange(n_actions)  # (n, A)
+    residual = data.weight[:, None] * (np.eye(matrix.shape[1])[data.label] - matrix)
+    gap = is_taken.T @ residual  # (A, K)
+    length = np.linalg.norm(gap, axis=1, keepdims=True)
+    return Witness(is_taken @ (gap / np.where(length > 0, length, 1.0)))
+
+
 @register_metric(
     _any_decision_calibration_error,
     {"n_actions": [Count(1, 50)]},
     cost="n log n",
     statistic=WorstDecisionGap,
-    shares_witness=lambda options: True,
     largest=np.sqrt(2),
+    terms=witness_terms(_find_policy_witness),
 )
 def any_decision_calibration_error(
     y_true: ArrayLike,
@@ -339,7 +368,7 @@ def any_decision_calibration_error(
     return _any_decision_calibration_error(data, n_actions=n_actions)
 
 
-@validate_params(METRIC_CONSTRAINTS)
+@validate_params(METRIC_CONSTRAINTS | {"groups": "no_validation"})
 def decision_calibration(
     y_true: ArrayLike,
     y_pred: object,
@@ -348,6 +377,7 @@ def decision_calibration(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     loss: Any = "zero-one",
+    groups: ArrayLike | None = None,
 ) -> DecisionCalibration:
     r"""Announced and realised losses of each action.
 
@@ -374,6 +404,10 @@ def decision_calibration(
             default="zero-one"
         The losses of the actions, as in :func:`decision_calibration_error`.
 
+    groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
+        Groups of samples that are not independent, such as the rows of a patient; at least 10. Two
+        columns cross each other, such as patients and readers.
+
     Returns
     -------
     table : DecisionCalibration
@@ -386,8 +420,13 @@ def decision_calibration(
 
     Notes
     -----
-    The formulas are those of :func:`decision_calibration_error`. The standard errors assume
-    independent samples.
+    The formulas are those of :func:`decision_calibration_error`. The standard errors say how far
+    realised losses may be from announced ones, if outcomes are drawn from the predictions: without
+    `groups`, :math:`\sqrt{\sum_i w_i^2 \operatorname{Var} \ell(a_i, Y_i)}` over the samples with an
+    action, divided by their share. So few losses have a standard error, too, even if all are alike.
+    An ensemble without weights is held to be a sample of something unknown: there, the squared
+    differences of realised and expected losses take the place of the variances. With `groups`,
+    outcomes depend on each other as in :func:`decision_curve`.
 
     Examples
     --------
@@ -401,6 +440,7 @@ def decision_calibration(
     data, decision = check_decision_data(
         y_true, y_pred, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
+    data = with_groups(data, y_true, groups, sample_weight, may_be_crossed=True)
     return decision_table(DecisionGaps(data, loss=decision, given="action"))
 
 
@@ -409,7 +449,10 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
     n_actions, weight, action = measure.n_actions, measure.data.weight, measure.action
     rows = np.arange(len(action))
     expected, realised = measure.expected, measure.compute_losses()[0]
+    sums = GroupedSums(weight, measure.data.groups)
     taken_expected, taken = expected[rows, action], realised[rows, action]
+    residual = weight * (taken - taken_expected)
+    deviation = weight * np.sqrt(measure.loss_variances())
     gaps = np.zeros((n_actions, n_actions))
     gaps[measure.groups] = measure.gaps()[0]
     share = np.bincount(action, weight, n_actions)
@@ -419,7 +462,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
         is_taken = action == a
         action_share = weight[is_taken] / weight[is_taken].sum()
         out[:2, a] = action_share @ taken_expected[is_taken], action_share @ taken[is_taken]
-        out[2, a] = standard_error(action_share, (taken - taken_expected)[is_taken])
+        out[2, a] = sums.standard_deviation(is_taken * residual, is_taken * deviation) / share[a]
         mean_of_all[a] = weight[is_taken] @ realised[is_taken]
     regret = float(np.sum(np.diag(mean_of_all) - mean_of_all.min(axis=1)))
     return DecisionCalibration(
@@ -431,16 +474,8 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
         gaps=gaps,
         announced_loss=float(weight @ taken_expected),
         realised_loss=float(weight @ taken),
-        standard_error_of_loss=standard_error(weight, taken - taken_expected),
+        standard_error_of_loss=sums.standard_deviation(residual, deviation),
         error=float(np.sqrt(np.sum(gaps**2))),
         regret=regret,
         regret_bound=float(2 * np.abs(gaps).max(axis=1).sum()),
     )
-
-
-def standard_error(weight: np.ndarray, values: np.ndarray) -> float:
-    """Return the standard error of a weighted mean; the weights sum to 1."""
-    complement = 1 - weight @ weight
-    if complement <= np.finfo(np.float64).eps:
-        return np.nan
-    return float(np.sqrt(weight**2 @ (values - weight @ values) ** 2 / complement))

@@ -16,6 +16,7 @@ from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ..lenses import Lens
 from ._reductions import average_over_reductions, map_reduction, reduce_classes
 from ._registry import RadiusRule, register_metric
+from ._terms import Witness, witness_terms
 from ._upper_distance import interval_change, make_certificate
 
 _TOL_CONSTRAINTS: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
@@ -117,6 +118,13 @@ def compute_distance_bounds(data: ClassData, tol: float = 1e-4, **reduction: Any
 _lower_distance_to_calibration = reduce_classes(_lower_distance)
 
 
+def _find_distance_witness(data: ClassData, tol: float, n_jobs: int | None = None) -> Witness:
+    certificate = transport_bounds(*data.pool_label_weights()[:2], tol)
+    nodes, potentials = certificate.nodes, certificate.potentials
+    factor = np.stack([np.interp(data.proba, nodes, f) for f in potentials], axis=1)
+    return Witness(factor, np.einsum("nk,nk->n", factor, data.matrix))
+
+
 @register_metric(
     _lower_distance_to_calibration,
     _TOL_CONSTRAINTS,
@@ -124,8 +132,8 @@ _lower_distance_to_calibration = reduce_classes(_lower_distance)
     cost="n log n",
     supports_counts=True,
     lipschitz_constant=1.0,
-    shares_witness=lambda options: True,
     radius=RadiusRule(lambda options: (1.0, 2.0, options["tol"]), {"tol": None}),
+    terms=witness_terms(_find_distance_witness),
 )
 def lower_distance_to_calibration(
     y_true: ArrayLike,

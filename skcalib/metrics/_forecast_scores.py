@@ -83,7 +83,7 @@ def _negative_log_likelihood(data: ForecastData, average: str | None) -> float |
     },
     cost="n",
     takes=("forecasts",),
-    is_mean=True,
+    chosen=False,
     in_report=True,
 )
 def continuous_ranked_probability_loss(
@@ -198,7 +198,7 @@ def check_has_fair_estimate(forecast: Forecast, value: np.ndarray) -> None:
     _AVERAGE_CONSTRAINTS | {"coverage": [Interval(Real, 0, 1, closed="neither")]},
     cost="n",
     takes=("forecasts",),
-    is_mean=True,
+    chosen=False,
 )
 def interval_loss(
     y_true: ArrayLike,
@@ -270,7 +270,7 @@ def interval_loss(
     _AVERAGE_CONSTRAINTS,
     cost="n",
     takes=("forecasts",),
-    is_mean=True,
+    chosen=False,
     may_be_negative=True,
 )
 def negative_log_likelihood(

@@ -119,7 +119,6 @@ def _interval_calibration_error(
     },
     cost="n log n",
     largest=lambda options: 2.0 if options["precision"] else 1.0,
-    rate=1 / 3,
     supports_counts=True,
     radius=RadiusRule(  # of "random-grid"
         lambda options: (math.sqrt(math.ceil(1 / options["width"]) + 1), 2.0, 0.0),

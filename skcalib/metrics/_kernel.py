@@ -17,6 +17,7 @@ from .._inputs.scikit_learn import (
     RandomState,
     StrOptions,
 )
+from .._numerics.laplace import laplace_product
 from .._statistics.base import Statistic
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
@@ -24,6 +25,7 @@ from .._statistics.fourier_error import (
     check_fourier,
     make_kernel_error,
 )
+from .._statistics.gram import gram_product
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
 from .._statistics.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
@@ -35,6 +37,7 @@ from .._statistics.squared_error import (
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions
 from ._registry import RadiusRule, register_metric
+from ._terms import Witness, make_square_witness, witness_terms
 
 CONDITIONAL_CONSTRAINTS: dict = (
     CANONICAL_CONSTRAINTS
@@ -88,6 +91,29 @@ def _kernel_statistic(
     return make_kernel_error(data, **options) if multi_class == "canonical" else None
 
 
+class _RootOfError(Statistic):
+    """The kernel error of batches of labels, whose kernel is known once."""
+
+    def __init__(self, data: ClassData, **options: Any) -> None:
+        self.error = SquaredKernelError(data, estimator="biased", **options)
+        self.data, self.options = self.error.data, options
+        self.supports = self.error.supports & {"any-order", "counts"}
+
+    @property
+    def numbers_per_draw(self) -> int:
+        return self.error.numbers_per_draw
+
+    def __call__(self, outcomes: np.ndarray) -> np.ndarray:
+        """Values (R,) for R label vectors (R, n)."""
+        return np.sqrt(self.error(outcomes))
+
+
+def _root_statistic(
+    data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
+) -> Statistic | None:
+    return _RootOfError(data, **options) if multi_class == "canonical" else None
+
+
 def _min_samples(estimator: str, block_size: int | None) -> int:
     """Return the smallest number of samples for which the estimator has a pair."""
     if estimator == "biased":
@@ -111,6 +137,44 @@ def _kernel_error(data: ClassData, **options: Any) -> float:
     return float(np.sqrt(max(square, 0.0)))
 
 
+def _find_square_witness(
+    data: ClassData,
+    *,
+    kernel: str | Kernel,
+    bandwidth: float | str,
+    class_kernel: np.ndarray | None = None,
+    estimator: str = "unbiased",
+    method: str = "exact",
+    takes_root: bool = False,
+    **_: object,
+) -> Witness | None:
+    is_unbiased = estimator == "unbiased"
+    if method != "exact" or not (is_unbiased or estimator == "biased"):
+        return None
+    if is_unbiased and (data.square is not None or len(data.weight) < 2):
+        return None
+    error = SquaredKernelError(
+        data, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel, estimator=estimator
+    )
+    if error.uses_sorted_algorithm:
+        points, mass = data.pool_residuals()
+        product = laplace_product(points, mass, error.length)[np.searchsorted(points, data.proba)]
+        product = error.scale * (product - is_unbiased * data.weighted_residuals)
+    else:
+        mass = error.weighted_residuals(data.label[None])[:, 0]
+        product = gram_product(error.kernel, data.matrix, mass, is_unbiased)
+        product = product if error.root is None else product @ error.root.T
+    return make_square_witness(data, product, takes_root=takes_root, is_unbiased=is_unbiased)
+
+
+def _find_joint_witness(
+    data: ClassData, kernel: str | Kernel, bandwidth: float | str
+) -> Witness | None:
+    if kernel in ("linear", "linear-rbf"):
+        kernel = conditional_kernel(data, kernel, bandwidth)
+    return _find_square_witness(data, kernel=kernel, bandwidth=bandwidth)
+
+
 def _max_square(options: dict[str, Any]) -> float:
     """Return the largest value with a named kernel, which is at most 1; otherwise infinity."""
     is_known = isinstance(options["kernel"], str) and options["class_kernel"] is None
@@ -127,6 +191,8 @@ _ERROR_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KE
     largest=_max_square,
     statistic=_kernel_statistic,
     supports_counts=True,
+    terms=witness_terms(_find_square_witness),
+    root="kernel_calibration_error",
     supports_groups=True,
 )
 def squared_kernel_calibration_error(
@@ -302,7 +368,8 @@ def _kernel_calibration_error(data: ClassData, **options: Any) -> float | np.nda
     _ERROR_CONSTRAINTS,
     cost="n²",
     largest=lambda options: math.sqrt(_max_square(options)),
-    shares_witness=lambda options: True,
+    statistic=_root_statistic,
+    terms=witness_terms(partial(_find_square_witness, estimator="biased", takes_root=True)),
     supports_counts=True,
     radius=RadiusRule(
         lambda options: (math.sqrt(2), 2 * math.sqrt(2), 0.0),
@@ -432,7 +499,12 @@ def _joint_kernel_calibration_error(data: ClassData, **options: Any) -> float | 
     return average_over_reductions(_joint_error, data, needs=needs, **options)
 
 
-@register_metric(_joint_kernel_calibration_error, CONDITIONAL_CONSTRAINTS, cost="n²")
+@register_metric(
+    _joint_kernel_calibration_error,
+    CONDITIONAL_CONSTRAINTS,
+    cost="n²",
+    terms=witness_terms(_find_joint_witness),
+)
 def joint_kernel_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -10,12 +10,13 @@ from sklearn.utils import check_random_state
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
-from .._numerics.laplace import laplace_pair_sum
+from .._numerics.laplace import laplace_pair_sum, laplace_product
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
 from ..lenses import Lens
 from ._reductions import average_over_reductions
 from ._registry import RadiusRule, register_metric
+from ._terms import Witness, make_square_witness, witness_terms
 
 # Pairs of samples in one block of draws; an array of them takes 8 MB.
 _MAX_BLOCK_PAIRS = 2**20
@@ -105,6 +106,16 @@ def _laplace_kernel_calibration_error(
     return average_over_reductions(_binary_laplace_error, data, rng=rng, **options)
 
 
+def _find_laplace_witness(
+    data: ClassData, *, bandwidth: float, method: str, squared: bool, **_: object
+) -> Witness | None:
+    if method != "exact":
+        return None
+    points, mass = data.pool_residuals()
+    product = laplace_product(points, mass, bandwidth)[np.searchsorted(points, data.proba)]
+    return make_square_witness(data, product, takes_root=not squared)
+
+
 @register_metric(
     _laplace_kernel_calibration_error,
     {
@@ -116,8 +127,8 @@ def _laplace_kernel_calibration_error(
     },
     largest=1.0,
     cost="n log n",
+    terms=witness_terms(_find_laplace_witness),
     supports_counts=True,
-    shares_witness=lambda options: True,
     radius=RadiusRule(
         lambda options: (1.0, math.sqrt(2 + 2 * math.exp(-1 / options["bandwidth"])), 0.0),
         {"bandwidth": None, "method": ["exact"]},

@@ -112,7 +112,6 @@ def _quantile_calibration_error(
     takes=("forecasts",),
     largest=1.0,
     in_report=True,
-    shares_witness=lambda options: True,
     clips_square=lambda options: options["debias"] and not options["squared"],
 )
 def quantile_calibration_error(

@@ -50,11 +50,13 @@ class Metric:
     cost: str  # growth with the number of samples n
     takes: tuple[str, ...] = ("classes",)  # kinds of predictions; listed among those of the first
     lower_is_better: bool = True  # False if its best value lies inside of its range
-    is_mean: bool = False  # True if it is a mean over the samples
     may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
     # the upper bound on its values, or a function of all options; infinite if none is known
     largest: float | Callable[[dict[str, Any]], float] = math.inf
-    rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
+    # the terms whose sum it is, of data and all options; None if these options have none
+    terms: Callable[..., Any] | None = None
+    chosen: bool = True  # True if the data choose its terms, as of an error; False of a mean loss
+    root: str | None = None  # the metric whose square it estimates
     # measures many data at once, small ones faster than `compute` one by one; None if it cannot
     compute_each: Callable[..., list[Any]] | None = None
     # makes an object that evaluates batches of outcomes; None if these options have none
@@ -62,12 +64,6 @@ class Metric:
     # True for options with which an estimated square is clipped at 0 before its root is taken;
     # `compute` then takes signed=True, which gives the root the sign of the square instead
     clips_square: Callable[[dict[str, Any]], bool] = lambda options: False
-    # the effective number of cells of the data, each with an error of its own, for a `multi_class`;
-    # None if few are chosen
-    count_cells: Callable[..., float] | None = None
-    # True if a few directions decide, by its options: two models that are wrong on opposite sides
-    # share the direction that chance chose, and their difference hardly varies
-    shares_witness: Callable[[dict[str, Any]], bool] = lambda options: False
     in_report: bool = False
     # True if it depends on sums of weights and squared weights by prediction and label alone
     supports_counts: bool = False
@@ -110,7 +106,7 @@ class Metric:
 
     def sums_over_levels(self, options: Mapping[str, Any]) -> bool:
         """True if it is a loss over all levels that a forecast has, few or many."""
-        return self.is_mean and "levels" in self.parameters and options.get("levels") is None
+        return not self.chosen and "levels" in self.parameters and options.get("levels") is None
 
     def measure(self, data: AnyData, **options: Any) -> Any:
         """Return the metric of checked data; options that are left out have their defaults."""
@@ -323,19 +319,10 @@ def resolve_metric(
     ):
         shared: dict[str, Any] = {}
         if entry is not None:
-            names = (
-                "rate",
-                "is_mean",
-                "takes",
-                "may_be_negative",
-                "largest",
-                "shares_witness",
-                "count_cells",
-                "fixed",
-            )
+            names = "chosen", "takes", "may_be_negative", "largest", "fixed"
             shared = {name: vars(entry)[name] for name in names}
         elif callable(metric) and is_mean_loss(partial(metric, **params)):
-            shared = {"is_mean": True, "may_be_negative": False}
+            shared = {"chosen": False, "may_be_negative": False}
         function: Any = entry.function if isinstance(metric, str) and entry else metric
         callable_metric: Any = CallableMetric(
             function, function, "", as_matrix=as_matrix, weighted=weighted, **shared

@@ -511,6 +511,13 @@ def reliability_curve(
     --------
     skcalib.display.ReliabilityDisplay : Draws it, also by class, by subgroup and by model.
 
+    Notes
+    -----
+    The confidence band of "isotonic" holds if frequencies do not decrease with the predictions:
+    where they do, it may cover none of them. That of "smooth" does not allow for the bias of the
+    kernel, which is largest at both ends: near 0, a band of 0.9 covered 0.67 of the rare events of
+    500 predictions.
+
     Examples
     --------
     >>> from skcalib.metrics import reliability_curve

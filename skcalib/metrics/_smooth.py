@@ -13,6 +13,7 @@ from .._numerics.smooth import lipschitz_maxima, lipschitz_maximiser
 from ..lenses import Lens
 from ._reductions import average_each, map_reduction
 from ._registry import RadiusRule, register_metric
+from ._terms import Witness, witness_terms
 
 
 def smooth_errors(problems: Iterable[ClassData]) -> list[float]:
@@ -32,6 +33,11 @@ def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray
     return points, lipschitz_maximiser(points, mass)
 
 
+def _find_smooth_witness(data: ClassData, n_jobs: int | None = None) -> Witness:
+    points, function = _smooth_calibration_witness(data)
+    return Witness(function[np.searchsorted(points, data.proba)])
+
+
 @register_metric(
     _smooth_calibration_error,
     compute_each=_smooth_calibration_errors,
@@ -40,8 +46,8 @@ def _smooth_calibration_witness(data: ClassData) -> tuple[np.ndarray, np.ndarray
     in_report=True,
     supports_counts=True,
     lipschitz_constant=2.0,
-    shares_witness=lambda options: True,
     radius=RadiusRule(lambda options: (1.5, 2.0, 0.0)),
+    terms=witness_terms(_find_smooth_witness),
 )
 def smooth_calibration_error(
     y_true: ArrayLike,

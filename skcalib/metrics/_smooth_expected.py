@@ -33,7 +33,6 @@ _smooth_expected_calibration_error = reduce_classes(_smooth_expected_error)
     {"bandwidth": [Interval(Real, MIN_SMOOTHING_BANDWIDTH, None, closed="left"), None]},
     cost="n",
     largest=1.0,
-    rate=1 / 3,
     supports_counts=True,
 )
 def smooth_expected_calibration_error(

@@ -9,9 +9,6 @@ from scipy.special import expit, logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from skcalib._data import check_predictions
-from skcalib._numerics.logistic import logistic_fit
-from skcalib._numerics.logistic_batch import nearest_line
 from skcalib.hypothesis_tests import CoxTest
 from skcalib.metrics import (
     calibration_in_the_large,
@@ -19,7 +16,6 @@ from skcalib.metrics import (
     calibration_slope,
     observed_expected_ratio,
 )
-from skcalib.metrics._clinical import logistic_line
 
 ALL = [calibration_in_the_large, calibration_intercept, calibration_slope, observed_expected_ratio]
 each = pytest.mark.parametrize("measure", ALL)
@@ -165,29 +161,6 @@ def test_without_convergence_there_is_a_warning(monkeypatch):
     monkeypatch.setattr("skcalib.metrics._clinical._MAX_CLINICAL_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         calibration_slope(*UNCALIBRATED)
-
-
-@pytest.mark.parametrize("start", [(0.1, 0.9), (5.0, -3.0), (0.0, 1e9), (np.nan, 1.0)])
-def test_a_line_does_not_depend_on_where_the_search_starts(start):
-    rng = np.random.default_rng(0)
-    for proba in (rng.random(60), np.round(rng.random(60), 1), rng.beta(1e-2, 1e-2, 60)):
-        label = (rng.random(60) < 0.1 + 0.8 * proba).astype(int)
-        data = check_predictions(label, proba, rng.exponential(size=60))
-        expected = logistic_line(data)
-        np.testing.assert_allclose(logistic_line(data, start), expected, rtol=1e-9, atol=1e-9)
-    separated = check_predictions([0, 0, 1], [0.1, 0.2, 0.3])
-    np.testing.assert_equal(logistic_line(separated, start), (np.nan, np.inf))
-
-
-def test_the_line_of_a_part_is_found_from_that_of_all():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=1000)
-    label, weight = (rng.random(1000) < expit(x)).astype(int), np.full(1000, 1e-3)
-    mass = np.stack([1 - label, label])[:, 10:] / 1000
-    fit = logistic_fit(np.column_stack([np.ones(990), x[10:]]), mass, np.zeros(2))
-    near = nearest_line(x[10:], label[10:], weight[10:], np.array([0.0, 1.0]))
-    np.testing.assert_allclose(near, fit.coefficients, rtol=1e-12)
-    assert nearest_line(x, label, weight, np.array([50.0, -9.0])) is None
 
 
 def test_weights_by_the_probability_of_observation_undo_censoring():

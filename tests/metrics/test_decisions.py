@@ -126,16 +126,60 @@ def test_the_table_by_loops():
     assert table.error == pytest.approx(error, abs=1e-14)
 
 
-def test_standard_errors_are_those_of_a_mean():
-    table = decision_calibration(LABEL, PROBA, loss=LOSS)
-    action, expected = bayes_action(PROBA, loss=LOSS), PROBA @ LOSS.T
-    for a in range(3):
-        rows = action == a
-        gap = LOSS[a, LABEL[rows]] - expected[rows, a]
-        assert table.standard_error[a] == pytest.approx(stats.sem(gap))
-    alone = decision_calibration([0], [[0.9, 0.1]], loss=[[0, 1], [1, 0]])
-    assert np.isnan(alone.standard_error).all()
-    assert np.isnan(alone.announced[1])
+def test_standard_errors_are_those_of_drawn_labels():
+    # all 81 label vectors of four samples, each with its probability
+    proba, weight = PROBA[:4], np.array([1.0, 2.0, 3.0, 4.0])
+    action, share = bayes_action(proba, loss=LOSS), weight / 10
+    drawn = {labels: 0.0 for labels in itertools.product(range(K), repeat=4)}
+    for labels in drawn:
+        drawn[labels] = np.prod(proba[np.arange(4), labels])
+    losses = np.array([LOSS[action, labels] for labels in drawn])  # (81, 4)
+    chance = np.array(list(drawn.values()))
+    for labels in ((0, 0, 0, 0), (2, 1, 0, 1)):  # which are seen does not matter
+        table = decision_calibration(
+            labels, proba, loss=LOSS, sample_weight=weight, labels=range(K)
+        )
+        for a in np.unique(action):
+            taken = action == a
+            mean = losses[:, taken] @ share[taken] / share[taken].sum()
+            exact = np.sqrt(chance @ (mean - chance @ mean) ** 2)
+            assert table.standard_error[a] == pytest.approx(exact, rel=1e-12)
+        total = losses @ share
+        exact = np.sqrt(chance @ (total - chance @ total) ** 2)
+        assert table.standard_error_of_loss == pytest.approx(exact, rel=1e-12)
+        assert np.isnan(table.standard_error[np.setdiff1d(range(3), action)]).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_standard_errors_of_forecasts(offset):
+    mean, std = np.array([-0.9, -0.3, 0.1, 0.8]), np.array([0.5, 1.0, 0.2, 0.7])
+    y = mean.copy()  # no outcome is a surprise
+    table = decision_calibration(y, GaussianForecast(mean, std), loss=0.2)
+    p = stats.norm.sf(0.2, mean, std)
+    assert table.standard_error_of_loss == pytest.approx(np.sqrt(p @ (1 - p)) / 4, rel=1e-12)
+
+    def loss(y):
+        return squares(y) + offset
+
+    table = decision_calibration(y, GaussianForecast(mean, std), loss=loss)
+    distance = mean - np.clip(np.rint(mean), -1, 1)
+    variance = 2 * std**4 + 4 * std**2 * distance**2  # of (Y − a)²
+    assert table.standard_error_of_loss == pytest.approx(np.sqrt(variance.sum()) / 4, rel=1e-4)
+    first = np.rint(mean) == -1
+    assert table.standard_error[0] == pytest.approx(np.sqrt(variance[first][0]), rel=1e-4)
+    # a weighted ensemble is a law, and one without weights is judged by what is seen
+    members, weight = mean[:, None] + [-0.3, 0.0, 0.2], [0.2, 0.5, 0.3]
+    taken = loss(members.ravel()).reshape(4, 3, 3)
+    expected = np.einsum("nma,m->na", taken, weight)
+    a, rows = expected.argmin(axis=1), np.arange(4)
+    variance = (taken[rows, :, a] - expected[rows, a, None]) ** 2 @ weight
+    table = decision_calibration(y, EnsembleForecast(members, weight), loss=loss)
+    assert table.standard_error_of_loss == pytest.approx(np.sqrt(variance.sum()) / 4, rel=1e-7)
+    table = decision_calibration(y, EnsembleForecast(members), loss=loss)
+    expected = taken.mean(axis=1)
+    a = expected.argmin(axis=1)
+    gap = loss(y)[rows, a] - expected[rows, a]
+    assert table.standard_error_of_loss == pytest.approx(np.sqrt(gap @ gap) / 4, rel=1e-7)
 
 
 def test_no_replacement_of_actions_gains_more_than_the_bound():
