@@ -5,6 +5,7 @@ import itertools
 
 import cvxpy
 import numpy as np
+from scipy import stats
 from scipy.optimize import LinearConstraint, brentq, linprog, milp
 from scipy.special import softmax
 
@@ -316,3 +317,47 @@ def brier_score(label, proba, weight=None):
     indicator = label if proba.ndim == 1 else np.eye(proba.shape[1])[label]
     losses = (indicator - proba) ** 2
     return np.average(losses if proba.ndim == 1 else losses.sum(axis=1), weights=weight)
+
+
+def dependence_by_pairs(weight, groups, residual, deviation):
+    """How far residuals go together in each group, {group: from 0 to 1}, by loops over pairs.
+
+    Of groups of at least half and at most twice its weight, and of two more of its own weight in
+    which all goes together.
+    """
+    members = {g: np.flatnonzero(groups == g) for g in np.unique(groups).tolist()}
+
+    def sum_pairs(values, rows):
+        return sum(values[i] * values[j] for i in rows for j in rows if i != j)
+
+    share = {g: weight[rows].sum() for g, rows in members.items()}
+    products = {g: sum_pairs(residual, rows) for g, rows in members.items()}
+    most = {g: sum_pairs(deviation, rows) for g, rows in members.items()}
+    result = {}
+    for g in members:
+        similar = [h for h in members if 0.5 - 1e-8 <= share[h] / share[g] <= 2 + 1e-8]
+        largest = sum(most[h] for h in similar) + 2 * most[g]
+        ratio = (sum(products[h] for h in similar) + 2 * most[g]) / largest if largest > 0 else 1.0
+        result[g] = min(max(ratio, 0.0), 1.0)
+    return result
+
+
+def change_without_groups(values, weight, groups):
+    """How much a weighted mean changes without each group, as the jackknife counts it, by loops."""
+    mean = np.average(values, weights=weight)
+    names = np.unique(groups)
+    without = [np.average(values[groups != g], weights=weight[groups != g]) for g in names]
+    return np.sqrt((len(names) - 1) / len(names)) * (mean - np.array(without))
+
+
+def student_by_hand(estimate, changes, size, least_variance=0.0):
+    """The estimate, standard error and degrees of freedom of changes (U,)."""
+    square = np.square(changes)
+    scatter = sum((s - square.sum() / len(square)) ** 2 for s in square)
+    degrees = 2 * square.sum() ** 2 / scatter if scatter else np.inf
+    kinds = [
+        (np.sqrt(square.sum()), max(1, min(degrees, size - 1))),
+        (np.sqrt(least_variance), size - 1),
+    ]
+    widest = max(kinds, key=lambda kind: stats.t.ppf(0.975, kind[1]) * kind[0])
+    return (estimate, *widest)

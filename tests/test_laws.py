@@ -318,8 +318,8 @@ def test_scale_of_weights_does_not_matter(measure, n_classes):
 @in_turn(MEASURES, 1)
 def test_weight_zero_is_removal(measure, n_classes):
     label, proba = problem(n_classes)
-    weight = np.random.default_rng(1).integers(0, 3, size=len(label)).astype(float)
-    weight[:n_classes] = 1
+    weight = np.random.default_rng(1).integers(0, 3, size=len(label)) / 3
+    weight[:n_classes] = 1 / 3
     used = weight > 0
     expected = measure(label[used], proba[used], sample_weight=weight[used])
     assert_same(measure(label, proba, sample_weight=weight), expected, 0)

@@ -17,7 +17,7 @@ from .._inputs.arrays import (
     format_value,
     format_values,
 )
-from .._inputs.by import check_groups, check_several_groups
+from .._inputs.by import check_crossed_groups, check_groups
 from .._inputs.checks import (
     check_column_order,
     check_sample_weight,
@@ -38,7 +38,6 @@ from .._inputs.probabilities import (
 from .._inputs.scikit_learn import Label, check_feature_names
 from .._inputs.warnings import warn
 from .._numerics.logits import log_softmax
-from .._numerics.sorting import codes_by_appearance
 from ..forecasts import as_forecast
 from ..forecasts._base import MAX_NUMBER, check_outcomes
 from .classes import ClassData, MultilabelData
@@ -377,14 +376,14 @@ def with_given(data: ClassData, y_true: Any, given: Any, sample_weight: Any) -> 
     return replace(data, given=given[positive_weight_rows(sample_weight, len(y_true))])
 
 
-def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Data:
+def with_groups(
+    data: Data, y_true: Any, groups: object, sample_weight: Any, *, may_be_crossed: bool = False
+) -> Data:
     """Add codes of the groups; rows of weight 0, and their groups, are left out."""
     if groups is None:
         return data
-    code = check_groups(groups, len(y_true))
-    code = codes_by_appearance(code[positive_weight_rows(sample_weight, len(y_true))])
-    check_several_groups(code)
-    return replace(data, groups=code)
+    check = check_crossed_groups if may_be_crossed else check_groups
+    return replace(data, groups=check(groups, len(y_true), sample_weight))
 
 
 def check_no_labels(labels: ArrayLike | None, pos_label: Label | None = None) -> None:

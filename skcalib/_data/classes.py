@@ -55,7 +55,7 @@ class ClassData(EvaluationData):
     classes: np.ndarray  # (K,)
     given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
     log_proba: np.ndarray | None = None  # (n, K), logarithms of `matrix`; None without logits
-    groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
+    groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
     # (n,), Σ w² of the samples that a row stands for; None if each is one sample
     square: np.ndarray | None = None
     # (n,), how many samples a row stands for; None if each is one. Outcomes are shares of events
@@ -319,6 +319,6 @@ class MultilabelData(ClassData):
         raise ValueError(
             "multi_class=Multilabel() has no p-value for what joins labels, as the probabilities "
             "of single labels do not fix the law of all of them; found "
-            f"{len(self.classes)} label(s). Use CalibrationTest, which tests each label, or an "
-            "interval by resampling."
+            f"{len(self.classes)} label(s). Use CalibrationTest, which tests each label, or "
+            "confidence_interval."
         )

@@ -294,11 +294,11 @@ def _sort_labels(
     return [labels[k] for k in order], rank[code]
 
 
-def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray:
+def check_groups(groups: object, n: int, sample_weight: ArrayLike | None = None) -> np.ndarray:
     """Return codes 0 to G − 1 of shape (n,), in the order in which the groups first appear.
 
     So the codes do not depend on how the groups are called. The labels may be of any type that can
-    be hashed, none of them missing.
+    be hashed, none of them missing. Samples of weight 0, and their groups, are left out.
     """
     remedy = "Pass one column; join several into one label."
     labels, code = _distinct(groups, n, "groups", remedy)
@@ -308,9 +308,28 @@ def check_groups(groups: ArrayLike | None, n: int) -> np.ndarray:
             f"groups must not hold missing values; found {as_labels(groups, 'groups')[row]!r} in "
             f"row {row}. Give a sample that belongs to no group a label of its own."
         )
-    code = codes_by_appearance(code)
-    check_several_groups(code)
+    code = codes_by_appearance(code[positive_weight_rows(sample_weight, n)])
+    n_groups = int(code.max(initial=-1)) + 1
+    if n_groups < 2:
+        raise ValueError(
+            "groups must name at least two groups of samples with positive weight; found "
+            f"{n_groups}. One group is one observation: leave groups out if the "
+            "samples are independent, or divide a series into blocks."
+        )
     return code
+
+
+def check_crossed_groups(
+    groups: object, n: int, sample_weight: ArrayLike | None = None
+) -> np.ndarray:
+    """Return the codes (n,) of one column of groups, or (n, 2) of two that cross each other."""
+    columns = list(to_columns(groups, n, "groups", "the groups of each sample").values())
+    if len(columns) > 2:
+        raise ValueError(
+            "groups must be one column, or two that cross each other, such as patients and "
+            f"readers; found {len(columns)}. Leave out those that matter least."
+        )
+    return np.column_stack([check_groups(c, n, sample_weight) for c in columns]).squeeze()
 
 
 def is_missing(value: object) -> bool:
@@ -319,14 +338,3 @@ def is_missing(value: object) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # whether pandas' NA equals itself is not known
         return True
-
-
-def check_several_groups(code: np.ndarray) -> None:
-    """Refuse a single group: it is one observation."""
-    n_groups = int(code.max(initial=-1)) + 1
-    if n_groups < 2:
-        raise ValueError(
-            "groups must name at least two groups of samples with positive weight; found "
-            f"{n_groups}. One group is one observation: leave groups out if the "
-            "samples are independent, or divide a series into blocks."
-        )

@@ -35,6 +35,7 @@ else:
 _SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
     "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
     "n_bins": [Count(1, 1000)],
+    "groups": "no_validation",
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "n_resamples": [Count(1, 10**9)],
     "random_state": ["random_state"],

@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from textwrap import fill
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS, find_multi_class
 from ..uncertainty._intervals import comparison_of, interval_of
-from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, MeasuredModels, check_predicted
+from ..uncertainty._measured import LIMITS_CONSTRAINTS, MeasuredModels, check_predicted
 from ._base import (
     Axes,
     PredictionsDisplay,
@@ -173,8 +173,7 @@ class ComparisonDisplay(PredictionsDisplay):
         given: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         confidence_level: float = 0.95,
-        method: Literal["auto", "resampling", "jackknife"] = "auto",
-        n_resamples: int = 999,
+        n_resamples: int = 199,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         ax: Axes | None = None,
@@ -215,17 +214,14 @@ class ComparisonDisplay(PredictionsDisplay):
         confidence_level : float in (0, 1), default=0.95
             Probability with which each interval is to cover the value.
 
-        method : {"auto", "resampling", "jackknife"}, default="auto"
-            How the intervals are found, as in :func:`~skcalib.uncertainty.confidence_interval`.
-
-        n_resamples : int, default=999
-            Number of subsamples of "resampling".
+        n_resamples : int, default=199
+            Number of draws of outcomes, as in :func:`~skcalib.uncertainty.confidence_interval`.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the resampling, the same for each interval.
+            Seed of the draws, the same for each interval.
 
         n_jobs : int, default=None
-            Number of jobs among which joblib spreads the resamples.
+            Number of jobs among which joblib spreads the draws.
 
         ax : matplotlib Axes or array of them, default=None
             Where to draw; a new figure by default. Several panels take the place of the axes, or
@@ -251,14 +247,13 @@ class ComparisonDisplay(PredictionsDisplay):
         params = check_params_by_metric(metric_params, by_name)
         options = {
             "confidence_level": confidence_level,
-            "method": method,
             "n_resamples": n_resamples,
             "random_state": _seed(random_state),
             "n_jobs": n_jobs,
         }
         for metric in by_name.values():
             validate_parameter_constraints(
-                RESAMPLING_CONSTRAINTS, {"metric": metric, **options}, cls.__name__
+                LIMITS_CONSTRAINTS, {"metric": metric, **options}, cls.__name__
             )
         data: dict[str, Any] = {
             "sample_weight": sample_weight,

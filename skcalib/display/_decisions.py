@@ -4,10 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.stats import norm
 
+from .._data import with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, StrOptions
+from .._numerics.dependence import GroupedSums
 from .._statistics.decisions import DecisionGaps
 from ..metrics._decision_curve import make_decision_curve
 from ..metrics._decisions import check_decision_data, decision_table
@@ -51,7 +52,8 @@ class DecisionDisplay(PredictionsDisplay):
         Mean losses, or net benefits.
 
     margin : ndarray of shape (n_places,), default=None
-        Half-widths of the intervals around what is realised.
+        Half-widths of the intervals around what is realised. They say how far it may be from what
+        is announced, if outcomes are drawn from the predictions, as dependent as the groups show.
 
     kind : {"actions", "loss", "net-benefit"}, default="actions"
         What is drawn.
@@ -133,6 +135,7 @@ class DecisionDisplay(PredictionsDisplay):
         loss: Any = "zero-one",
         kind: Literal["actions", "loss", "net-benefit"] = "actions",
         thresholds: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         confidence_level: float = 0.95,
         name: str | None = None,
         ax: Axes | None = None,
@@ -172,6 +175,10 @@ class DecisionDisplay(PredictionsDisplay):
         thresholds : array-like of shape (n_thresholds,), default=None
             Cost ratios t in (0, 1): a false alarm costs t, a miss 1 − t. By default 0.01, …, 0.99.
 
+        groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
+            Groups of samples that are not independent, such as the rows of a patient; at least 10.
+            Two columns cross each other, such as patients and readers.
+
         confidence_level : float in (0, 1), default=0.95
             Probability with which the intervals and the band cover the announced value if it is
             right.
@@ -195,12 +202,14 @@ class DecisionDisplay(PredictionsDisplay):
         data, decision = check_decision_data(
             y_true, y_pred, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
+        data = with_groups(data, y_true, groups, sample_weight, may_be_crossed=True)
         attributes: dict[str, Any] = {"kind": kind, "name": name}
         if kind == "actions":
             table = decision_table(DecisionGaps(data, loss=decision, given="action"))
             positions, announced, realised = table.actions, table.announced, table.realised
             attributes["share"] = table.share
-            margin = float(norm.isf((1 - confidence_level) / 2)) * table.standard_error
+            sums = GroupedSums(data.weight, data.groups)
+            margin = sums.quantile(confidence_level) * table.standard_error
         else:
             curve = make_decision_curve(data, decision, kind, thresholds, confidence_level)
             positions, announced, realised = curve.threshold, curve.announced, curve.realised

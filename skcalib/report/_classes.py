@@ -13,7 +13,9 @@ from .._statistics.residuals import BinnedResiduals, ClasswiseScoreTest
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._distance import compute_distance_bounds
 from ..metrics._registry import METRICS
+from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
+from ..uncertainty._losses import class_terms
 from ._pictures import render_class_pictures
 from ._sections import (
     LEVEL,
@@ -141,6 +143,10 @@ class ClassSections(Sections):
             "brier_score_loss": PROPER_LOSSES["brier"](self.data.proba, self.data.label),
             "log_loss": -np.log(label_proba),
         }
+
+    def score_terms(self) -> dict[str, MetricTerms]:
+        scores = self.scores().items()
+        return {name: class_terms(name, self.data, values) for name, values in scores}
 
     def measures(self) -> Iterator[ReportMeasure]:
         """Yield each measure, for more than two classes with both reductions."""

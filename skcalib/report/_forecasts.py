@@ -13,7 +13,9 @@ from ..forecasts import DistributionForecast
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
+from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
+from ..uncertainty._losses import forecast_terms
 from ._pictures import render_forecast_pictures
 from ._sections import (
     LEVEL,
@@ -103,14 +105,17 @@ class ForecastSections(Sections):
         return "auto", None, _MAX_TESTED, None
 
     def scores(self) -> dict[str, np.ndarray]:
+        return {name: terms.observed for name, terms in self.score_terms().items()}
+
+    def score_terms(self) -> dict[str, MetricTerms]:
         entries = [entry for entry in FORECAST_METRICS.values() if entry.in_report]
         return {
-            loss.name: loss.measure(self.data, average=None) for loss in entries if loss.is_mean
+            loss.name: forecast_terms(loss, self.data, {}) for loss in entries if not loss.chosen
         }
 
     def measures(self) -> Iterator[ReportMeasure]:
         for entry in FORECAST_METRICS.values():
-            if entry.in_report and not entry.is_mean:
+            if entry.in_report and entry.chosen:
                 yield ReportMeasure(entry.name, entry, {}, self.data, self.data.n_samples)
 
     def gain_sample_limits(self) -> tuple[int, int]:

@@ -471,9 +471,9 @@ def calibration_report(
     and the p-value in the advice is twice the smaller of the two.
 
     **Intervals** cover with probability 0.95: by :func:`skcalib.uncertainty.confidence_interval`
-    with 199 subsamples, for at most 200 000 values, and of the integrated calibration index for
-    at most 50 000 samples. Those of O:E ratio, intercept, slope and area under the ROC curve have
-    a closed form, that of :func:`skcalib.uncertainty.clinical_calibration`.
+    with 199 draws of outcomes, for at most 200 000 values, and of the integrated calibration index
+    for at most 50 000 samples. Those of O:E ratio, intercept, slope and area under the ROC curve
+    have a closed form, that of :func:`skcalib.uncertainty.clinical_calibration`.
 
     **Subgroups** show the smooth calibration error, with the p-values of
     :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest` on at most half as many samples as the
@@ -507,6 +507,7 @@ def calibration_report(
         predictions,
         y_true,
         outcomes,
+        may_be_crossed=False,
         sample_weight=sample_weight,
         pos_label=pos_label,
         labels=labels,

@@ -14,9 +14,12 @@ from .._inputs.by import Subgroups
 from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS, Metric
+from ..metrics._terms import MetricTerms
 from ..uncertainty._intervals import comparison_of, interval_of
+from ..uncertainty._limits import cross_groups
+from ..uncertainty._losses import mean_limits, subtract_terms
 from ..uncertainty._measured import MeasuredModels
-from ..uncertainty._resampling import Resamples, Units, resample
+from ..uncertainty._units import Units
 from ._text import format_p_value, measure_title
 
 LEVEL = 0.05
@@ -24,8 +27,9 @@ LEVEL = 0.05
 # A calibration error below this is called small.
 SMALL_ERROR = 0.01
 
-# Resamples of the intervals; measures of more values of predictions get none.
-_N_INTERVAL_RESAMPLES = 199
+# Draws of outcomes for an interval, the same ones for each seed of a report; measures of more
+# values of predictions get none.
+DRAWING: dict[str, Any] = {"n_resamples": 199, "random_state": 0}
 MAX_RESAMPLED_VALUES = 200_000
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
@@ -53,6 +57,11 @@ def notify_progress(title: str) -> None:
     listener = PROGRESS_LISTENER.get()
     if listener is not None:
         listener(title)
+
+
+def _mean_interval(data: AnyData, terms: MetricTerms) -> tuple[float, float]:
+    limits = cross_groups((data,), lambda models: [mean_limits(terms, Units(models[0]))])
+    return limits[0].interval(0.95)
 
 
 class ReportMeasure(NamedTuple):
@@ -96,6 +105,10 @@ class Sections(ABC, Generic[Data]):
         """Return the values (n,) whose means are scores: losses, and hits."""
 
     @abstractmethod
+    def score_terms(self) -> dict[str, MetricTerms]:
+        """Return the terms of the same scores."""
+
+    @abstractmethod
     def measures(self) -> Iterator[ReportMeasure]:
         """Return the calibration errors of these data."""
 
@@ -136,74 +149,50 @@ class Sections(ABC, Generic[Data]):
         return False
 
     def intervals(self, numbers: Numbers) -> Intervals:
-        """Return the 95 % confidence intervals by name; none of too few samples.
-
-        Those of scores need no more than the jackknife, as scores are means.
-        """
+        """Return the 95 % confidence intervals by name; none of too few samples."""
         intervals: Intervals = {}
         if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
-        units = Units(self.data)
-        for name in filter(numbers.__contains__, self.scores()):
-            notify_progress(f"finding the interval of the {measure_title(name)}")
-            ends = self._resample_score(name, units).limits([1.0]).interval(0.95)
-            low, high = np.clip(ends, 0.0, 1.0 if name == "accuracy" else np.inf).tolist()
-            intervals[name] = low, high
+        for name, terms in self.score_terms().items():
+            if name in numbers:
+                notify_progress(f"finding the interval of the {measure_title(name)}")
+                ends = _mean_interval(self.data, terms)
+                low, high = np.clip(ends, 0.0, 1.0 if name == "accuracy" else np.inf).tolist()
+                intervals[name] = low, high
         for measure in self.measures():
             if measure.n_values <= MAX_RESAMPLED_VALUES:
                 notify_progress(f"finding the interval of the {measure_title(measure.name)}")
                 intervals[measure.name] = self._measure_interval(measure)
         return intervals
 
-    def _resample_score(
-        self, name: str, units: Units, *others: "Sections", shares_outcomes: bool = True
-    ) -> Resamples:
-        models = self.data, *(section.data for section in others)
-        losses = np.column_stack([section.scores()[name] for section in (self, *others)])
-
-        def mean_score(model: Data) -> float:
-            return model.weight @ type(self)(model, self.rng).scores()[name]
-
-        return resample(
-            lambda parts: [list(map(mean_score, measured.models)) for measured in parts],
-            MeasuredModels((), {}, models, shares_outcomes),
-            units,
-            units.weight @ losses,
-            n_resamples=0,
-            rng=self.rng,
-            losses=losses,
-            models=models,
-        )
-
     def differences(self, other: "Sections", *, shares_outcomes: bool = True) -> Intervals:
         """Return the 95 % intervals of how scores and measures differ from those of another model.
 
-        Both are of the same samples, which are resampled together. NaN of too few samples, or of
-        too many values.
+        Both are of the same samples. NaN of too few samples, or of too many values.
         """
         names = [*self.scores(), *(entry.name for entry in self.measures())]
         intervals: Intervals = dict.fromkeys(names, (np.nan, np.nan))
         if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
-        units = Units(self.data)
-        for name in self.scores():
-            resamples = self._resample_score(name, units, other, shares_outcomes=shares_outcomes)
-            intervals[name] = resamples.limits([1.0, -1.0]).interval(0.95)
+        shares_possible = shares_outcomes and not self.data.is_forecast
+        for (name, terms), of_other in zip(
+            self.score_terms().items(), other.score_terms().values(), strict=True
+        ):
+            difference = subtract_terms([terms, of_other], shares_possible)
+            intervals[name] = _mean_interval(self.data, difference)
         for entry in self.measures():
             if entry.n_values <= MAX_RESAMPLED_VALUES:
                 # of all classes, as the models may predict different ones
                 pair = MeasuredModels(
                     (entry.entry,) * 2, entry.options, (self.data, other.data), shares_outcomes
                 )
-                result = comparison_of(
-                    pair, method="auto", n_resamples=_N_INTERVAL_RESAMPLES, random_state=self.rng
-                )
+                result = comparison_of(pair, **DRAWING)
                 intervals[entry.name] = result.low, result.high
         return intervals
 
     def _measure_interval(self, measure: ReportMeasure) -> tuple[float, float]:
         measured = MeasuredModels((measure.entry,), measure.options, (measure.data,))
-        interval = interval_of(measured, n_resamples=_N_INTERVAL_RESAMPLES, random_state=self.rng)
+        interval = interval_of(measured, **DRAWING)
         return interval.low, interval.high
 
     def subgroups(self, subgroups: Subgroups) -> tuple[TableRows, float]:
@@ -251,12 +240,8 @@ class Sections(ABC, Generic[Data]):
             gain[test] -= self.losses(data.take(test), data.take(train))
         if not np.isfinite(gain).all():
             return None
-        mean = float(data.weight @ gain)
-        group_gains = data.weight * (gain - mean)
-        if data.groups is not None:
-            group_gains = np.bincount(data.groups, group_gains).astype(np.float64)
-        error = float(np.sqrt(np.sum(group_gains**2)))
-        return mean, mean - 1.96 * error, mean + 1.96 * error
+        low, high = _mean_interval(data, MetricTerms(data.weight, gain, None, None))
+        return float(data.weight @ gain), low, high
 
     def _iter_folds(self, data: AnyData) -> Any:
         """Yield training and test rows; groups stay together."""

@@ -1,10 +1,13 @@
 """Numbers of reports on two classes: events, means, O:E, intercept, slope, ICI and AUC."""
 
+from typing import Any
+
 import numpy as np
 
 from .._data import ClassData
 from ..metrics._registry import SIGNED_METRICS
-from ..uncertainty._closed_form import compute_difference_limits, compute_intervals
+from ..uncertainty._closed_form import signed_limits
+from ..uncertainty._limits import cross_groups
 from ._sections import MAX_SAMPLE_SHARE, Intervals, Numbers, inverse_effective_size
 
 _CLINICAL_NAMES = (
@@ -60,11 +63,10 @@ def clinical_intervals(data: ClassData, numbers: Numbers) -> Intervals:
     """Return their 95 % intervals; none of perfect ranks."""
     if not _has_intervals(data):
         return {}
-    rows, _ = compute_intervals(data, _CLINICAL_NAMES)
+    limits = zip(_CLINICAL_NAMES, _clinical_limits(data), strict=True)
+    intervals = {name: limit.interval(0.95) for name, limit in limits if name in numbers}
     return {
-        name: (low, high)
-        for name, (_, low, high) in zip(_CLINICAL_NAMES, rows.tolist(), strict=True)
-        if name in numbers and high - low > _INTERVAL_ATOL
+        name: (low, high) for name, (low, high) in intervals.items() if high - low > _INTERVAL_ATOL
     }
 
 
@@ -72,8 +74,12 @@ def clinical_difference_intervals(data: ClassData, other: ClassData) -> Interval
     """Return 95 % intervals of the differences from another model of the same outcomes."""
     if not _has_intervals(data):
         return {}
-    limits = compute_difference_limits(data, other, _CLINICAL_NAMES)
-    return dict(zip(_CLINICAL_NAMES, (limit.interval(0.95) for limit in limits), strict=True))
+    limits = zip(_CLINICAL_NAMES, _clinical_limits(data, other), strict=True)
+    return {name: limit.interval(0.95) for name, limit in limits}
+
+
+def _clinical_limits(*models: ClassData) -> list[Any]:
+    return cross_groups(models, lambda models: signed_limits(models, _CLINICAL_NAMES))
 
 
 def _has_intervals(data: ClassData) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from .._inputs.scikit_learn import Interval, validate_params
 from ..metrics._interval import largest_exponent
 from ..metrics._registry import METRICS, RadiusRule
-from ._measured import RESAMPLING_CONSTRAINTS
+from ._measured import LIMITS_CONSTRAINTS
 
 
 class FiniteSampleRadius(NamedTuple):
@@ -37,8 +37,7 @@ class FiniteSampleRadius(NamedTuple):
 
 
 @validate_params(
-    RESAMPLING_CONSTRAINTS
-    | {"metric": [str], "n_samples": [Interval(Real, 1, None, closed="left")]}
+    LIMITS_CONSTRAINTS | {"metric": [str], "n_samples": [Interval(Real, 1, None, closed="left")]}
 )
 def finite_sample_radius(
     metric: str,
@@ -172,7 +171,7 @@ def check_has_radius(
     if metric not in rules:
         raise ValueError(
             f"metric must be one with a known radius: {sorted(rules)}; found {metric!r}. "
-            "Choose one of them, or an interval by resampling."
+            "Choose one of them, or pass method='auto' to confidence_interval."
         )
     defaults, allowed = METRICS[metric].options, _MULTI_CLASS_OPTIONS | rules[metric].options
     options = {key: metric_params[key] for key in metric_params.keys() - {"labels", "pos_label"}}
@@ -180,8 +179,8 @@ def check_has_radius(
     if changed - allowed.keys():
         raise ValueError(
             f"metric_params must be among {sorted(allowed)}, with which {metric} has a known "
-            f"radius; found {sorted(changed - allowed.keys())}. Leave them out, or choose an "
-            "interval by resampling."
+            f"radius; found {sorted(changed - allowed.keys())}. Leave them out, or pass "
+            "method='auto' to confidence_interval."
         )
     params = METRICS[metric].validate_options(options)
     if params.get("method") == "surrogate":
@@ -190,7 +189,8 @@ def check_has_radius(
         if values is not None and params[name] not in values:
             raise ValueError(
                 f"{name} must be {' or '.join(map(repr, values))} for the radius of {metric}; "
-                f"found {params[name]!r}. Choose one of these, or an interval by resampling."
+                f"found {params[name]!r}. Choose one of these, or pass method='auto' to "
+                "confidence_interval."
             )
     if params.get("method") == "random-grid" and params["width"] is None:
         raise ValueError(

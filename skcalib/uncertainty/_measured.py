@@ -1,16 +1,14 @@
 """The metric of one or several models on the same samples."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import log_loss
-from sklearn.utils import check_random_state
 
-from .._data import AnyData, ForecastData, check_data
+from .._data import AnyData, check_data, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
@@ -23,7 +21,6 @@ from .._inputs.scikit_learn import (
     StrOptions,
     num_samples,
 )
-from .._numerics.logits import PROPER_LOSSES
 from ..metrics._registry import (
     ALL_METRICS,
     SIGNED_METRICS,
@@ -32,22 +29,22 @@ from ..metrics._registry import (
     MetricNames,
     find_entry,
     resolve_metric,
-    unwrap_partial,
 )
 from ..metrics._statistic import check_metric_fits
-from ._resampling import Limits, Resamples, RootLimits, Units, check_finite_values, resample
+from ..metrics._terms import MetricTerms
+from ._closed_form import signed_limits
+from ._errors import error_limits
+from ._limits import Changes, Hull, RootLimits, cross_groups
+from ._losses import mean_limits, mean_terms, subtract_terms
+from ._units import Units, check_finite_values
 
-# The mean of the losses may miss the metric by this share, for it is summed in another order.
-_SHARE = 1e-9
-
-RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
+LIMITS_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable],
     "given": "no_validation",
     "groups": "no_validation",
     "metric_params": [dict, None],
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "alternative": [StrOptions({"two-sided", "less", "greater"})],
-    "method": [StrOptions({"auto", "resampling", "jackknife"})],
     "n_resamples": [Count(1, 10**9)],
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
@@ -102,85 +99,71 @@ class MeasuredModels:
         """This metric and its models, with only some of the samples."""
         return replace(self, models=tuple(data.take(rows) for data in self.models))
 
-    def with_outcome(self, outcome: np.ndarray, k: int = 0) -> "MeasuredModels":
-        """This metric and its models, with other outcomes (n,) of model k, or of all that share."""
-        return replace(
-            self,
-            models=tuple(
-                data.with_outcome(outcome) if self.shares_outcomes or j == k else data
-                for j, data in enumerate(self.models)
-            ),
-        )
-
     def values(self) -> list[float]:
         """The values (C,) of the models."""
         pairs = zip(self.metrics, self.models, strict=True)
         return [metric.measure(data, **self.options) for metric, data in pairs]
 
-    def values_of(self, parts: Iterable["MeasuredModels"]) -> list[list[float]]:
-        """The values (C,) of this metric and its models, of each of many parts of the samples."""
-        metric, n_models = self.metrics[0], len(self.models)
-        if metric.compute_each is None:
-            return [measured.values() for measured in parts]
-        models = (data for measured in parts for data in measured.models)
-        values = metric.measure_each(models, **self.options)
-        return [values[start : start + n_models] for start in range(0, len(values), n_models)]
-
-    def resample(
+    def limits(
         self,
         *,
-        method: str,
         n_resamples: int,
         random_state: RandomState,
         n_jobs: int | None = None,
         name: str = "y_true",
-    ) -> Resamples:
-        """The values of all samples, of subsamples unless a mean needs none, and of the jackknife.
+    ) -> Any:
+        """The limits of one model's metric, or of the difference of two models' metrics.
 
         `name` is that of the outcomes in messages.
         """
-        units, rng = Units(self.models[0], name), check_random_state(random_state)
-        values = check_finite_values([self.values()])[0]
-        is_smooth = self.metrics[0].is_mean or not self.metrics[0].lower_is_better
-        needs_none = method == "jackknife" or (method == "auto" and is_smooth)
-        return resample(
-            self.values_of,
-            self,
-            units,
-            values,
-            n_resamples=0 if needs_none else n_resamples,
-            rng=rng,
-            n_jobs=n_jobs,
-            rate=self.metrics[0].rate,
-            losses=self._losses(values) if self.metrics[0].is_mean and needs_none else None,
-            models=() if self.metrics[0].may_be_negative else self.models,
-            is_error=len(self.models) == 1 and not self.metrics[0].is_mean,
-        )
+        drawing = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
+        return cross_groups(self.models, lambda models: [self._limits(models, name, drawing)])[0]
 
-    def halves(self, n_jobs: int | None) -> np.ndarray:
-        """The differences (H,) of two models in halves of the samples."""
-        units = Units(self.models[0])
-        return units.halves(self.values_of, self, n_jobs) @ [1.0, -1.0]
+    def _limits(self, models: tuple[AnyData, ...], name: str, drawing: dict[str, Any]) -> Any:
+        measured, metric = replace(self, models=models), self.metrics[0]
+        units = Units(models[0], name)
+        if not metric.lower_is_better:
+            return signed_limits(models, [metric.name])[0]
+        if metric.chosen and not isinstance(metric, CallableMetric):
+            return measured._error_limits(units, drawing)
+        values = check_finite_values([measured.values()])[0]
+        terms = measured._mean_terms(values)
+        if terms is None:
+            return measured._jackknife_limits(units, values, drawing["n_jobs"])
+        return mean_limits(terms, units)
 
-    def limits(self, **resampling: Any) -> Limits | RootLimits:
-        """The limits of one model's metric; `resampling` holds the arguments of `resample`."""
-        metric, options = self.metrics[0], self.options
-        if not metric.clips_square(metric.options | options):
-            limits = self.resample(**resampling).limits([1.0])
-            return replace(limits, chance=1.0) if self._has_single_samples() else limits
-        signed = replace(self, options=options | {"signed": True})
-        estimate = float(check_finite_values([self.values()])[0, 0])
-        return RootLimits(estimate, signed.resample(**resampling).squared_limits())
+    def _error_limits(self, units: Units, drawing: dict[str, Any]) -> Hull | RootLimits:
+        metric = self.metrics[0]
+        if not metric.clips_square(metric.options | self.options):
+            return error_limits(self, units, **drawing)
+        # a clipped root does not vary
+        signed = replace(self, options=self.options | {"signed": True})
+        if len(self.models) == 2:
+            return error_limits(signed, units, **drawing)
+        limits = error_limits(signed, units, **drawing, scale=lambda root: root * np.abs(root))
+        return RootLimits(check_finite_values([self.values()]).item(), limits)
 
-    def _has_single_samples(self) -> bool:
-        """True if subsamples have less samples than cells: their errors are then due to chance."""
-        data, count_cells = self.models[0], self.metrics[0].count_cells
-        if count_cells is None or isinstance(data, ForecastData):
-            return False
-        multi_class = self.options.get("multi_class", "confidence")
-        units = Units(data)
-        n_cells = count_cells(data, multi_class=multi_class)
-        return bool(n_cells > units.n_drawn * len(data.weight) / units.number)
+    def _jackknife_limits(self, units: Units, values: np.ndarray, n_jobs: int | None) -> Hull:
+        """Limits of what is known to be neither a mean nor an error, by blocks of the units."""
+        contrast = np.array([1.0, -1.0])[: len(values)]
+        changes, size = units.jackknife(self, n_jobs)
+        estimate = float(values @ contrast)
+        return Hull(estimate, [Changes(estimate, changes @ contrast, size).limits()])
+
+    def _mean_terms(self, values: np.ndarray) -> MetricTerms | None:
+        """The terms of a mean loss, or of a difference of two; None if it is not known as one."""
+        if self.metrics[0].chosen:
+            return None
+        terms: list[MetricTerms] = []
+        for metric, data, value in zip(self.metrics, self.models, values, strict=True):
+            losses = mean_terms(metric, data, self.options, value)
+            if losses is None:
+                return None
+            terms.append(losses)
+        if len(terms) == 1:
+            return terms[0]
+        # forecasts have possible outcomes of their own
+        return subtract_terms(terms, self.shares_outcomes and not self.models[0].is_forecast)
 
     def clip(self, low: float, high: float) -> tuple[float, float]:
         """The ends of an interval within the values that the metric can have."""
@@ -194,38 +177,20 @@ class MeasuredModels:
         most = self.metrics[0].largest
         return most(self.metrics[0].options | self.options) if callable(most) else most
 
-    def _losses(self, values: np.ndarray) -> np.ndarray | None:
-        """The losses (n, C) whose means the values are; None if they are not known.
-
-        Arguments of scikit-learn's functions may change what they are means of: then the mean of
-        the losses differs from the value.
-        """
-        columns = []
-        for metric, data, value in zip(self.metrics, self.models, values, strict=True):
-            for losses in self._candidates(metric, data):
-                if np.isclose(data.weight @ losses, value, rtol=_SHARE, atol=0):
-                    columns.append(losses)
-                    break
-        return np.column_stack(columns) if len(columns) == len(values) else None
-
-    def _candidates(self, metric: Metric, data: AnyData) -> list[np.ndarray]:
-        """Losses (n,) of which the metric may be the mean."""
-        if isinstance(data, ForecastData):
-            return [metric.measure(data, **self.options | {"average": None})]
-        if unwrap_partial(metric.function)[0] is log_loss:
-            most = -np.log(np.finfo(np.float64).eps)
-            return [np.minimum(PROPER_LOSSES["log_loss"](data.simplex, data.label), most)]
-        square = PROPER_LOSSES["brier"](data.simplex, data.label)
-        return [square / 2, square]  # for two classes the half by default
-
 
 def check_predicted(
-    probas: dict[str, Any], y_true: Any, outcomes: dict[str, Any] | None = None, **data_args: Any
+    probas: dict[str, Any],
+    y_true: Any,
+    outcomes: dict[str, Any] | None = None,
+    *,
+    groups: ArrayLike | None,
+    may_be_crossed: bool = True,
+    **data_args: Any,
 ) -> dict[str, Any]:
     """The predictions of one model or several, given by name, as `MeasuredModels.make` takes them.
 
     `outcomes` are those of each model by name, if it has its own, in place of `y_true`; `data_args`
-    hold sample_weight, labels, given, groups and multi_class.
+    hold sample_weight, labels, given and multi_class. Groups may have two columns.
     """
     check_same_kind(probas)
     models: list[Any] = []
@@ -233,7 +198,9 @@ def check_predicted(
         check_same_length({name: num_samples(values) for name, values in outcomes.items()})
     pairs = outcomes.items() if outcomes else [("y_true", y_true)] * len(probas)
     for (outcome_name, outcome), (name, y_pred) in zip(pairs, probas.items(), strict=True):
-        models.append(check_data(outcome, y_pred, names=(outcome_name, name), **data_args))
+        data = check_data(outcome, y_pred, names=(outcome_name, name), **data_args)
+        by_weight = data_args["sample_weight"]
+        models.append(with_groups(data, outcome, groups, by_weight, may_be_crossed=may_be_crossed))
         if data_args["labels"] is None:  # those of the first model hold for the next ones, too
             data_args["labels"] = _order_columns(models[0].labels, data_args.get("pos_label"))
     return {

@@ -19,6 +19,6 @@ def figures(request, monkeypatch):
     if "layout" not in request.fixturenames:
         monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda self, figure: None)
     # the jackknife of intervals leaves out ten parts of the samples in turn, not a hundred
-    monkeypatch.setattr("skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 10)
+    monkeypatch.setattr("skcalib.uncertainty._units._N_BLOCKS", 10)
     yield
     plt.close("all")

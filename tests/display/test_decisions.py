@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from figures import assert_texts_are_clear
+from scipy import stats
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import BayesianRidge
 
@@ -34,6 +35,11 @@ def test_points_are_those_of_the_table():
     np.testing.assert_array_equal(display.line_.get_xdata(), table.announced)
     np.testing.assert_array_equal(display.line_.get_ydata(), table.realised)
     np.testing.assert_allclose(display.margin / table.standard_error, 1.96, atol=1e-4)
+    groups = np.arange(200) // 10  # 20 of the same size
+    table_of_groups = decision_calibration(Y, P, loss=LOSS, groups=groups)
+    grouped = DecisionDisplay.from_predictions(Y, P, loss=LOSS, groups=groups)
+    quantile = stats.t.isf(0.025, 19)
+    np.testing.assert_allclose(grouped.margin, quantile * table_of_groups.standard_error)
     assert texts(display.ax_)[0] == f"grant ({table.share[0]:.0%})"
     again = DecisionDisplay.from_predictions(Y, P, loss=LOSS, name="other", ax=display.ax_)
     assert again.figure_ is display.figure_

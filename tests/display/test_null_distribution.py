@@ -84,7 +84,7 @@ def test_a_single_statistic(test, title, ax):
 def test_from_estimator_and_forecasts(ax):
     X, y = load_iris(return_X_y=True)
     test = CalibrationTest(n_resamples=9, random_state=0)
-    weight = np.arange(1.0, 101)
+    weight = np.arange(1.0, 101) / 3
     names = np.array(["c", "b"])
     model = GaussianNB().fit(X[50:], names[y[50:] - 1])
     options = {"test": test, "sample_weight": weight, "groups": np.arange(100) // 5}

@@ -97,6 +97,7 @@ def arguments(verb, data):
         "y_true": np.zeros(N),
         "given": data.given,
         "groups": np.arange(N),
+        "may_be_crossed": False,
         "sample_weight": None,
     }
     parameters = inspect.signature(verb).parameters

@@ -7,5 +7,5 @@ import pytest
 def few_parts():
     """The jackknife leaves out ten parts of the samples in turn, not a hundred."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 10)
+        patch.setattr("skcalib.uncertainty._units._N_BLOCKS", 10)
         yield

@@ -31,6 +31,7 @@ from skcalib._inputs.probabilities import check_probabilities
 from skcalib.recalibration import AutoRecalibrator, TemperatureRecalibrator, export_sql
 from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
+from skcalib.report._sections import DRAWING
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def table(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 2)
+    monkeypatch.setitem(DRAWING, "n_resamples", 2)
     monkeypatch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
 
 
@@ -573,7 +574,7 @@ def rich(tmp_path_factory):
     path = tmp_path_factory.mktemp("rich") / "table.csv"
     frame.to_csv(path, index=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 2)
+        patch.setitem(DRAWING, "n_resamples", 2)
         patch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
         report = calibration_report(label.astype(str), proba, **known, random_state=0)
     return str(path), report

@@ -12,13 +12,14 @@ from skcalib.datasets import make_forecasts
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
+from skcalib.report._sections import DRAWING
 from skcalib.uncertainty import compare_models
 
 
 @pytest.fixture(autouse=True, scope="module")
 def quick():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 9)
+        patch.setitem(DRAWING, "n_resamples", 39)
         patch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
         few = partial(CalibrationTest, n_resamples=99)
         patch.setattr("skcalib.report._forecasts.CalibrationTest", few)
@@ -96,7 +97,7 @@ def test_changes_of_many_classes():
     assert "calibration_slope" not in rows
     for kind in ("confidence", "classwise"):  # confidences are of other outcomes for each model
         row = rows[f"smooth_calibration_error_{kind}"]
-        options = {"metric_params": {"multi_class": kind}, "n_resamples": 9, "random_state": 0}
+        options = {"metric_params": {"multi_class": kind}, "n_resamples": 39, "random_state": 0}
         paired = compare_models(
             "smooth_calibration_error", label, *list(probas.values())[::-1], **options
         )

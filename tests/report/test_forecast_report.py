@@ -41,7 +41,7 @@ from skcalib.report._forecasts import (
     moments_p_value,
     standardized_errors,
 )
-from skcalib.report._sections import Sections
+from skcalib.report._sections import DRAWING, Sections
 from skcalib.uncertainty import confidence_interval
 
 
@@ -77,7 +77,7 @@ def few_resamples(monkeypatch):
     monkeypatch.setattr("skcalib.report._forecasts.CalibrationTest", test)
     of_subgroups = partial(SubgroupCalibrationTest, n_resamples=99)
     monkeypatch.setattr("skcalib.report._sections.SubgroupCalibrationTest", of_subgroups)
-    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 19)
+    monkeypatch.setitem(DRAWING, "n_resamples", 19)
     return test
 
 
@@ -379,7 +379,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     reason="the Gaussian process of scikit-learn 1.6 predicts other numbers",
 )
 def test_readme_shows_lines_of_the_report(monkeypatch):
-    monkeypatch.setattr("skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 100)
+    monkeypatch.setattr("skcalib.uncertainty._units._N_BLOCKS", 100)
     monkeypatch.setattr(ForecastSections, "gain", Sections.gain)
     X, y = load_diabetes(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)

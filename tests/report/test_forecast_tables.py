@@ -11,6 +11,7 @@ from skcalib._cli.command_line import _make_parser, run_command
 from skcalib.datasets import make_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
+from skcalib.report._sections import DRAWING
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def table(tmp_path):
 def few_resamples(monkeypatch):
     test = partial(CalibrationTest, n_resamples=99)
     monkeypatch.setattr("skcalib.report._forecasts.CalibrationTest", test)
-    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 2)
+    monkeypatch.setitem(DRAWING, "n_resamples", 2)
     monkeypatch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
 
 

@@ -36,7 +36,7 @@ from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import CalibrationReport, calibration_report
 from skcalib.report._classes import ClassSections, format_distinct, max_tested_samples
 from skcalib.report._pictures import _writable_class_names, render_class_pictures
-from skcalib.report._sections import Sections, subsample_evenly
+from skcalib.report._sections import DRAWING, Sections, subsample_evenly
 from skcalib.report._two_classes import area_under_roc_curve, clinical_intervals, two_class_numbers
 from skcalib.uncertainty import clinical_calibration
 
@@ -46,7 +46,7 @@ GAIN = 0.12, 0.07, 0.17
 @pytest.fixture(autouse=True, scope="module")
 def quick():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 4)
+        patch.setitem(DRAWING, "n_resamples", 39)
         patch.setattr(ClassSections, "gain", lambda _: GAIN)
         yield
 
@@ -67,8 +67,8 @@ def three():
 
 @pytest.fixture
 def slow_and_true(monkeypatch):
-    monkeypatch.setattr("skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 100)
-    monkeypatch.setattr("skcalib.report._sections._N_INTERVAL_RESAMPLES", 199)
+    monkeypatch.setattr("skcalib.uncertainty._units._N_BLOCKS", 100)
+    monkeypatch.setitem(DRAWING, "n_resamples", 199)
     monkeypatch.setattr(ClassSections, "gain", Sections.gain)
 
 
@@ -127,9 +127,7 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
 
 
 def test_intervals_of_two_classes_are_those_of_a_clinical_validation(monkeypatch):
-    monkeypatch.setattr(
-        "skcalib.uncertainty._resampling._N_JACKKNIFE_BLOCKS", 100
-    )  # single samples
+    monkeypatch.setattr("skcalib.uncertainty._units._N_BLOCKS", 100)  # single samples
     label, proba = random_problem(np.random.default_rng(0), 60)
     data = check_predictions(label, proba, weight := np.random.default_rng(1).random(60))
     found = clinical_intervals(data, two_class_numbers(data))

@@ -15,12 +15,11 @@ from skcalib.metrics._clinical import logistic_line
 from skcalib.uncertainty import (
     ClinicalCalibration,
     ConfidenceInterval,
-    _resampling,
     clinical_calibration,
     compare_models,
     confidence_interval,
 )
-from skcalib.uncertainty._closed_form import TwoClasses, compute_intervals
+from skcalib.uncertainty._closed_form import TwoClasses, signed_limits
 
 FAST = {"n_resamples": 39, "random_state": 0}
 SMOOTH = ["calibration_in_the_large", "calibration_intercept", "calibration_slope"]
@@ -33,62 +32,6 @@ WEIGHT = np.random.default_rng(1).random(60) + 0.5
 
 def ends(interval):
     return [interval.estimate, interval.low, interval.high]
-
-
-def log_ratio(y_true, y_proba, sample_weight=None, labels=None):
-    return float(
-        np.log(metrics.observed_expected_ratio(y_true, y_proba, sample_weight=sample_weight))
-    )
-
-
-@pytest.mark.parametrize(
-    ("weight", "groups"), [(None, None), (WEIGHT, np.arange(60) // 3)], ids=["single", "groups"]
-)
-def test_equals_the_intervals_of_single_metrics(weight, groups):
-    # one number has one interval, whichever function is asked (0.3 s, for the jackknife of seven
-    # measures, each found in two ways)
-    options = {"sample_weight": weight, "groups": groups, "confidence_level": 0.9}
-    result = clinical_calibration(LABEL, PROBA, **options, **FAST)
-    for name in ["observed_expected_ratio", *SMOOTH]:
-        for metric in (name, getattr(metrics, name)):
-            expected = confidence_interval(metric, LABEL, PROBA, random_state=0, **options)
-            assert ends(getattr(result, name)) == pytest.approx(ends(expected), abs=1e-9)
-    for name, quantile in QUANTILES.items():
-        expected = confidence_interval(
-            "integrated_calibration_index",
-            LABEL,
-            PROBA,
-            metric_params={"quantile": quantile},
-            **options,
-            **FAST,
-        )
-        assert ends(getattr(result, name)) == pytest.approx(ends(expected), abs=1e-12)
-        assert getattr(result, name).confidence_level == 0.9
-
-
-def test_one_sided_ends_are_those_of_two_sides():
-    result = confidence_interval("observed_expected_ratio", LABEL, PROBA)
-    upper = confidence_interval(
-        "observed_expected_ratio", LABEL, PROBA, alternative="less", confidence_level=0.975
-    )
-    assert ends(upper) == pytest.approx([result.estimate, 0, result.high])
-
-
-@pytest.mark.parametrize("groups", [None, np.arange(150) // 3])
-def test_neither_seed_nor_order_matters(groups):
-    label, proba = random_problem(np.random.default_rng(3), 150)
-    order = np.random.default_rng(4).permutation(150)
-    names = ["observed_expected_ratio", *SMOOTH]
-    result = clinical_calibration(label, proba, groups=groups, n_resamples=1, random_state=0)
-    other = clinical_calibration(
-        label[order],
-        proba[order],
-        groups=None if groups is None else groups[order],
-        n_resamples=1,
-        random_state=1,
-    )
-    for name in names:
-        assert ends(getattr(other, name)) == pytest.approx(ends(getattr(result, name)), rel=1e-9)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(60) // 3])
@@ -123,30 +66,6 @@ def test_two_models_are_compared_in_pairs():
     # the jackknife itself differs from one step of Newton's method by a part of 1/n
     margin = stats.t.isf(0.025, 59) * deviation
     assert margin / 1.15 < result.high - result.difference < margin * 1.15
-
-
-def test_large_samples_have_the_errors_of_the_theory():
-    rng = np.random.default_rng(3)
-    x = rng.normal(-1, 1, size=800)
-    p = expit(x)
-    y = (rng.random(800) < p).astype(int)
-    rows = np.column_stack([np.ones(800), x])
-    information = rows.T @ (rows * (p * (1 - p))[:, None])
-    variance = {
-        "calibration_in_the_large": np.sum(p * (1 - p)) / 800**2,
-        "calibration_intercept": 1 / information[0, 0],
-        "calibration_slope": np.linalg.inv(information)[1, 1],
-    }
-    result = clinical_calibration(y, p, n_resamples=1, random_state=0)
-    for name, expected in variance.items():
-        one = getattr(result, name)
-        deviation = (one.high - one.low) / 2 / stats.t.ppf(0.975, 99)
-        assert deviation == pytest.approx(np.sqrt(expected), rel=0.2)
-    ratio = result.observed_expected_ratio
-    error = np.sqrt(variance["calibration_in_the_large"]) / p.mean()
-    assert np.log(ratio.high / ratio.low) == pytest.approx(
-        2 * stats.t.ppf(0.975, 99) * error, rel=0.2
-    )
 
 
 def test_the_positive_class():
@@ -231,7 +150,7 @@ def test_groups_of_equal_labels_are_single_samples():
     y, p, groups = alike_in_groups()
     result = clinical_calibration(y, p, groups=groups, **FAST)
     classes = TwoClasses(with_groups(check_predictions(y, p), y, groups, None))
-    alone = classes.intercept().limits(classes.units).interval(0.95)
+    alone = classes.intercept().limits().ends(0.025)
     p = p[::3]
     # labels that are equal within groups: the estimated dependence is 1 but for chance
     seen = expit(logit(classes.proba) + metrics.calibration_intercept(y, classes.proba))
@@ -260,37 +179,6 @@ def test_groups_of_equal_labels_are_single_samples():
     assert repr(result).endswith(
         f"Few events: the groups count as {result.effective_n_events:.2g} independent ones."
     )
-
-
-def test_variance_of_labels_of_one_mind_and_of_independent_ones():
-    y, p = random_problem(np.random.default_rng(1), 12)
-    groups = np.repeat([0, 1, 2, 3], [3, 2, 3, 4])
-    p[:] = 0.3  # all deviations are equal: labels of one mind are all events, or none
-    data = check_predictions(y, p, sample_weight=WEIGHT[:12])
-    classes = _classes_of_few_groups(with_groups(data, y, groups, None))
-    factor = classes.weight
-    same = classes.label_variance(factor, p, np.ones(4))
-    assert same == pytest.approx(0.21 * np.sum(np.bincount(groups, factor) ** 2))
-    apart = classes.label_variance(factor, p, np.zeros(4))
-    assert apart == pytest.approx(0.21 * np.sum(factor**2))
-
-
-def _classes_of_few_groups(data):
-    """What intervals refuse: less than ten groups."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_resampling, "_MIN_UNITS", 0)
-        return TwoClasses(data)
-
-
-@pytest.mark.parametrize(("shared", "expected"), [(0.0, 0.0), (1.0, 1.0)])
-def test_dependence_of_groups(shared, expected):
-    rng = np.random.default_rng(0)
-    groups, p = np.repeat(np.arange(300), 4), np.full(1200, 0.3)
-    number = np.where(rng.random(1200) < shared, rng.random(300)[groups], rng.random(1200))
-    y = (number < p).astype(int)
-    classes = TwoClasses(with_groups(check_predictions(y, p), y, groups, None))
-    dependence = classes.dependence(classes.weight, p)
-    assert dependence == pytest.approx(np.full(300, expected), abs=0.1)
 
 
 def leave_out(design, weight, label, logits, code):
@@ -326,18 +214,30 @@ def test_coefficients_change_by_a_step_of_newtons_method(groups):
         np.testing.assert_allclose(found, expected[code[order]], rtol=1e-8, atol=1e-12)
 
 
-def test_standard_errors_are_those_of_the_sandwich():
-    # of the type HC3: the bread X'WX, and the meat Σ x x' r² / (1 − h)² with h from the weighted
-    # hat matrix, as sandwich::vcovHC(glm(y ~ x, binomial), type = "HC3") documents it
-    data = check_predictions(LABEL, PROBA)
-    logits, (level, rise) = logit(PROBA), logistic_line(data)
-    X, p = np.column_stack([np.ones(60), logits]), expit(level + rise * logits)
-    bread = np.linalg.inv(X.T @ (X * (p * (1 - p))[:, None]))
-    hat = np.einsum("ni,ij,nj->n", X, bread, X) * p * (1 - p)
-    meat = X.T @ (X * ((LABEL - p) / (1 - hat))[:, None] ** 2)
-    change = TwoClasses(data).slope()
-    expected = (bread @ meat @ bread)[1, 1]
-    assert np.sum(change.changes**2) == pytest.approx(expected, rel=1e-9)
+def test_standard_errors_are_those_of_statsmodels():
+    # HC3 of the least squares into which Newton's method turns a logistic regression: working
+    # responses z = η + (y − p) / (p (1 − p)) with the weights p (1 − p)
+    sm = pytest.importorskip("statsmodels.api")
+    classes = TwoClasses(check_predictions(LABEL, PROBA))
+    logits, ones = logit(PROBA), np.ones(60)
+    fits = {
+        "slope": sm.GLM(LABEL, np.column_stack([ones, logits]), family=sm.families.Binomial()).fit(
+            tol=1e-14
+        ),
+        "intercept": sm.GLM(LABEL, ones, offset=logits, family=sm.families.Binomial()).fit(
+            tol=1e-14
+        ),
+    }
+    for name, fit in fits.items():
+        p = fit.fittedvalues
+        response = fit.model.exog @ fit.params + (LABEL - p) / (p * (1 - p))
+        line = sm.WLS(response, fit.model.exog, weights=p * (1 - p)).fit()
+        change = getattr(classes, name)()
+        assert change.estimate == pytest.approx(fit.params[-1], rel=1e-6)
+        assert np.sum(change.changes**2) == pytest.approx(line.HC3_se[-1] ** 2, rel=1e-6)
+        # what labels of these probabilities vary by is the least variance
+        assert change.least_variance == pytest.approx(fit.bse[-1] ** 2, rel=1e-6)
+        assert change.degrees is None
 
 
 def test_the_area_varies_as_delong_says():
@@ -355,12 +255,26 @@ def test_the_area_varies_as_delong_says():
     ]
     assert np.sum(change.changes**2) == pytest.approx(sum(raised), rel=1e-9)
     assert variance < np.sum(change.changes**2) < 1.1 * variance
+    # Welch's degrees of freedom, of both kinds of placements
+    parts = [above.mean(axis=axis).var() / size for axis, size in zip((1, 0), n, strict=True)]
+    degrees = sum(parts) ** 2 / sum(
+        part**2 / (size - 1) for part, size in zip(parts, n, strict=True)
+    )
+    assert change.degrees == pytest.approx(degrees, rel=1e-9)
+    assert change.limits().degrees == pytest.approx(degrees, rel=1e-9)
+    # on the scale of the log-odds
+    (limits,) = signed_limits((check_predictions(LABEL, PROBA),), ["area_under_roc_curve"])
+    area, margin = above.mean(), stats.t.isf(0.025, degrees) * np.sqrt(sum(raised))
+    odds = margin / (area * (1 - area))
+    expected = expit(logit(area) - odds), expit(logit(area) + odds)
+    assert limits.interval(0.95) == pytest.approx(expected, rel=1e-9)
+    assert limits.estimate == pytest.approx(area, rel=1e-12)
 
 
 def test_one_event_tells_nothing_of_ranks_and_differences():
     y, p = np.arange(60) == 40, np.linspace(0.05, 0.9, 60)
-    row, _ = compute_intervals(check_predictions(y, p), ["area_under_roc_curve"])
-    assert row[0, 1:].tolist() == [0, 1]
+    (area,) = signed_limits((check_predictions(y, p),), ["area_under_roc_curve"])
+    assert area.interval(0.95) == (0, 1)
     result = compare_models("calibration_intercept", y, p, p**2)
     assert (result.low, result.high, result.p_value) == (-np.inf, np.inf, 1)
     groups = np.arange(60) // 3
@@ -375,8 +289,7 @@ def test_a_function_with_the_name_of_a_signed_measure_is_measured_itself():
         return 100 * metrics.observed_expected_ratio(y_true, y_proba, labels=labels)
 
     other = PROBA**1.5
-    options = {"method": "jackknife", "random_state": 0}
-    found = compare_models(observed_expected_ratio, LABEL, PROBA, other, **options)
+    found = compare_models(observed_expected_ratio, LABEL, PROBA, other)
     ours = compare_models("observed_expected_ratio", LABEL, PROBA, other)
     assert found.low == pytest.approx(100 * ours.low, rel=0.1)
 
@@ -384,11 +297,12 @@ def test_a_function_with_the_name_of_a_signed_measure_is_measured_itself():
 def test_nearly_equal_predictions_keep_their_digits():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=300), rng.random(300) < 0.5
-    rows = [
-        compute_intervals(check_predictions(y, 0.5 + size * x), ["calibration_slope"])[0][0] * size
-        for size in (1e-3, 1e-8)
-    ]
-    np.testing.assert_allclose(rows[1], rows[0], rtol=1e-3)
+    ends = []
+    for size in (1e-3, 1e-8):
+        data = check_predictions(y, 0.5 + size * x)
+        (limits,) = signed_limits((data,), ["calibration_slope"])
+        ends.append(size * np.array([limits.estimate, *limits.interval(0.95)]))
+    np.testing.assert_allclose(*ends, rtol=1e-3)
 
 
 def test_errors_of_the_model_are_no_dependence():
@@ -404,59 +318,9 @@ def test_predictions_that_are_all_certain_warn_of_nothing(proba):
     data = with_groups(
         check_predictions(y, np.full(60, proba), labels=[False, True]), y, groups, None
     )
-    rows, _ = compute_intervals(data)
-    assert np.isfinite(rows[0]).all()
+    first = signed_limits((data,))[0]
+    assert np.isfinite([first.estimate, *first.interval(0.95)]).all()
     assert np.isfinite(TwoClasses(data).effective_n_events)
-
-
-@pytest.mark.slow
-def test_few_large_groups_with_a_common_cause():
-    # 20 of 60 rows and 380 pairs: what changes are seen are of the large groups that had an event
-    rng = np.random.default_rng(0)
-    size = np.r_[np.full(20, 60), np.full(380, 2)]
-    group = np.repeat(np.arange(400), size)
-    names, covered = ["observed_expected_ratio", *SMOOTH[1:]], np.zeros(3)
-    for _ in range(60):
-        risk = rng.beta(1.5, 98.5, size=len(group))
-        shared = np.where(size == 60, 0.9, 0.0)[group]
-        score = np.sqrt(shared) * rng.normal(size=400)[group]
-        score += np.sqrt(1 - shared) * rng.normal(size=len(group))
-        y = (stats.norm.cdf(score) < risk).astype(int)
-        data = with_groups(check_predictions(y, risk), y, group, None)
-        rows, _ = compute_intervals(data, names)
-        covered += (rows[:, 1] <= [1, 0, 1]) & (rows[:, 2] >= [1, 0, 1])
-    assert (covered >= 60 * 0.95 - 4 * np.sqrt(60 * 0.95 * 0.05)).all()
-
-
-@pytest.mark.slow
-def test_smooth_measures_are_covered():
-    grid = stats.beta.ppf((np.arange(2000) + 0.5) / 2000, 2, 4)
-    extreme = expit(1.5 * logit(grid))
-    offset = metrics.calibration_intercept(
-        np.repeat([0, 1], 2000), np.tile(extreme, 2), sample_weight=np.r_[1 - grid, grid]
-    )
-    mean = extreme.mean()
-    expected = np.array([1 / 3 - mean, 1 / 3 / mean, offset, 1 / 1.5])
-    rng = np.random.default_rng(0)
-    missed = np.zeros(4)
-    for _ in range(150):
-        truth = rng.beta(2, 4, size=100)
-        label = (rng.random(100) < truth).astype(int)
-        predictions = check_predictions(label, expit(1.5 * logit(truth)), labels=[0, 1])
-        rows, _ = compute_intervals(predictions)
-        missed += (expected < rows[:, 1]) | (expected > rows[:, 2])
-    assert (missed / 150 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)).all()
-
-
-def test_rare_events_without_groups():
-    for seed in (9, 29, 38):  # four events are expected, and one came
-        rng = np.random.default_rng(seed)
-        risk = rng.beta(1.5, 73.5, size=200)
-        y = (rng.random(200) < risk).astype(int)
-        interval = confidence_interval("calibration_in_the_large", y, risk, random_state=0)
-        assert interval.low < 0 < interval.high  # the jackknife alone ended below 0
-        label_variance = np.sum(risk * (1 - risk)) / 200**2
-        assert interval.high > interval.estimate + 1.96 * np.sqrt(label_variance)
 
 
 def test_separated_outcomes_have_no_slope_in_groups():
