@@ -1,6 +1,6 @@
-"""How often the intervals of `clinical_calibration` cover the truth.
+"""How often the intervals of `clinical_calibration` cover the truth, and margins of decisions.
 
-pip install . && python docs/benchmarks/clinical_calibration.py [--quick] [groups]
+pip install . && python docs/benchmarks/clinical_calibration.py [--quick] [groups] [margins]
 """
 
 import sys
@@ -13,12 +13,14 @@ from scipy import special, stats
 
 from skcalib import metrics
 from skcalib._data import check_predictions, with_groups
+from skcalib.decisions import bayes_action, expected_loss
+from skcalib.forecasts import EnsembleForecast, GaussianForecast
 from skcalib.uncertainty import clinical_calibration
 from skcalib.uncertainty._closed_form import (
     MEASURES,
     SIGNED_MEASURES,
     TwoClasses,
-    compute_intervals,
+    signed_limits,
 )
 
 N_REPETITIONS = {100: 150, 500: 150, 2000: 150}
@@ -134,14 +136,14 @@ def grouped_intervals(cell, seed):
     changes = [MEASURES[name](classes) for name in SIGNED_MEASURES]
     ratio = changes[1].estimate
     changes[1] = changes[1].scale(1 / ratio, np.log(ratio))
-    alone = np.array([change.limits(classes.units).interval(0.95) for change in changes])
+    alone = np.array([change.limits().ends(0.025) for change in changes])
     alone[1] = np.exp(alone[1])
-    rows, _ = compute_intervals(checked)
+    signed = np.array([limits.interval(0.95) for limits in signed_limits((checked,))])
     distances = np.full((3, 2), np.nan)
     if seed < N_CURVES:  # they take most of the time
         result = clinical_calibration(y_true, y_proba, **data, n_resamples=39, random_state=seed)
         distances = np.array([one[1:3] for one in astuple(result)[4:7]])
-    return np.concatenate([rows[:, 1:], distances]), alone, classes.effective_n_events
+    return np.concatenate([signed, distances]), alone, classes.effective_n_events
 
 
 def cover(ends, values):
@@ -178,6 +180,157 @@ def groups(quick):
         )
 
 
+# the law of the predictions, groups (number, size, correlation), the logarithms' deviation of
+# weights, thresholds
+MARGINS = {
+    "uniform, n 50": ((1, 1), ((50, 1, 0),), 0, (0.2, 0.8, 0.95)),
+    "Beta(1, 19), n 100": ((1, 19), ((100, 1, 0),), 0, (0.02, 0.1, 0.2)),
+    "Beta(.5, 99), n 1000": ((0.5, 99), ((1000, 1, 0),), 0, (0.005, 0.02, 0.04)),
+    "uniform, n 500, weights": ((1, 1), ((500, 1, 0),), 1.5, (0.5, 0.8, 0.95)),
+    "10 %, 50 of 10 (.3)": ((1, 9), ((50, 10, 0.3),), 0, (0.1, 0.3)),
+    "10 %, 8 of 60 (.9), 100 pairs": ((1, 9), ((8, 60, 0.9), (100, 2, 0)), 0, (0.05, 0.1, 0.3)),
+    "20 %, 6 of 50 (.5)": ((2, 8), ((6, 50, 0.5),), 0, (0.1, 0.3)),
+    "10 %, 50 of 10 (0)": ((1, 9), ((50, 10, 0.0),), 0, (0.1, 0.3)),
+    "25 %, 50 of 12 (.0) × 12 (.0)": ((1, 3), ((50, 12, 0.0),), 0, (0.1, 0.3)),
+    "25 %, 50 of 12 (.2) × 12 (.2)": ((1, 3), ((50, 12, 0.2),), 0, (0.1, 0.3)),
+    "25 %, 50 of 12 (.1) × 12 (.4)": ((1, 3), ((50, 12, 0.1),), 0, (0.1, 0.3)),
+}
+
+
+def margin_sample(cell, rng):
+    """Predictions, labels of which they are true, weights or None, and groups (n, 1) or (n, 2)."""
+    law, kinds, deviation, _ = MARGINS[cell]
+    size = np.concatenate([np.full(number, size) for number, size, _ in kinds])
+    within = np.concatenate([np.full(number, shared) for number, _, shared in kinds])
+    group = np.repeat(np.arange(len(size)), size)
+    n, within = len(group), within[group]
+    proba = rng.beta(*law, size=n)
+    score = np.sqrt(within) * rng.normal(size=len(size))[group]
+    across = float(cell[-3:-1]) if "×" in cell else 0.0
+    reader = np.arange(n) % 12
+    score += np.sqrt(across) * rng.normal(size=12)[reader]
+    score += np.sqrt(1 - within - across) * rng.normal(size=n)
+    weight = np.exp(deviation * rng.normal(size=n)) if deviation else None
+    groups = np.column_stack([group, reader]) if "×" in cell else group
+    return proba, (stats.norm.cdf(score) < proba).astype(int), weight, groups
+
+
+def empirical_error(weight, gap):
+    """The standard error of a mean, from how the terms differ from each other."""
+    weight = weight / weight.sum()
+    return np.sqrt(weight**2 @ (gap - weight @ gap) ** 2 / (1 - weight @ weight))
+
+
+def curve_margins(cell, seed):
+    """(T, 3, 2): whether each margin covers, and its width; independent, with groups, one column.
+
+    The first row is of thresholds, and the last that of the actions of a loss.
+    """
+    proba, label, weight, groups = margin_sample(cell, np.random.default_rng([3, seed]))
+    data = {"sample_weight": weight, "labels": [0, 1]}
+    is_grouped = len(np.unique(groups)) < len(label)
+    passed = [None, groups if is_grouped else None, groups if groups.ndim == 1 else groups[:, 0]]
+    rows = []
+    for one in passed[: 3 if groups.ndim > 1 else 2]:
+        curve = metrics.decision_curve(
+            label, proba, thresholds=list(MARGINS[cell][3]), groups=one, **data
+        )
+        gap = np.abs(curve.realised - curve.announced)
+        rows.append(np.column_stack([gap <= curve.margin + 1e-12, curve.margin]))
+    rows += [rows[-1]] * (3 - len(rows))
+    acting = [np.sum(proba > t) for t in MARGINS[cell][3]]
+    return np.stack(rows, axis=1), acting
+
+
+def table_margins(cell, t, seed):
+    """Whether each interval covers the announced loss of acting, and its width: (3, 2).
+
+    By terms that are seen, by what predictions announce, and this with groups.
+    """
+    proba, label, weight, groups = margin_sample(cell, np.random.default_rng([4, seed]))
+    options = {"loss": [[0, 1 - t], [t, 0]], "sample_weight": weight, "labels": [0, 1]}
+    acts = proba > t
+    if np.sum(acts) < 2:
+        return None
+    weight = np.ones(len(label)) if weight is None else weight
+    seen = empirical_error(weight[acts], t * (proba - label)[acts])
+    rows = [(seen, stats.norm.isf(0.025))]
+    is_grouped = len(np.unique(groups)) < len(label)
+    for one in (None, groups if is_grouped else None):
+        table = metrics.decision_calibration(label, proba, groups=one, **options)
+        columns = [] if one is None else np.atleast_2d(groups.T)
+        size = [1 / np.sum((np.bincount(c, weight) / weight.sum()) ** 2) for c in columns]
+        degrees = min(size, default=np.inf) - 1
+        rows.append((table.standard_error[1], stats.t.isf(0.025, degrees)))
+    width = np.array([error * quantile for error, quantile in rows])
+    gap = abs(table.realised[1] - table.announced[1])
+    return np.column_stack([gap <= width + 1e-12, width])
+
+
+def squares(y):
+    return np.column_stack([(y - 0.5) ** 2, (y + 0.5) ** 2])
+
+
+def late(y):
+    """One action costs 1; the other 20 if the outcome exceeds 2, which is rare."""
+    return np.column_stack([np.ones(len(y)), 20.0 * (y > 2)])
+
+
+def forecast_margins(kind, loss, n, seed):
+    """As `table_margins`, of the action taken most, for forecasts of a number."""
+    rng = np.random.default_rng([5, seed])
+    mean = rng.normal(size=n)
+    forecast = GaussianForecast(mean, 0.7)
+    if kind != "Gaussian":
+        members = mean[:, None] + 0.7 * rng.normal(size=(n, kind))
+        forecast = EnsembleForecast(members)
+    y = rng.normal(mean, 0.7)
+    table = metrics.decision_calibration(y, forecast, loss=loss)
+    action, expected = bayes_action(forecast, loss=loss), expected_loss(forecast, loss=loss)
+    a = int(np.argmax(table.share))
+    taken = action == a
+    gap = (loss(y) if callable(loss) else np.column_stack([y > loss, y <= loss]))[:, a] - expected
+    seen = empirical_error(np.ones(taken.sum()), gap[taken])
+    width = stats.norm.isf(0.025) * np.array([seen, table.standard_error[a]])
+    return np.column_stack([abs(gap[taken].mean()) <= width + 1e-12, width])
+
+
+def margins(quick):
+    """Margins about the values that calibrated predictions announce."""
+    parallel, n = Parallel(n_jobs=1 if quick else 2), 2 if quick else 400
+    print("| predictions | t | acting | groups ignored | with groups | one column | width |")
+    print(f"|{'---|' * 7}")
+    for cell, (*_, thresholds) in MARGINS.items():
+        rows, acting = zip(
+            *parallel(delayed(curve_margins)(cell, seed) for seed in range(n)), strict=True
+        )
+        covered = np.mean(rows, axis=0)  # (T, 3, 2)
+        for k, t in enumerate(thresholds):
+            shown = [f"{x:.3f}" for x in covered[k, : 3 if "×" in cell else 2, 0]] + ["–"]
+            ratio = covered[k, 1, 1] / covered[k, 0, 1]
+            print(f"| {cell} | {t} | {np.mean(acting, axis=0)[k]:.1f} | {' | '.join(shown[:3])} | "
+                  f"{ratio:.2f} |", flush=True)  # fmt: skip
+    print("\n| predictions | t | terms seen | announced | with groups | widths |")
+    print("|---|---|---|---|---|---|")
+    for cell, (*_, thresholds) in MARGINS.items():
+        for t in thresholds:
+            found = parallel(delayed(table_margins)(cell, t, seed) for seed in range(n))
+            found = [rows for rows in found if rows is not None] or [np.full((3, 2), np.nan)]
+            result = np.mean(found, axis=0)
+            covered = " | ".join(f"{x:.3f}" for x in result[:, 0])
+            ratios = ", ".join(f"{x:.2f}" for x in result[1:, 1] / result[0, 1])
+            print(f"| {cell} | {t} | {covered} | {ratios} |", flush=True)
+    print("\n| forecasts | n | terms seen | announced | width |\n|---|---|---|---|---|")
+    for kind in ("Gaussian", 5, 20):
+        for name, loss in (("squares", squares), ("> 2.5", 2.5), ("rare and costly", late)):
+            for size in (30, 300):
+                run = delayed(forecast_margins)
+                found = np.mean(parallel(run(kind, loss, size, seed) for seed in range(n)), axis=0)
+                title = kind if kind == "Gaussian" else f"{kind} members"
+                print(f"| {title}, {name} | {size} | {found[0, 0]:.3f} | {found[1, 0]:.3f} | "
+                      f"{found[1, 1] / found[0, 1]:.2f} |", flush=True)  # fmt: skip
+
+
 def main(quick=False):
     start = time.perf_counter()
     sizes = {100: 4} if quick else N_REPETITIONS
@@ -207,7 +360,8 @@ def main(quick=False):
 
 
 if __name__ == "__main__":
-    if "groups" not in sys.argv:
-        main(quick="--quick" in sys.argv)
-    print()
-    groups(quick="--quick" in sys.argv)
+    names = {"groups", "margins"} & set(sys.argv)
+    for name, function in {"": main, "groups": groups, "margins": margins}.items():
+        if not names or name in names:
+            function(quick="--quick" in sys.argv)
+            print()
