@@ -322,7 +322,7 @@ def test_everything_else_is_converted(package):
 def multiclass(package, n=150, n_classes=4, binary=False):
     """Labels, probabilities in the precision of the package, and weights, in arrays of NumPy."""
     logits, y = problem(n, 2 if binary else n_classes, spread=1.0)
-    weight = np.random.default_rng(2).integers(0, 4, size=n).astype(float)
+    weight = np.random.default_rng(2).integers(0, 4, size=n) / 4
     return y, same_precision(softmax(logits), package), weight
 
 

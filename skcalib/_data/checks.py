@@ -248,7 +248,7 @@ def _positive_index(classes: np.ndarray, pos_label: Label | None) -> int:
             f"pos_label is for two classes; found {len(classes)} classes. Leave it out, or pass "
             "the column of that class and the labels y_true == pos_label."
         )
-    if pos_label not in classes.tolist():
+    if isinstance(pos_label, np.ndarray) or pos_label not in classes.tolist():
         raise ValueError(
             f"pos_label must be one of the classes {format_values(classes)}; found {pos_label!r} "
             "(pos_label is not a valid label)."

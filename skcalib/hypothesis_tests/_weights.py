@@ -9,8 +9,8 @@ from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.warnings import warn
 from .._numerics.sorting import quantile_bins
 
-# Weights that have nothing to do with the outcome reach this score once in some 30,000 data sets.
-_MAX_WEIGHT_SCORE = 4.0
+# Weights that have nothing to do with the outcome reach this score once in some million data sets.
+_MAX_WEIGHT_SCORE = 5.0
 
 # Bins of similar predictions, in which weights are compared.
 _N_WEIGHT_BINS = 5

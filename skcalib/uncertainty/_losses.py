@@ -86,16 +86,17 @@ def forecast_terms(metric: Metric, data: ForecastData, options: dict[str, Any]) 
     def measure(outcome: ForecastData) -> np.ndarray:
         return metric.measure(outcome, **options | {"average": None})
 
-    observed = measure(data)
+    terms = MetricTerms(data.weight, measure(data), None, None)
     nodes = possible_outcomes(data)
     if nodes is None:
-        return MetricTerms(data.weight, observed, None, None)
-    outcomes, proba = nodes
-    columns = [measure(data.with_outcome(np.ascontiguousarray(node))) for node in outcomes.T]
+        return terms
+    columns = [measure(data.with_outcome(np.ascontiguousarray(node))) for node in nodes[0].T]
     possible = np.column_stack(columns)
-    if not np.isfinite(possible).all():
-        return MetricTerms(data.weight, observed, None, None)
-    return MetricTerms(data.weight, observed, possible, proba)
+    least, most = data.weight @ np.sort(possible, axis=1)[:, [0, -1]]
+    # if forecasts are much too sharp, no node has a loss as large as the observed one
+    if np.isfinite(possible).all() and least < data.weight @ terms.observed < most:
+        return terms._replace(possible=possible, proba=nodes[1])
+    return terms
 
 
 def subtract_terms(terms: list[MetricTerms], shares_outcomes: bool) -> MetricTerms:

@@ -105,7 +105,7 @@ def test_each_kind_of_weights_has_its_remedy(make, match):
 
 @pytest.mark.parametrize("make", [two_classes, three_classes])
 def test_weights_that_say_nothing_hardly_ever_warn(make):
-    # beyond 4 standard deviations: in 0.01 of these data sets together, if scores are normal
+    # beyond 5 standard deviations: in 1e-4 of these data sets together, if scores are normal
     rng = np.random.default_rng(1)
     for n in np.repeat([12, 60, 400], 20):
         label, proba = make(rng, n)
