@@ -24,6 +24,7 @@ class UnitSums:
         self.code = np.arange(len(weight)) if groups is None else codes_by_appearance(groups)
         self.number = int(self.code.max()) + 1
         self.share = self.add(weight)
+        self.effective_size = float(1 / (self.share @ self.share))
 
     def add(self, terms: np.ndarray) -> np.ndarray:
         """The sums (U,) of terms (n,)."""
@@ -60,6 +61,18 @@ class UnitSums:
         return float(np.sum(independent + dependence * (self.add(deviation) ** 2 - independent)))
 
 
+def split_columns(groups: np.ndarray | None) -> list[np.ndarray | None]:
+    """Return one column of groups, or two that cross each other and the groups of both."""
+    if groups is None or groups.ndim < 2:
+        return [groups]
+    return [*groups.T, groups @ [len(groups), 1]]
+
+
+def cross_variances(first: float, second: float = 0.0, both: float = 0.0) -> float:
+    """Return the variance of crossed groups, from those of either column and of both."""
+    return max(first + second - both, first, second)
+
+
 class GroupedSums:
     """How far sums over samples vary, whose terms may go together within groups.
 
@@ -69,17 +82,15 @@ class GroupedSums:
     """
 
     def __init__(self, weight: np.ndarray, groups: np.ndarray | None) -> None:
-        self.weight, n = weight, len(weight)
-        codes = [groups] if groups is None or groups.ndim < 2 else [*groups.T, groups @ [n, 1]]
-        self.units = [UnitSums(weight, code) for code in codes]
-        size = min(1 / (unit.share @ unit.share) for unit in self.units)
+        self.weight = weight
+        self.units = [UnitSums(weight, code) for code in split_columns(groups)]
+        size = min(unit.effective_size for unit in self.units)
         self.degrees = np.inf if groups is None else size - 1
 
     def standard_deviation(self, residual: np.ndarray, deviation: np.ndarray) -> float:
-        """That of the sum of terms of standard deviations (n,), if residuals (n,) were seen."""
+        """Return how far a sum varies, of terms of standard deviations (n,) and residuals (n,)."""
         variances = [u.variance(deviation, u.dependence(residual, deviation)) for u in self.units]
-        columns, both = variances[:2], variances[2:]
-        return float(np.sqrt(max(sum(columns) - sum(both), *columns)))
+        return float(np.sqrt(cross_variances(*variances)))
 
     def quantile(self, confidence_level: float) -> float:
         """Half the width of an interval, in standard deviations.

@@ -33,7 +33,7 @@ class MetricTerms(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """What makes an error a sum over the samples, Σ w (⟨factor, 1[y] − p⟩ + offset).
+    """Factors that make an error a sum over the samples, Σ w (⟨factor, 1[y] − p⟩ + offset).
 
     What is added by a sample, less the error, is how fast the error grows with its weight.
     """

@@ -54,6 +54,9 @@ _VARIANCE_RTOL_OF_SCORES = 1e-12
 # The positions of the first and the third moment among normal scores.
 _FIRST_MOMENT, _SKEWNESS = 0, 2
 
+# The losses that a report shows.
+_LOSSES = [loss for loss in FORECAST_METRICS.values() if loss.in_report and not loss.chosen]
+
 
 class ForecastSections(Sections):
     """The sections of a report on `ForecastData`."""
@@ -105,13 +108,10 @@ class ForecastSections(Sections):
         return "auto", None, _MAX_TESTED, None
 
     def scores(self) -> dict[str, np.ndarray]:
-        return {name: terms.observed for name, terms in self.score_terms().items()}
+        return {loss.name: loss.measure(self.data, average=None) for loss in _LOSSES}
 
     def score_terms(self) -> dict[str, MetricTerms]:
-        entries = [entry for entry in FORECAST_METRICS.values() if entry.in_report]
-        return {
-            loss.name: forecast_terms(loss, self.data, {}) for loss in entries if not loss.chosen
-        }
+        return {loss.name: forecast_terms(loss, self.data, {}) for loss in _LOSSES}
 
     def measures(self) -> Iterator[ReportMeasure]:
         for entry in FORECAST_METRICS.values():

@@ -1,6 +1,6 @@
 """The calibration measures of a clinical validation, with intervals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,13 +11,13 @@ from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_by, format_columns, format_label, printable
 from .._inputs.scikit_learn import Label, RandomState, validate_params
-from .._numerics.dependence import UnitSums
+from .._numerics.dependence import UnitSums, split_columns
 from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
 from ..metrics._clinical import check_two_classes, distances_from_curve
 from ..metrics._registry import METRICS, SIGNED_METRICS
 from ._closed_form import MIN_EFFECTIVE_EVENTS, SIGNED_MEASURES, TwoClasses, signed_limits
 from ._intervals import ConfidenceInterval, SubgroupIntervals, tabulate_subgroups
-from ._limits import cross_groups, split_groups
+from ._limits import cross_groups
 from ._measured import LIMITS_CONSTRAINTS, MeasuredModels
 
 # Titles of the rows, and the values of calibrated predictions.
@@ -495,7 +495,8 @@ def _measure_with_intervals(
     rows[len(signed) :] = np.clip(rows[len(signed) :], 0.0, 1.0)
     n_events = None
     if data.groups is not None:  # of two columns that with fewer
-        n_events = min(TwoClasses(column).effective_n_events for column in split_groups(data))
+        columns = (replace(data, groups=code) for code in split_columns(data.groups)[:2])
+        n_events = min(TwoClasses(column).effective_n_events for column in columns)
     return rows, np.array([measure.deviation for measure in signed]), n_events
 
 
@@ -543,6 +544,6 @@ def combine_sites(
 
 def correct_log_ratio(data: ClassData) -> tuple[float, float]:
     """The logarithm of the O:E ratio with ½ added to both numbers, and its standard error."""
-    n = min(1 / np.sum(UnitSums(d.weight, d.groups).share ** 2) for d in split_groups(data))
+    n = min(UnitSums(data.weight, code).effective_size for code in split_columns(data.groups)[:2])
     observed, expected = n * (data.weight @ data.label) + 0.5, n * (data.weight @ data.proba) + 0.5
     return float(np.log(observed / expected)), float(observed**-0.5)

@@ -36,7 +36,7 @@ Measure = Callable[[np.ndarray], np.ndarray]  # from outcomes (R, n) to values (
 
 
 class _ErrorScoreLimits(ScoreLimits):
-    """Of an error: the witness of a larger one may point the other way."""
+    """Score limits of an error: the witness of a larger one may point the other way."""
 
     def ends(self, tail: float) -> tuple[float, float]:
         low, high = super().ends(tail)
@@ -48,7 +48,7 @@ class _ErrorScoreLimits(ScoreLimits):
 
 
 class _SquaredLimits(NamedTuple):
-    """Of a square, by those of its root: a square is skew where it is small."""
+    """Limits of a square, by those of its root: a square is skew where it is small."""
 
     root: Limits
 
@@ -105,7 +105,7 @@ def error_limits(
     if len(models) == 1:
         limits += _score_limits(terms[0], units)
         limits += _root_limits(metric, models[0], options, units)
-        limits += [DrawnLimits(estimate, values[:, 0], is_error=True) for values in worlds]
+        limits += [DrawnLimits(estimate, world[:, 0], is_error=True) for world in worlds]
         return Hull(estimate, limits)
     limits += [DrawnLimits(estimate, column) for columns in worlds for column in columns[:, :2].T]
     if not is_shared:
@@ -163,7 +163,7 @@ def _score_limits(terms: MetricTerms | None, units: Units) -> list[Limits]:
 def _root_limits(
     metric: Metric, data: AnyData, options: dict[str, Any], units: Units
 ) -> list[Limits]:
-    """Of a square: those of its root, of which the square is taken."""
+    """Return limits of a square, which are the squares of those of its root."""
     if metric.root is None:
         return []
     root = METRICS[metric.root]

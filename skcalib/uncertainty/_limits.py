@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from .._data import AnyData, Data
-from .._numerics.dependence import UnitSums
+from .._data import AnyData
+from .._numerics.dependence import UnitSums, cross_variances, split_columns
 from .._statistics.base import TIE_RTOL
 from ..metrics._terms import MetricTerms
 from ._units import Units
@@ -65,7 +65,7 @@ class StudentLimits(NamedTuple):
     def cross(self, other: "StudentLimits", both: "StudentLimits") -> "StudentLimits":
         """Limits of crossed groups, whose variance is V_a + V_b − V_ab, and no less than either."""
         a, b, ab = self.deviation**2, other.deviation**2, both.deviation**2
-        variance = max(a + b - ab, a, b) if np.isfinite([a, b, ab]).all() else np.inf
+        variance = cross_variances(a, b, ab) if np.isfinite([a, b, ab]).all() else np.inf
         degrees = min(self.degrees, other.degrees)
         return StudentLimits(self.estimate, float(np.sqrt(variance)), degrees)
 
@@ -316,20 +316,10 @@ def cross_groups(
     models: tuple[AnyData, ...], find_limits: Callable[[tuple[AnyData, ...]], list[Any]]
 ) -> list[Any]:
     """Limits of models whose groups are codes (n,), or (n, 2) of crossed groups."""
-    groups = models[0].groups
-    if groups is None or groups.ndim == 1:
-        return find_limits(models)
-    crossings = np.unique(groups, axis=0, return_inverse=True)[1].reshape(-1)
-    crossed = [
-        replace(data, groups=np.column_stack([cast(Any, data.groups), crossings]))
-        for data in models
+    limits = [
+        find_limits(tuple(replace(data, groups=code) for data in models))
+        for code in split_columns(models[0].groups)
     ]
-    limits = [find_limits(kind) for kind in zip(*map(split_groups, crossed), strict=True)]
+    if len(limits) == 1:
+        return limits[0]
     return [first.cross(second, both) for first, second, both in zip(*limits, strict=True)]
-
-
-def split_groups(data: Data) -> list[Data]:
-    """The data with each column of groups alone."""
-    if data.groups is None or data.groups.ndim == 1:
-        return [data]
-    return [replace(data, groups=column) for column in data.groups.T]

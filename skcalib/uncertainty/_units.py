@@ -25,7 +25,6 @@ class Units(UnitSums):
     def __init__(self, data: AnyData, name: str = "y_true") -> None:
         super().__init__(np.asarray(data.weight), data.groups)
         self.weight = np.asarray(data.weight)
-        self.effective_size = float(1 / (self.share @ self.share))
         check_enough_units(self, name)
 
     def jackknife(
