@@ -10,6 +10,7 @@ import numpy as np
 from scipy import optimize, special, stats
 from sklearn.metrics import brier_score_loss, log_loss
 
+from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import expected_calibration_error, kernel_calibration_error
 from skcalib.uncertainty import compare_models, confidence_interval
 
@@ -92,6 +93,13 @@ MEANS = {
 CROSSED = {
     "50 x 12 (.2) x 12 (.2)": two_classes([12] * 50, 0.2, (1, 3), readers=(12, 0.2)),
     "50 x 12 (.1) x 12 (.4)": two_classes([12] * 50, 0.1, (1, 3), readers=(12, 0.4)),
+}
+
+TESTED = {
+    "100 x 20 (.3) x 20 (.1), uniform p": two_classes([20] * 100, 0.3, (1, 1), readers=(20, 0.1)),
+    "40 x 30 (.3) x 30 (.3), uniform p": two_classes([30] * 40, 0.3, (1, 1), readers=(30, 0.3)),
+    "60 x 10 (.2) x 10 (.2), p .06": two_classes([10] * 60, 0.2, (1, 15), readers=(10, 0.2)),
+    "50 x 12 (0) x 12 (0)": two_classes([12] * 50, 0.0, (1, 3), readers=(12, 0.0)),
 }
 
 
@@ -182,9 +190,26 @@ def means(repetitions):
 
 
 def crossed(repetitions):
-    """Crossed groups, passed as two columns."""
+    """Crossed groups, passed as two columns, and the share that the default test rejects."""
     print_header("cell", *TITLES)
     measure_means(CROSSED, repetitions)
+    print()
+    print_header("cell", "first column", "second column", "both")
+    for name, (draw, *_) in (CROSSED | TESTED).items():
+        rejected = [
+            test_columns(*draw(np.random.default_rng([3, seed]))) for seed in range(repetitions)
+        ]
+        print(f"| {name} | {' | '.join(f'{share:.3f}' for share in np.mean(rejected, axis=0))} |")
+
+
+def test_columns(proba, y, options):
+    """Whether the default test rejects at 0.05, with either column of groups and with both."""
+    groups = options["groups"]
+    tests = [
+        CalibrationTest(n_resamples=199, random_state=0).fit(proba, y, groups=columns)
+        for columns in (*groups.T, groups)
+    ]
+    return [test.p_value_ <= 0.05 for test in tests]
 
 
 # Errors: the truth, the predictions, labels, weights and groups of a sample.

@@ -377,9 +377,9 @@ def with_given(data: ClassData, y_true: Any, given: Any, sample_weight: Any) -> 
 
 
 def with_groups(
-    data: Data, y_true: Any, groups: object, sample_weight: Any, *, may_be_crossed: bool = False
+    data: Data, y_true: Any, groups: object, sample_weight: Any, *, may_be_crossed: bool = True
 ) -> Data:
-    """Add codes of the groups; rows of weight 0, and their groups, are left out."""
+    """Add codes of one or two columns of groups; rows of weight 0, and their groups, go."""
     if groups is None:
         return data
     check = check_crossed_groups if may_be_crossed else check_groups

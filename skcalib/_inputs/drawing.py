@@ -1,8 +1,8 @@
 """Outcomes simulated from the predictions, and the batches in which they are drawn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from .._numerics.array_api import Array, asarray_like, contiguous, doubles, take_rows, zeros_on
-from .._numerics.dependence import MAX_SIZE_RATIO, N_ADDED_GROUPS, UnitSums
+from .._numerics.dependence import MAX_SIZE_RATIO, N_ADDED_GROUPS, UnitSums, split_columns
 from .._numerics.pit import MIN_PIT, normal_scores
 from .._numerics.sorting import codes_by_appearance
 from .arrays import format_value
@@ -129,38 +129,52 @@ def draw_labels_in_groups(
     *,
     by_rank: bool = False,
 ) -> np.ndarray:
-    """Draw labels y_i ~ Cat(proba_i), (n_draws, n), that depend on each other within groups (n,).
+    """Draw labels y_i ~ Cat(proba_i), (n_draws, n), that depend on each other within groups.
 
     Each group is drawn from one uniform number with the probability of
     `estimate_group_dependence`, otherwise each of its samples from its own. The number decides the
     class; with `by_rank`, it decides whether the likeliest class comes, the second, and so on: so
     samples of a group are wrong together, whichever classes they are said to have. Parameters:
-    proba (n, K), the observed labels and the weights (n,).
+    proba (n, K), the observed labels and the weights (n,), and groups (n,), or (n, 2) of two
+    columns that cross each other.
     """
-    code = codes_by_appearance(groups)
+    codes = [codes_by_appearance(code) for code in cast(Any, split_columns(groups)[:2])]
     if not by_rank:
-        dependence = estimate_group_dependence(proba, label, code, weight)
-        return contiguous(_draw_coupled(proba, code, dependence, n_draws, generator).T)
+        dependences = [estimate_group_dependence(proba, label, code, weight) for code in codes]
+        return contiguous(_draw_coupled(proba, codes, dependences, n_draws, generator).T)
     classes = np.argsort(-proba, axis=1, kind="stable")  # the likeliest one first
     ranked = np.take_along_axis(proba, classes, axis=1)
     right_or_wrong = np.column_stack([ranked[:, 0], 1 - ranked[:, 0]])
     is_wrong = (label != classes[:, 0]).astype(np.int32)
-    dependence = estimate_group_dependence(right_or_wrong, is_wrong, code, weight)
-    rank = _draw_coupled(ranked, code, dependence, n_draws, generator)
+    dependences = [
+        estimate_group_dependence(right_or_wrong, is_wrong, code, weight) for code in codes
+    ]
+    rank = _draw_coupled(ranked, codes, dependences, n_draws, generator)
     return contiguous(np.take_along_axis(classes, rank, axis=1).astype(np.int32).T)
 
 
 def _draw_coupled(
     proba: np.ndarray,
-    code: np.ndarray,
-    dependence: np.ndarray,
+    codes: list[np.ndarray],
+    dependences: list[np.ndarray],
     n_draws: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Labels (n, n_draws), of a group from one number with the probability `dependence`, (G,)."""
-    common = generator.random((len(dependence), n_draws))
-    common[generator.random(common.shape) >= dependence[:, None]] = np.nan
-    return draw_by_sample(proba, n_draws, generator, shared=(common, code))
+    """Labels (n, n_draws), of a group from one number with the probability of its dependence, (G,).
+
+    Of two columns, the first one decides where groups of the second do not. Two samples of a group
+    of the first one are both left to it with the probability (1 − d)², if d is the mean dependence
+    of the second column, so it is drawn that much more often.
+    """
+    if len(codes) > 1:
+        left = 1 - dependences[1][codes[1]].mean()
+        dependences = [dependences[0] / max(left**2, np.finfo(np.float64).tiny), dependences[1]]
+    shared = []
+    for code, dependence in zip(codes, dependences, strict=True):
+        common = generator.random((len(dependence), n_draws))
+        common[generator.random(common.shape) >= dependence[:, None]] = np.nan
+        shared.append((common, code))
+    return draw_by_sample(proba, n_draws, generator, shared=shared)
 
 
 def estimate_group_dependence(
@@ -224,19 +238,24 @@ def draw_levels_in_groups(
     n_draws: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Draw uniform numbers (n_draws, n) that depend on each other within groups (n,).
+    """Draw uniform numbers (n_draws, n) that depend on each other within groups (n,) or (n, 2).
 
     Their normal scores are √ρ c + √(1 − ρ) e, with a standard normal number c for each group and e
-    for each sample. ρ is the correlation that the normal scores of observed PITs show in groups.
+    for each sample. ρ is the correlation that the normal scores of observed PITs show in groups;
+    there are two such numbers c of two columns that cross each other.
     Of PITs that are intervals only the mean score is known, which varies less: its correlation is
     multiplied by (the mean of squared scores) / (that of squared mean scores). Weights sum to 1.
     """
-    units, (score, excess, _) = UnitSums(weight, groups), normal_scores(*pit_bounds)
+    score, excess, _ = normal_scores(*pit_bounds)
     scale = (weight @ score**2) / np.sqrt(1 + np.sqrt(2) * (weight @ excess))
-    share = units.dependence(weight * score, weight * scale)
-    common = generator.standard_normal((n_draws, units.number)) * np.sqrt(share)
-    single = generator.standard_normal((n_draws, len(score))) * np.sqrt(1 - share)[units.code]
-    return np.clip(ndtr(common[:, units.code] + single), MIN_PIT, 1 - MIN_PIT)
+    columns = [UnitSums(weight, code) for code in split_columns(groups)[:2]]
+    shares = np.array([u.dependence(weight * score, weight * scale)[u.code] for u in columns])
+    shares /= np.maximum(shares.sum(axis=0), 1.0)
+    level = np.zeros((n_draws, len(score)))
+    for units, share in zip(columns, shares, strict=True):
+        level += generator.standard_normal((n_draws, units.number))[:, units.code] * np.sqrt(share)
+    level += generator.standard_normal(level.shape) * np.sqrt(1 - shares.sum(axis=0))
+    return np.clip(ndtr(level), MIN_PIT, 1 - MIN_PIT)
 
 
 def draw_by_sample(
@@ -245,13 +264,14 @@ def draw_by_sample(
     generator: np.random.Generator | np.random.RandomState,
     samples: Array | None = None,
     *,
-    shared: tuple[np.ndarray, np.ndarray] | None = None,
+    shared: Sequence[tuple[np.ndarray, np.ndarray]] = (),
 ) -> Array:
     """Draw the labels of `draw_labels`, one row for each sample, or for `samples` in their order.
 
     A uniform number u is drawn for each label. Of K classes, the label is the first class k with
     p_1 + … + p_k > u. Samples may be drawn in parts, one after another: the labels are the same.
-    `shared` holds numbers (codes, n_draws) for all samples of a code, unless NaN, and codes (n,).
+    `shared` holds numbers (codes, n_draws) for all samples of a code, unless NaN, and codes (n,);
+    the last ones that are not NaN count.
     """
     if not isinstance(proba, np.ndarray):
         proba = proba if samples is None else take_rows(proba, samples)
@@ -263,8 +283,8 @@ def draw_by_sample(
         rows = slice(start, start + per_chunk)
         chunk_proba = proba[rows if samples is None else samples[rows]]
         uniform = generator.random(label[rows].shape)
-        if shared is not None:
-            group_uniform = shared[0][shared[1][rows]]
+        for common, code in shared:
+            group_uniform = common[code[rows]]
             np.copyto(uniform, group_uniform, where=~np.isnan(group_uniform))
         if chunk_proba.ndim == 1:
             np.less(uniform, chunk_proba[:, None], out=label[rows])

@@ -16,11 +16,14 @@ N_ADDED_GROUPS = 2
 class UnitSums:
     """Sums over units: over groups of samples, or samples if there are none.
 
-    Parameters: the weights (n,), and the groups (n,) or None.
+    Parameters: the weights (n,), and the groups (n,) or None. Those of two columns (n, 2) are the
+    groups in which both agree.
     """
 
     def __init__(self, weight: np.ndarray, groups: np.ndarray | None) -> None:
         self.has_groups = groups is not None
+        if groups is not None and groups.ndim > 1:
+            groups = groups @ [len(groups), 1]
         self.code = np.arange(len(weight)) if groups is None else codes_by_appearance(groups)
         self.number = int(self.code.max()) + 1
         self.share = self.add(weight)
@@ -62,10 +65,10 @@ class UnitSums:
 
 
 def split_columns(groups: np.ndarray | None) -> list[np.ndarray | None]:
-    """Return one column of groups, or two that cross each other and the groups of both."""
+    """Return one column of groups, or two that cross each other, and both together."""
     if groups is None or groups.ndim < 2:
         return [groups]
-    return [*groups.T, groups @ [len(groups), 1]]
+    return [*groups.T, groups]
 
 
 def cross_variances(first: float, second: float = 0.0, both: float = 0.0) -> float:

@@ -1,6 +1,7 @@
 """The base of all tests: their input, their draws and their p-values."""
 
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from .._data import (
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.probabilities import check_not_forecast, is_forecast
+from .._numerics.dependence import split_columns
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL, Statistic
 from ._weights import warn_of_weights
@@ -175,10 +177,10 @@ def compute_null_values(
     """The value of the data and those of all draws, (1 + n_resamples, …), spread among jobs.
 
     The samples are drawn in the given order, which does not depend on that in which they came.
-    There is one such array; with `groups` there are two or three, of signs and of simulated
-    outcomes that have a class, or the rank of one, in common: signs hold for any dependence if
-    there are many events, and simulated outcomes also if there are few. That of the data has signs
-    that are all +1.
+    There is one such array; with `groups` there are two to four, of the signs of each column and of
+    simulated outcomes that have a class, or the rank of one, in common: signs hold for any
+    dependence if there are many events, and simulated outcomes also if there are few. That of the
+    data has signs that are all +1.
     """
     data, min_batches = statistic.data, statistic.min_batches
     simulate = simulate_resampled_values if resampled else simulate_outcome_values
@@ -194,7 +196,10 @@ def compute_null_values(
     rng = check_random_state(test.random_state)
     nulls = []
     if data.groups is not None:
-        nulls.append((simulate_sign_values, data, observed, make_batches(*size, rng)))
+        nulls += [
+            (simulate_sign_values, replace(data, groups=code), observed, make_batches(*size, rng))
+            for code in split_columns(data.groups)[:2]
+        ]
     batches = make_batches(*size, rng)  # the same random numbers for all couplings
     nulls += [(simulate, coupled, value, batches) for coupled in data.iter_couplings()]
     compared = []

@@ -154,8 +154,8 @@ class CalibrationTest(HypothesisTest):
     "asymptotic". The CRPS of quantiles is refused.
 
     **Groups.** Residuals of a group get a common random sign, or its outcomes are drawn with the
-    dependence that the groups show; the largest p-value counts. For "omnibus", "skce" and the two
-    losses. For a series, pass blocks.
+    dependence that the groups show, of two columns at once; the largest p-value counts. For
+    "omnibus", "skce" and the two losses. For a series, pass blocks.
 
     **Weights.** Outcomes are drawn with the weights held. That is exact for weights that say
     nothing of the outcome beyond the prediction; a warning tells of others.
@@ -267,9 +267,9 @@ class CalibrationTest(HypothesisTest):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the statistic.
 
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
             Labels of groups, such as patients or sites, whose samples are not independent of each
-            other (see the notes).
+            other (see the notes); two columns are crossed groups, such as patients and readers.
 
         given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
             What calibration of forecasts is conditioned on: groups, or features. Numbers are

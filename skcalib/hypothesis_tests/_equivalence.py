@@ -152,8 +152,9 @@ class EquivalenceTest(HypothesisTest):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative sample weights; only their ratios matter.
 
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
             Groups of samples that are not independent, such as the rows of a patient; at least 10.
+            Two columns are crossed groups, such as patients and readers.
 
         given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
             What calibration of forecasts is conditioned on, for a metric that takes it.

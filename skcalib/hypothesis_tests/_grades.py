@@ -235,7 +235,7 @@ class RatingGradeTest(HypothesisTest):
         check_equal_weights(predictions.weight, np.shape(y)[0])
         self.classes_ = predictions.classes
         data = predictions if predictions.is_binary else predictions.confidence()
-        data = with_groups(data, y, groups, sample_weight)
+        data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
         if grades is None:
             self.grades_, code = np.unique(data.proba, return_inverse=True)
         else:

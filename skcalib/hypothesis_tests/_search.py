@@ -191,7 +191,7 @@ def find_miscalibrated_subgroups(
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
         `y_true`. None for forecasts.
 
-    groups : array-like of shape (n_samples,), default=None
+    groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
         Groups of samples that are not independent, such as patients or sites, as in
         :class:`CalibrationTest`.
 

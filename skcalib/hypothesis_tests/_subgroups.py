@@ -191,9 +191,9 @@ class SubgroupCalibrationTest(HypothesisTest):
             count by their position. Missing values are a subgroup of their own; continuous numbers
             are refused.
 
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
             Labels of groups, such as patients or sites, whose samples are not independent of each
-            other (see the notes).
+            other (see the notes); two columns are crossed groups, such as patients and readers.
 
         Returns
         -------

@@ -174,7 +174,7 @@ def decision_curve(
     array([0.4375])
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    data = with_groups(data, y_true, groups, sample_weight, may_be_crossed=True)
+    data = with_groups(data, y_true, groups, sample_weight)
     return make_decision_curve(data, DecisionLoss("zero-one"), kind, thresholds, confidence_level)
 
 

@@ -440,7 +440,7 @@ def decision_calibration(
     data, decision = check_decision_data(
         y_true, y_pred, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    data = with_groups(data, y_true, groups, sample_weight, may_be_crossed=True)
+    data = with_groups(data, y_true, groups, sample_weight)
     return decision_table(DecisionGaps(data, loss=decision, given="action"))
 
 

@@ -422,7 +422,7 @@ def clinical_calibration(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     check_two_classes(data)
-    data = with_groups(data, y_true, groups, sample_weight, may_be_crossed=True)
+    data = with_groups(data, y_true, groups, sample_weight)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     measure = partial(
         _measure_with_intervals,

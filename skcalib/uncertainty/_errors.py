@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from .._data import AnyData, MultilabelData
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.scikit_learn import RandomState
-from .._numerics.sorting import codes_by_appearance
+from .._numerics.dependence import UnitSums
 from ..metrics._registry import METRICS, Metric
 from ..metrics._terms import MetricTerms
 from ._limits import Changes, DrawnLimits, Hull, Limits, ScoreLimits
@@ -180,9 +180,8 @@ def simulate(data: AnyData, generator: np.random.Generator, size: int) -> np.nda
     """
     if not isinstance(data, MultilabelData):
         return data.simulate_outcomes(generator, size)
-    n = len(data.weight)
-    code = np.arange(n) if data.groups is None else codes_by_appearance(data.groups)
-    common = generator.random((size, code.max() + 1))[:, code]
+    units = UnitSums(np.asarray(data.weight), data.groups)
+    common = generator.random((size, units.number))[:, units.code]
     return (common[:, :, None] < data.proba).astype(np.int32)
 
 

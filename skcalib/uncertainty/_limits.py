@@ -273,14 +273,14 @@ class Hull:
     def cross(self, other: "Hull", both: "Hull") -> "Hull":
         """Limits of crossed groups; scores are those of the samples in which both agree.
 
-        Outcomes are drawn with the dependence of either.
+        Outcomes are drawn with the dependence of either, and of both.
         """
         limits: list[Limits] = [self.student.cross(other.student, both.student)]
-        limits += (limit for limit in both.limits if isinstance(limit, ScoreLimits))
-        shared = StudentLimits | ScoreLimits
+        limits += (limit for limit in both.limits if not isinstance(limit, StudentLimits))
+        scores = StudentLimits | ScoreLimits
         for hull in (self, other):
-            limits += (limit for limit in hull.limits if not isinstance(limit, shared))
-        return Hull(self.estimate, limits, [*self.shifted, *other.shifted])
+            limits += (limit for limit in hull.limits if not isinstance(limit, scores))
+        return Hull(self.estimate, limits, [*self.shifted, *other.shifted, *both.shifted])
 
     @property
     def student(self) -> StudentLimits:
