@@ -8,6 +8,7 @@ import numpy as np
 
 from .._data import ClassData
 from .._inputs.by import printable
+from .._numerics.dependence import UnitSums
 from .._numerics.logits import PROPER_LOSSES
 from .._statistics.residuals import BinnedResiduals, ClasswiseScoreTest
 from ..hypothesis_tests import CalibrationTest
@@ -398,17 +399,15 @@ def _find_permuted_columns(data: ClassData) -> str | None:
     The samples of each of these classes have their highest probability in the column of another
     one of them more often than in their own.
     """
-    n_classes = len(data.classes)
-    cell = data.label * n_classes + np.argmax(data.proba, axis=1)
-    shape = n_classes, n_classes
-    mass, squares = (
-        np.bincount(cell, data.weight**power, n_classes**2).reshape(shape) for power in (1, 2)
-    )
-    k = np.arange(n_classes)
-    highest = np.argmax(mass, axis=1)
-    excess = mass[k, highest] - mass[k, k]
-    deviation = np.sqrt(squares[k, highest] + squares[k, k])
-    permuted = np.flatnonzero((highest != k) & (excess > CLEAR_DEVIATION * deviation))
+    n_classes, label, predicted = len(data.classes), data.label, np.argmax(data.proba, axis=1)
+    mass = np.bincount(label * n_classes + predicted, data.weight, n_classes**2)
+    highest = np.argmax(mass.reshape(n_classes, n_classes), axis=1)
+    terms = data.weight * (1.0 * (predicted == highest[label]) - (predicted == label))
+    unit = UnitSums(data.weight, data.groups).code
+    keys, code = np.unique(unit * n_classes + label, return_inverse=True)  # of a unit and a class
+    sums = np.bincount(code, terms)
+    excess, squares = (np.bincount(keys % n_classes, sums**power, n_classes) for power in (1, 2))
+    permuted = np.flatnonzero(excess > CLEAR_DEVIATION * np.sqrt(squares))
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
     names = data.classes.tolist()

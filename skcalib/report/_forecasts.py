@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from .._data import ForecastData
+from .._numerics.dependence import UnitSums
 from .._numerics.pit import normal_scores, pit_cdf, pit_laws
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from ..forecasts import DistributionForecast
@@ -15,10 +16,13 @@ from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
 from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
+from ..uncertainty._limits import Changes
 from ..uncertainty._losses import forecast_terms
+from ..uncertainty._units import Units
 from ._pictures import render_forecast_pictures
 from ._sections import (
     LEVEL,
+    MAX_SAMPLE_SHARE,
     SMALL_ERROR,
     Numbers,
     ReportMeasure,
@@ -38,9 +42,6 @@ _MOST_SLOW, _MOST_RECALIBRATED, _FEWEST = 200, 1000, 20
 
 # Fourth powers of errors of this many standard deviations overflow.
 _MAX_SCORE = 1e70
-
-# Deviations of less than this many standard errors are not reported.
-_CLEAR_DEVIATION = 2.0
 
 # A standardised sum of errors times a property of forecasts is clear above this.
 _CLEAR_BIAS = 4.0
@@ -162,10 +163,9 @@ def measure_forecasts(data: ForecastData) -> dict:
     if data.forecast.is_exchangeable:
         n_members = data.forecast.components().location.shape[1]
         numbers["share_between_members"] = (n_members - 1) / (n_members + 1)
-    moments = standardized_errors(data)
-    if moments is not None:
-        bias, square, _, _ = moments
-        numbers["mean_z"], numbers["rms_z"] = bias, float(np.sqrt(square))
+    z = standardized_errors(data)
+    if z is not None:
+        numbers |= {"mean_z": float(data.weight @ z), "rms_z": float(np.sqrt(data.weight @ z**2))}
     return {name: number for name, number in numbers.items() if not np.isnan(number)}
 
 
@@ -177,17 +177,9 @@ def _sharpness(data: ForecastData) -> Sharpness | None:
         return None
 
 
-def share_of_central_levels(data: ForecastData, levels: np.ndarray) -> list[float]:
-    """Return shares of the PITs in central intervals, which are the levels under calibration."""
-    law = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
-    return [float(data.weight @ pit_cdf(law, level)) for level in levels]
+def standardized_errors(data: ForecastData) -> np.ndarray | None:
+    """Return (outcome − mean) / std, (n,).
 
-
-def standardized_errors(data: ForecastData) -> tuple[float, float, float, float] | None:
-    """Return the mean and mean square of (outcome − mean) / std, and the standard errors of both.
-
-    The standard errors are at least those of calibrated normal forecasts, and those of groups are
-    as if their samples all agreed.
     None for forecasts that have no finite mean and standard deviation. The forecasts of ensembles
     and discrete outcomes may have a standard deviation of 0 in some rows, so these are divided by
     the root mean square of all standard deviations. The mean of s exchangeable members errs by
@@ -206,11 +198,19 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
     is_known = np.isfinite(error).all() and np.isfinite(std).all() and (std > 0).all()
     if not is_known or (np.abs(error) / _MAX_SCORE > std).any():
         return None
-    z = error / std
-    mean, square = float(weight @ z), float(weight @ z**2)
-    variance = np.maximum([square - mean**2, float(weight @ z**4) - square**2], [1.0, 2.0])
-    noise, noise_of_square = np.sqrt(variance * inverse_effective_size(data)).tolist()
-    return mean, square, noise, noise_of_square
+    return error / std
+
+
+def mean_margin(data: ForecastData, terms: np.ndarray, deviation: float) -> float:
+    """Return half the width of the 95 % interval of a mean of terms (n,).
+
+    It is at least that of terms of this standard deviation, which those of calibrated forecasts
+    have, as if all samples of a group agreed.
+    """
+    units = Units(data)
+    least = deviation**2 / units.effective_size
+    limits = Changes.from_terms(data.weight * terms, units, least).limits()
+    return limits.ends(LEVEL / 2)[1] - limits.estimate
 
 
 def moments_p_value(data: ForecastData) -> float:
@@ -224,26 +224,32 @@ def moments_p_value(data: ForecastData) -> float:
 
 
 def diagnose(data: ForecastData) -> list[str]:
-    """Return sentences on what is clearly wrong with the forecasts on average."""
-    moments = standardized_errors(data)
-    if moments is None:
+    """Return sentences on what is clearly wrong with the forecasts on average.
+
+    None on too few samples.
+    """
+    if inverse_effective_size(data) > MAX_SAMPLE_SHARE:
+        return []
+    z = standardized_errors(data)
+    if z is None:
         return _diagnose_coverage(data)
-    mean, square, noise, noise_of_square = moments
     results = []
-    variance = square - mean**2
-    if variance <= _VARIANCE_RTOL_OF_SCORES * square:  # no factor would do
+    mean = float(data.weight @ z)
+    squares = (z - mean) ** 2
+    variance = float(data.weight @ squares)
+    if variance <= _VARIANCE_RTOL_OF_SCORES * (variance + mean**2):  # no factor would do
         results.append("standard deviations are too large: the errors do not vary at all")
     elif _has_heavy_tails(data):
         results.append("the errors have heavier tails than the forecasts")
-    elif abs(variance - 1) > _CLEAR_DEVIATION * noise_of_square:
-        factor = np.sqrt(variance)
-        width, size = ("narrow", "small") if factor > 1 else ("wide", "large")
-        factor = max(factor, 1 / factor)
+    # logarithms of variances are nearly normal
+    elif abs(np.log(variance)) > mean_margin(data, squares / variance, np.sqrt(2)):
+        width, size = ("narrow", "small") if variance > 1 else ("wide", "large")
+        factor = np.sqrt(max(variance, 1 / variance))
         results.append(
             f"prediction intervals are too {width}: standard deviations are too {size} by a factor "
             f"{factor:.2f}"
         )
-    if abs(mean) > _CLEAR_DEVIATION * noise:
+    if abs(mean) > mean_margin(data, z, 1.0):
         direction = "low" if mean > 0 else "high"
         results.append(
             f"forecasts are too {direction}, by {abs(mean):.2g} standard deviations on average"
@@ -260,11 +266,11 @@ def _has_heavy_tails(data: ForecastData) -> bool:
         return False
     score, weight = normal_scores(*data.forecast.pit_bounds(data.value))[0], data.weight
     score = score - weight @ score
-    square, cubes = float(weight @ score**2), weight * score**3
+    units = UnitSums(weight, data.groups)
+    square, cubes = float(weight @ score**2), units.add(weight * score**3)
     if abs(cubes.sum()) > _CLEAR_SKEWNESS * np.sqrt(cubes @ cubes):
         return False
-    noise = np.sqrt(24 * inverse_effective_size(data))
-    kurtosis = max(_HEAVY_KURTOSIS, _CLEAR_KURTOSIS * noise)
+    kurtosis = max(_HEAVY_KURTOSIS, _CLEAR_KURTOSIS * np.sqrt(24 / units.effective_size))
     return float(weight @ score**4) > (3 + kurtosis) * square**2
 
 
@@ -302,14 +308,15 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
     sharp = _sharpness(data)
     if sharp is None:
         return []
-    levels = sharp.levels
-    noise = np.sqrt(levels * (1 - levels) * inverse_effective_size(data))
-    gap = np.array(share_of_central_levels(data, levels)) - levels
-    worst = int(np.argmax(np.abs(gap) / noise))
-    if abs(gap[worst]) <= _CLEAR_DEVIATION * noise[worst]:
+    law = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
+    inside = np.array([pit_cdf(law, level) for level in sharp.levels])
+    terms = zip(inside, np.sqrt(sharp.levels * (1 - sharp.levels)), strict=True)
+    distance = (inside @ data.weight - sharp.levels) / [mean_margin(data, *pair) for pair in terms]
+    worst = int(np.argmax(np.abs(distance)))
+    if abs(distance[worst]) <= 1:
         return []
-    kind = "narrow" if gap[worst] < 0 else "wide"
+    kind = "narrow" if distance[worst] < 0 else "wide"
     return [
-        f"prediction intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
-        f"{100 * (levels + gap)[worst]:.3g} % of the outcomes"
+        f"prediction intervals are too {kind}: those of {100 * sharp.levels[worst]:.4g} % hold "
+        f"{100 * (inside @ data.weight)[worst]:.3g} % of the outcomes"
     ]

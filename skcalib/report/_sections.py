@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from .._data import AnyData, Data
 from .._inputs.by import Subgroups
+from .._numerics.dependence import UnitSums
 from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS, Metric
@@ -352,9 +353,7 @@ def _describe_subgroups(rows: TableRows) -> str:
 
 def inverse_effective_size(data: AnyData) -> float:
     """Return 1 / the effective number of samples, or of groups if there are any."""
-    if data.groups is None:
-        return data.inverse_effective_size
-    return float(np.sum(np.bincount(data.groups, data.weight) ** 2))
+    return 1 / UnitSums(data.weight, data.groups).effective_size
 
 
 def take_samples(data: AnyData, rows: np.ndarray) -> Any:

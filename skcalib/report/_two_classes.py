@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._data import ClassData
+from .._numerics.dependence import UnitSums
 from ..metrics._registry import SIGNED_METRICS
 from ..uncertainty._closed_form import signed_limits
 from ..uncertainty._limits import cross_groups
@@ -117,12 +118,14 @@ def is_rounded(proba: np.ndarray) -> bool:
 
 def find_reversed_ranking(data: ClassData) -> str | None:
     """Return a message if the class that is predicted to be less likely happens more often."""
-    weight, label = data.weight, data.label
-    mass, squares = np.bincount(label, weight, 2), np.bincount(label, weight**2, 2)
+    add = UnitSums(data.weight, data.groups).add
+    masses = np.array([add(data.weight * (data.label == k)) for k in range(2)])  # (2, U)
+    mass = masses.sum(axis=1)
     if mass.min() == 0:
         return None
     area = area_under_roc_curve(data)
-    deviation = np.sqrt(np.sum(squares / mass**2) / 12)  # that of ranks without a relation
+    # that of ranks without a relation, as if all samples of a group agreed
+    deviation = np.sqrt(np.sum((masses.T / mass) ** 2) / 12)
     if area >= 0.5 - CLEAR_DEVIATION * deviation:
         return None
     return (

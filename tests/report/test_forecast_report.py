@@ -37,6 +37,7 @@ from skcalib.report import calibration_report
 from skcalib.report._forecasts import (
     ForecastSections,
     diagnose,
+    mean_margin,
     measure_forecasts,
     moments_p_value,
     standardized_errors,
@@ -295,12 +296,12 @@ def test_verdict_tells_small_from_large_and_before_from_after():
 
 def test_standardised_errors_of_exchangeable_members_have_mean_square_1():
     y, forecast = make_forecasts(20_000, problem="ensemble", n_members=3, random_state=0)
-    mean, square, noise, noise_of_square = standardized_errors(check_forecasts(y, forecast))
-    assert abs(mean) < 4 * noise
-    assert abs(square - 1) < 4 * noise_of_square
+    z = standardized_errors(check_forecasts(y, forecast))
+    for deviations in (z, z**2 - 1):
+        assert abs(deviations.mean()) < 4 * deviations.std() / np.sqrt(20_000)
     weighted = EnsembleForecast(forecast.members, np.ones(3))
-    found = standardized_errors(check_forecasts(y, weighted))
-    assert found[1] == pytest.approx(2 * square, rel=1e-9)  # (3 + 1) / (3 − 1)
+    larger = standardized_errors(check_forecasts(y, weighted))
+    np.testing.assert_allclose(larger, np.sqrt(2) * z, rtol=1e-9)  # √((3 + 1) / (3 − 1))
 
 
 def test_coverage_is_that_of_the_intervals_whose_width_is_reported():
@@ -346,9 +347,8 @@ def test_members_that_agree():
     members = np.zeros((30, 4))
     assert standardized_errors(check_forecasts(np.ones(30), EnsembleForecast(members))) is None
     members[:10] = [-1, 0, 0, 1]
-    assert np.isfinite(
-        standardized_errors(check_forecasts(np.ones(30), EnsembleForecast(members)))
-    )[1]
+    z = standardized_errors(check_forecasts(np.ones(30), EnsembleForecast(members)))
+    assert np.isfinite(z).all()
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -472,6 +472,98 @@ def test_a_deviation_of_few_groups_is_not_clear():
     for together, n_found in ((data, 1), (grouped, 0)):
         grid = QuantileForecast(np.full((200, 2), [-0.3, 0.45]), levels)
         assert len(diagnose(replace(together, forecast=grid))) == n_found
+
+
+def in_groups(z, groups, weight=None):
+    """Outcomes z of forecasts N(0, 1)."""
+    data = check_forecasts(z, GaussianForecast(np.zeros(len(z)), 1.0), sample_weight=weight)
+    return with_groups(data, z, groups, weight)
+
+
+def jackknife_margin(measure, z, weight, groups):
+    """Student's margin of 95 %, by leaving out one group at a time."""
+    labels = np.unique(groups)
+    left = [measure(z[groups != k], weight[groups != k]) for k in labels]
+    squares = (1 - 1 / len(labels)) * (np.array(left) - measure(z, weight)) ** 2
+    degrees = 2 * squares.sum() ** 2 / np.sum((squares - squares.mean()) ** 2)
+    share = np.bincount(groups, weight) / weight.sum()
+    degrees = min(degrees, 1 / (share @ share) - 1)
+    return stats.t.isf(0.025, degrees) * np.sqrt(squares.sum())
+
+
+def mean(z, weight):
+    return np.average(z, weights=weight)
+
+
+def log_variance(z, weight):
+    return np.log(np.average((z - mean(z, weight)) ** 2, weights=weight))
+
+
+def test_margins_are_those_of_leaving_out_each_group():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), rng.integers(1, 9, 40))
+    weight = rng.uniform(0.5, 2, len(groups))
+    z = 3 * (rng.normal(size=40)[groups] + rng.normal(size=len(groups)))
+    data = in_groups(z, groups, weight)
+    expected = jackknife_margin(mean, z, weight, groups)
+    assert mean_margin(data, z, 1.0) == pytest.approx(expected, rel=1e-12)
+    squares = (z - mean(z, weight)) ** 2
+    terms = squares / np.exp(log_variance(z, weight))
+    expected = jackknife_margin(log_variance, z, weight, groups)
+    assert mean_margin(data, terms, np.sqrt(2)) == pytest.approx(expected, rel=0.1)
+    # groups that agree with each other vary no less than calibrated ones
+    size = 1 / np.sum(np.bincount(groups, weight / weight.sum()) ** 2)
+    expected = stats.t.isf(0.025, size - 1) * 0.4 / np.sqrt(size)
+    assert mean_margin(data, np.ones(len(z)), 0.4) == pytest.approx(expected, rel=1e-12)
+
+
+def test_bias_of_some_large_groups_is_not_that_of_all():
+    # three of twenty groups hold 40 % of the samples, and their errors are seven times as large
+    sizes, spread = np.repeat([34, 9], [3, 17]), np.repeat([2.1, 0.3], [3, 17])
+    groups, n_repetitions = np.repeat(np.arange(20), sizes), 300
+    rng = np.random.default_rng(0)
+    n_told = 0
+    for _ in range(n_repetitions):
+        z = (spread * rng.normal(size=20))[groups] + 0.1 * rng.normal(size=len(groups))
+        n_told += any("on average" in text for text in diagnose(in_groups(z, groups)))
+    assert n_told / n_repetitions < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_repetitions)
+
+
+@pytest.mark.parametrize(("scale", "kind"), [(0.6, "wide"), (1.5, "narrow")])
+def test_spread_is_told_of_groups_whose_samples_are_independent(scale, kind):
+    z = scale * np.random.default_rng(0).normal(size=600)
+    (text,) = diagnose(in_groups(z, np.arange(600) // 30))
+    assert text.startswith(f"prediction intervals are too {kind}: standard")
+
+
+PROBA = (np.arange(60) + 0.5) / 60
+
+
+@pytest.mark.parametrize("levels", [None, [0.1, 0.9]])
+@pytest.mark.parametrize(
+    "z",
+    [
+        stats.norm.ppf(PROBA) * 1.1 + 0.15,  # not clear
+        stats.norm.ppf(PROBA) * 1.5 + 0.5,
+        stats.t(3).ppf(PROBA) * np.where(PROBA > 0.5, 1.7, 1.0),  # not clearly skewed
+    ],
+)
+def test_samples_that_are_repeated_in_a_group_say_no_more(z, levels):
+    rows = np.repeat(np.arange(60), 8)
+    alone, repeated = in_groups(z, None), in_groups(z[rows], rows)
+    if levels is not None:
+        alone, repeated = (
+            replace(data, forecast=QuantileForecast(data.forecast.quantiles(levels), levels))
+            for data in (alone, repeated)
+        )
+    assert diagnose(repeated) == diagnose(alone)
+
+
+def test_few_samples_do_not_show_an_average():
+    z = np.array([4.0, 7, -5, 6, 3, 8, -4, 5, 6])
+    assert diagnose(in_groups(z, None)) == []
+    assert diagnose(in_groups(np.tile(z, 9), np.tile(np.arange(9), 9))) == []
+    assert len(diagnose(in_groups(np.append(z, 5), None))) == 2
 
 
 # five folds of an average of recalibrators, twice: 0.9 s

@@ -370,6 +370,28 @@ def test_columns_in_another_order_are_recognised():
     assert "gain" not in wrong.numbers
 
 
+def mistakes(label, proba, groups=None):
+    data = check_predictions(label, proba)
+    return ClassSections(replace(data, groups=groups), np.random.RandomState(0)).find_mistake()
+
+
+@pytest.mark.parametrize(
+    ("n", "n_classes", "phrase"), [(24, 2, "rank the labels backwards"), (12, 3, "another order")]
+)
+def test_mistakes_in_few_groups_are_not_clear(n, n_classes, phrase):
+    label = np.arange(n) % n_classes
+    predicted = np.where(np.arange(n) < 0.7 * n, (label + 1) % n_classes, label)
+    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), n)
+    proba += 2 * np.eye(n_classes)[predicted]
+    proba /= proba.sum(axis=1, keepdims=True)
+    proba = proba[:, 1] if n_classes == 2 else proba
+    rows = np.repeat(np.arange(n), 40)
+    assert mistakes(label, proba) is None
+    assert phrase in mistakes(label[rows], proba[rows])
+    assert mistakes(label[rows], proba[rows], rows) is None
+    assert phrase in mistakes(label[rows], proba[rows], np.arange(len(rows)) // 2)
+
+
 def test_two_classes_that_are_mistaken_for_each_other_are_no_mistake_of_columns():
     # the column of class 1 is highest for both classes 1 and 2
     label = np.repeat([0, 1, 2], 200)
