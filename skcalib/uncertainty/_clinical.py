@@ -467,7 +467,7 @@ def _measure_with_intervals(
     if data.groups is not None:  # of two columns that with fewer
         columns = (replace(data, groups=code) for code in split_columns(data.groups)[:2])
         n_events = min(TwoClasses(column).effective_n_events for column in columns)
-    deviation = np.array([measure.deviation for measure in signed])
+    deviation = np.array([measure.limits.deviation for measure in signed])
     return dict(zip(_ROW_TITLES, intervals, strict=True)), deviation, n_events
 
 

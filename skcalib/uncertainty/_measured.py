@@ -35,7 +35,7 @@ from ..metrics._statistic import check_metric_fits
 from ..metrics._terms import MetricTerms
 from ._closed_form import signed_limits
 from ._errors import error_limits
-from ._limits import Changes, Hull, RootLimits, cross_groups
+from ._limits import Changes, Hull, ScaledLimits, cross_groups, to_root, to_square
 from ._losses import mean_limits, mean_terms, subtract_terms
 from ._units import Units, check_finite_values
 
@@ -137,7 +137,7 @@ class MeasuredModels:
         estimate = float(values @ contrast)
         return Hull(estimate, [Changes(estimate, changes @ contrast, size).limits()])
 
-    def _error_limits(self, units: Units, drawing: dict[str, Any]) -> Hull | RootLimits:
+    def _error_limits(self, units: Units, drawing: dict[str, Any]) -> Hull | ScaledLimits:
         metric = self.metrics[0]
         if not metric.clips_square(metric.options | self.options):
             return error_limits(self, units, **drawing)
@@ -145,8 +145,9 @@ class MeasuredModels:
         signed = replace(self, options=self.options | {"signed": True})
         if len(self.models) == 2:
             return error_limits(signed, units, **drawing)
-        limits = error_limits(signed, units, **drawing, scale=lambda root: root * np.abs(root))
-        return RootLimits(check_finite_values([self.values()]).item(), limits)
+        limits = error_limits(signed, units, **drawing, scale=to_square)
+        estimate = check_finite_values([self.values()]).item()
+        return ScaledLimits(estimate, limits, to_root, to_square)
 
     def _mean_terms(self, values: np.ndarray) -> MetricTerms | None:
         """The terms of a mean loss, or of a difference of two; None if it is not known as one."""

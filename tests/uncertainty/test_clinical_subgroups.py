@@ -58,7 +58,7 @@ def test_each_site_is_measured_as_if_alone(result):
 def measured(y, p):
     """Estimates and standard errors (4,), on the scale on which sites are combined."""
     limits = signed_limits((check_predictions(y, p),))
-    return [one.estimate for one in limits], [one.deviation for one in limits]
+    return [one.estimate for one in limits], [one.limits.deviation for one in limits]
 
 
 def test_what_sites_have_in_common_follows_from_their_standard_errors(result):
