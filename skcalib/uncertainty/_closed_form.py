@@ -229,7 +229,7 @@ def signed_limits(models: tuple[Any, ...], names: Sequence[str] = SIGNED_MEASURE
 def _single_limits(change: Changes, events: _EventLimits) -> ScaledLimits:
     """Limits by Student's t on a scale on which the estimate is nearly normal.
 
-    Where the number of events decides on it, they are the hull with those by their number.
+    Where the number of events decides on the measure, they are the hull with those by that number.
     """
     change, to_measure = _to_normal_scale(events.name, change)
     limits: Any = change.limits()

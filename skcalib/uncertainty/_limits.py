@@ -296,8 +296,9 @@ class Hull(MeasureLimits):
         return less, greater
 
     def cross(self, other: "Hull", both: "Hull") -> "Hull":
-        """Limits of crossed groups; scores are those of the samples in which both agree.
+        """Limits of crossed groups.
 
+        Scores, and limits by numbers of events, are those of the samples in which both agree.
         Outcomes are drawn with the dependence of either.
         """
         of_either = DrawnLimits | ScaledLimits
@@ -331,7 +332,7 @@ class ScaledLimits(MeasureLimits):
     estimate: float
     limits: Any  # on the scale
     to_measure: Callable[[float], Any]  # from the scale
-    to_scale: Callable[[float], Any] | None = None  # for p-values
+    to_scale: Callable[[float], Any] | None = None  # for p-values; None if they are unknown
 
     def ends(self, tail: float) -> tuple[float, float]:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of infinite ones

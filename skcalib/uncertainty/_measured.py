@@ -131,7 +131,7 @@ class MeasuredModels:
         terms = measured._mean_terms(values)
         if terms is not None:
             return mean_limits(terms, units)
-        # neither a mean nor an error
+        # what is neither a mean nor an error has the jackknife of blocks of units
         contrast = np.array([1.0, -1.0])[: len(values)]
         changes, size = units.jackknife(measured, drawing["n_jobs"])
         estimate = float(values @ contrast)
