@@ -1,7 +1,7 @@
 """The expected calibration error: in bins of the predictions, or at each distinct prediction."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -37,13 +37,23 @@ _DEBIAS_REQUIREMENT = SampleRequirement(
 )
 
 
-def _assign_bins(
-    data: ClassData, n_bins: int, strategy: str, min_bin_size: int
-) -> tuple[np.ndarray, int]:
+class _BinOptions(TypedDict):
+    n_bins: int
+    strategy: str
+    min_bin_size: int
+    norm: str
+    distance: str
+    debias: bool
+    add_bin_width: bool
+
+
+def _assign_bins(data: ClassData, options: _BinOptions) -> tuple[np.ndarray, int]:
     """Return the index of the bin of each sample, (n,), and the number of bins."""
     proba, weight = data.proba.astype(np.float64, copy=False), data.weight
+    n_bins, strategy = options["n_bins"], options["strategy"]
     if strategy == "median-variance":
-        return median_variance_bins(proba.reshape(len(proba), -1), weight, min_bin_size)
+        points = proba.reshape(len(proba), -1)  # (n, K), or (n, 1)
+        return median_variance_bins(points, weight, options["min_bin_size"])
     if strategy == "quantile":
         return quantile_bins(proba, weight, n_bins), n_bins
     if data.is_binary:
@@ -72,33 +82,27 @@ def _bin_residuals(
     return factor * sum(np.abs(mass) ** power for mass in residuals) / share ** (power - 1)
 
 
-def _bin_error(
-    data: ClassData,
-    n_bins: int,
-    strategy: str,
-    min_bin_size: int,
-    norm: str,
-    distance: str,
-    debias: bool,
-    add_bin_width: bool,
-    signed: bool,
-) -> float:
-    proba, weight = data.proba, data.weight
-    bins, n_bins = _assign_bins(data, n_bins, strategy, min_bin_size)
-    share = np.bincount(bins, weight, n_bins)
-    residual = _bin_residuals(data, bins, share, distance)
-    if norm == "l1" and not add_bin_width:
+def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, options: _BinOptions) -> np.ndarray:
+    if options["strategy"] == "uniform":
+        return np.full(n_bins, 1 / n_bins)
+    return bin_extents(bins, data.proba, n_bins)
+
+
+def _bin_error(data: ClassData, *, signed: bool, **options: Unpack[_BinOptions]) -> float:
+    bins, n_bins = _assign_bins(data, options)
+    share = np.bincount(bins, data.weight, n_bins)
+    residual = _bin_residuals(data, bins, share, options["distance"])
+    if options["add_bin_width"]:
+        residual = residual + _bin_widths(data, bins, n_bins, options) * share
+    if options["norm"] == "l1":
         return float(residual.sum())
-    if norm == "l1":
-        width = 1 / n_bins if strategy == "uniform" else bin_extents(bins, proba, n_bins)
-        return float((residual + width * share).sum())
     filled = share > 0
     gap = residual[filled] / share[filled]
-    if norm == "max":
+    if options["norm"] == "max":
         return float(gap.max())
     square = gap**2
-    if debias:
-        variance = mean_variances(bins, data.label, weight, n_bins, data.square)[filled]
+    if options["debias"]:
+        variance = mean_variances(bins, data.label, data.weight, n_bins, data.square)[filled]
         if np.isnan(variance).all():
             return np.nan  # no bin has two samples
         square = np.where(np.isnan(variance), 0.0, square - variance)
@@ -134,26 +138,15 @@ def find_cell_witness(
     return Witness((change[:, None] * gradient)[cell], offset[cell])
 
 
-def _find_bin_witness(
-    data: ClassData,
-    *,
-    n_bins: int,
-    strategy: str,
-    min_bin_size: int,
-    norm: str,
-    distance: str,
-    debias: bool,
-    add_bin_width: bool,
-) -> Witness | None:
-    if debias:
+def _find_bin_witness(data: ClassData, **options: Unpack[_BinOptions]) -> Witness | None:
+    if options["debias"]:
         return None
-    bins, n_bins = _assign_bins(data, n_bins, strategy, min_bin_size)
-    witness = find_cell_witness(data, bins, n_bins, norm, distance)
-    if not add_bin_width:
+    bins, n_bins = _assign_bins(data, options)
+    witness = find_cell_witness(data, bins, n_bins, options["norm"], options["distance"])
+    if not options["add_bin_width"]:
         return witness
-    is_uniform = strategy == "uniform"
-    width = 1 / n_bins if is_uniform else bin_extents(bins, data.proba, n_bins)[bins]
-    return witness._replace(offset=witness.offset + width)
+    widths = _bin_widths(data, bins, n_bins, options)
+    return witness._replace(offset=witness.offset + widths[bins])
 
 
 def _expected_calibration_error(

@@ -1,7 +1,6 @@
 """The calibration measures of a clinical validation, with intervals."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
 from ..metrics._clinical import check_two_classes, distances_from_curve
 from ..metrics._registry import METRICS, SIGNED_METRICS
 from ._closed_form import MIN_EFFECTIVE_EVENTS, SIGNED_MEASURES, TwoClasses, signed_limits
-from ._intervals import ConfidenceInterval, SubgroupIntervals, tabulate_subgroups
+from ._intervals import ConfidenceInterval, SubgroupIntervals, interval_of, tabulate_subgroups
 from ._limits import cross_groups
 from ._measured import LIMITS_CONSTRAINTS, MeasuredModels
 
@@ -31,8 +30,7 @@ _ROW_TITLES = {
     "e90": ("E90", 0),
 }
 
-# The measures that are combined over subgroups, and the least number of these.
-_ANALYSED = SIGNED_MEASURES
+# The least number of subgroups over which the signed measures are combined.
 _MIN_SUBGROUPS = 3
 
 # The quantiles of the distances from the curve, and the mean: ICI, E50 and E90.
@@ -255,7 +253,7 @@ class SubgroupClinicalCalibration:
         return pd.concat(frames, names=["measure"])
 
     def __repr__(self) -> str:
-        tables = {name: self.tables[name] for name in _ANALYSED[1:]}
+        tables = {name: self.tables[name] for name in SIGNED_MEASURES[1:]}
         first = self.observed_expected_ratio
         head = [", ".join(printable(str(name)) for name in first.names), "samples", "events"]
         rows = [[*head, *(_ROW_TITLES[name][0] for name in tables)]]
@@ -424,29 +422,21 @@ def clinical_calibration(
     check_two_classes(data)
     data = with_groups(data, y_true, groups, sample_weight)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
-    measure = partial(
-        _measure_with_intervals,
-        confidence_level=confidence_level,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    rows, _, n_events = measure(data)
+    drawing = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
+    whole, _, n_events = _measure_with_intervals(data, confidence_level, drawing)
     if subgroups is None:
-        return ClinicalCalibration(
-            **_to_intervals(rows, confidence_level), effective_n_events=n_events
-        )
-    sites = [data.take(site_rows) for site_rows in subgroups.rows()]
-    values = np.full((len(sites), len(rows), 3), np.nan)
-    deviation = np.full((len(sites), len(_ANALYSED)), np.nan)
+        return ClinicalCalibration(**whole, effective_n_events=n_events)
+    sites = [data.take(rows) for rows in subgroups.rows()]
+    values = np.full((len(sites), len(_ROW_TITLES), 3), np.nan)
+    deviation = np.full((len(sites), len(SIGNED_MEASURES)), np.nan)
     notes = [""] * len(sites)
     for k, site in enumerate(sites):
         try:
-            values[k], deviation[k], _ = measure(site)
+            intervals, deviation[k], _ = _measure_with_intervals(site, confidence_level, drawing)
+            values[k] = [(interval.estimate, *interval) for interval in intervals.values()]
         except ValueError as error:
             notes[k] = str(error).partition(". ")[0]  # without the remedy
             values[k, :, 0] = _estimates(site)
-    whole = _to_intervals(rows, confidence_level)
     tables = {
         name: tabulate_subgroups(subgroups, data.weight, values[:, c], notes, whole[name])
         for c, name in enumerate(_ROW_TITLES)
@@ -455,49 +445,30 @@ def clinical_calibration(
         name: combine_sites(
             name, sites, subgroups.labels, values[:, c, 0], deviation[:, c], confidence_level
         )
-        for c, name in enumerate(_ANALYSED)
+        for c, name in enumerate(SIGNED_MEASURES)
     }
     n_site_events = np.array([site.label.sum() for site in sites])
     return SubgroupClinicalCalibration(**tables, n_events=n_site_events, random_effects=effects)
 
 
-def _to_intervals(rows: np.ndarray, confidence_level: float) -> dict[str, ConfidenceInterval]:
-    """The intervals of all measures, from their estimates, lower and upper ends (7, 3)."""
-    return {
-        name: ConfidenceInterval(estimate, low, high, confidence_level)
-        for name, (estimate, low, high) in zip(_ROW_TITLES, rows.tolist(), strict=True)
-    }
-
-
 def _measure_with_intervals(
-    data: ClassData,
-    *,
-    confidence_level: float,
-    n_resamples: int,
-    random_state: RandomState,
-    n_jobs: int | None,
-) -> tuple[np.ndarray, np.ndarray, float | None]:
-    """Estimates and ends (7, 3), standard errors of the analysed scale (4,), effective events."""
+    data: ClassData, confidence_level: float, drawing: dict[str, Any]
+) -> tuple[dict[str, ConfidenceInterval], np.ndarray, float | None]:
+    """All intervals, the standard errors of the analysed scale (4,), and the effective events."""
     signed: list[Any] = cross_groups((data,), signed_limits)
-    drawing: dict[str, Any] = {
-        "n_resamples": n_resamples,
-        "random_state": random_state,
-        "n_jobs": n_jobs,
-    }
-    distances = [
-        MeasuredModels((_INDEX,), {"quantile": quantile}, (data,)).limits(**drawing)
-        for quantile in _QUANTILES
-    ]
-    ends = [
-        (measure.estimate, *measure.interval(confidence_level)) for measure in [*signed, *distances]
-    ]
-    rows = np.array(ends)
-    rows[len(signed) :] = np.clip(rows[len(signed) :], 0.0, 1.0)
+    intervals = []
+    for measure in signed:
+        low, high = measure.interval(confidence_level)
+        intervals.append(ConfidenceInterval(measure.estimate, low, high, confidence_level))
+    for quantile in _QUANTILES:
+        measured = MeasuredModels((_INDEX,), {"quantile": quantile}, (data,))
+        intervals.append(interval_of(measured, confidence_level=confidence_level, **drawing))
     n_events = None
     if data.groups is not None:  # of two columns that with fewer
         columns = (replace(data, groups=code) for code in split_columns(data.groups)[:2])
         n_events = min(TwoClasses(column).effective_n_events for column in columns)
-    return rows, np.array([measure.deviation for measure in signed]), n_events
+    deviation = np.array([measure.limits.deviation for measure in signed])
+    return dict(zip(_ROW_TITLES, intervals, strict=True)), deviation, n_events
 
 
 def _estimates(data: ClassData) -> list[float]:

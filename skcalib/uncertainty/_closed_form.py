@@ -5,9 +5,8 @@ matter.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import stats
@@ -17,7 +16,7 @@ from scipy.special import expit, logit
 from .._data import ClassData
 from .._numerics.logits import log_odds
 from ..metrics._clinical import check_two_classes, compute_calibration_intercept, logistic_line
-from ._limits import Changes, Hull, StudentLimits
+from ._limits import Changes, Hull, ScaledLimits
 from ._units import Units
 
 # Fewer effective events do not show how many there may be.
@@ -194,62 +193,22 @@ def _deviation(factor: np.ndarray, proba: np.ndarray) -> np.ndarray:
     return np.abs(factor) * np.sqrt(proba * (1 - proba))
 
 
-class _EventLimits:
+class _EventLimits(NamedTuple):
     """Limits by the number of events: what a measure is at the shifts of a score interval."""
 
-    def __init__(self, classes: TwoClasses) -> None:
-        self.classes, self.expected = classes, float(classes.weight @ classes.proba)
-        self.shifts = cache(classes.shifts)
+    name: str
+    classes: TwoClasses
+    shifts: Callable[[float], np.ndarray]
 
-    def ends(self, tail: float, name: str) -> np.ndarray:
+    def ends(self, tail: float) -> np.ndarray:
         shifts, classes = self.shifts(tail), self.classes
-        if name == "calibration_intercept":
+        if self.name == "calibration_intercept":
             return shifts
         shifted = np.array([classes.weight @ expit(classes.logits + shift) for shift in shifts])
-        if name == "observed_expected_ratio":
-            return np.log(shifted / self.expected)
-        return shifted - self.expected
-
-
-@dataclass(frozen=True)
-class SignedLimits:
-    """Limits of a measure: by Student's t on a scale on which the estimate is nearly normal.
-
-    Where the number of events decides on it, the interval is the hull with that by their number.
-    """
-
-    name: str
-    student: StudentLimits  # on the scale
-    events: _EventLimits
-    to_measure: Callable  # from the scale
-
-    @property
-    def estimate(self) -> float:
-        return float(self.to_measure(self.student.estimate))
-
-    @property
-    def deviation(self) -> float:
-        """The standard error, on the scale: of the O:E ratio that of its logarithm."""
-        return self.student.deviation
-
-    def cross(self, other: "SignedLimits", both: "SignedLimits") -> "SignedLimits":
-        """Limits of crossed groups; the number of events is that of the samples of both."""
-        return replace(both, student=self.student.cross(other.student, both.student))
-
-    def interval(
-        self, confidence_level: float, alternative: str = "two-sided"
-    ) -> tuple[float, float]:
-        tail = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
-        ends = np.array(self.student.ends(tail))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of infinite ones
-            if self.name in _DECIDED_BY_EVENTS:
-                by_events = self.events.ends(tail, self.name)
-                ends = np.array([min(ends[0], by_events[0]), max(ends[1], by_events[1])])
-            low, high = self.to_measure(ends).tolist()
-        return (
-            -np.inf if alternative == "less" else low,
-            np.inf if alternative == "greater" else high,
-        )
+        expected = float(classes.weight @ classes.proba)
+        if self.name == "observed_expected_ratio":
+            return np.log(shifted / expected)
+        return shifted - expected
 
 
 def signed_limits(models: tuple[Any, ...], names: Sequence[str] = SIGNED_MEASURES) -> list[Any]:
@@ -259,17 +218,24 @@ def signed_limits(models: tuple[Any, ...], names: Sequence[str] = SIGNED_MEASURE
         changes = [[MEASURES[name](model) for model in classes] for name in names]
         if len(models) == 1:
             check_both_outcomes(models[0])
-            events = _EventLimits(classes[0])
+            shifts = cache(classes[0].shifts)
             return [
-                _single_limits(name, change, events)
+                _single_limits(change, _EventLimits(name, classes[0], shifts))
                 for name, (change,) in zip(names, changes, strict=True)
             ]
         return [_difference_limits(a, b, classes) for a, b in changes]
 
 
-def _single_limits(name: str, change: Changes, events: _EventLimits) -> SignedLimits:
-    change, to_measure = _to_normal_scale(name, change)
-    return SignedLimits(name, change.limits(), events, to_measure)
+def _single_limits(change: Changes, events: _EventLimits) -> ScaledLimits:
+    """Limits by Student's t on a scale on which the estimate is nearly normal.
+
+    Where the number of events decides on the measure, they are the hull with those by that number.
+    """
+    change, to_measure = _to_normal_scale(events.name, change)
+    limits: Any = change.limits()
+    if events.name in _DECIDED_BY_EVENTS:
+        limits = Hull(change.estimate, cast(Any, [limits, events]))
+    return ScaledLimits(float(to_measure(change.estimate)), limits, to_measure)
 
 
 def _difference_limits(a: Changes, b: Changes, classes: list[TwoClasses]) -> Hull:

@@ -7,7 +7,7 @@ varies. Outcomes that are drawn from the predictions do.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -17,9 +17,8 @@ from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.scikit_learn import RandomState
 from .._numerics.dependence import UnitSums
 from ..metrics._registry import METRICS, Metric
-from ..metrics._terms import MetricTerms
-from ._limits import Changes, DrawnLimits, Hull, Limits, ScoreLimits
-from ._losses import possible_outcomes
+from ._limits import Changes, DrawnLimits, Hull, ScaledLimits, ScoreLimits, to_root, to_square
+from ._losses import mean_limits, possible_outcomes
 from ._units import Units, check_finite_values
 
 # The least number of batches of draws that jobs share.
@@ -45,19 +44,6 @@ class _ErrorScoreLimits(ScoreLimits):
     def tails(self, null: float) -> tuple[float, float]:
         less, greater = super().tails(null)
         return max(less, super().tails(-null)[1]), greater
-
-
-class _SquaredLimits(NamedTuple):
-    """Limits of a square, by those of its root: a square is skew where it is small."""
-
-    root: Limits
-
-    def ends(self, tail: float) -> tuple[float, float]:
-        low, high = self.root.ends(tail)
-        return max(low, 0.0) ** 2, high**2
-
-    def tails(self, null: float) -> tuple[float, float]:
-        return self.root.tails(np.sqrt(max(null, 0.0)))
 
 
 def error_limits(
@@ -98,13 +84,13 @@ def error_limits(
     ]
     if any(of_model is None for of_model in terms):
         changes, size = units.jackknife(measured, n_jobs, scale)
-        limits: list[Limits] = [Changes(estimate, changes @ contrast, size, noise).limits()]
+        limits: list[Any] = [Changes(estimate, changes @ contrast, size, noise).limits()]
     else:
         by_sample = [of_model.sum_by_sample(len(units.weight)) for of_model in terms]
         limits = [Changes.from_terms(contrast @ by_sample, units, noise).limits()]
     if len(models) == 1:
-        limits += _score_limits(terms[0], units)
-        limits += _root_limits(metric, models[0], options, units)
+        limits += _ErrorScoreLimits.find(terms[0], units)
+        limits += _root_limits(metric, models[0], options, units, estimate)
         limits += [DrawnLimits(estimate, world[:, 0], is_error=True) for world in worlds]
         return Hull(estimate, limits)
     limits += [DrawnLimits(estimate, column) for columns in worlds for column in columns[:, :2].T]
@@ -156,20 +142,16 @@ def _measure_outcomes(metric: Metric, data: AnyData, options: dict[str, Any]) ->
     return statistic or (lambda y: np.array(metric.measure_outcomes(data, y, **options)))
 
 
-def _score_limits(terms: MetricTerms | None, units: Units) -> list[Limits]:
-    return [] if terms is None or terms.possible is None else [_ErrorScoreLimits(terms, units)]
-
-
 def _root_limits(
-    metric: Metric, data: AnyData, options: dict[str, Any], units: Units
-) -> list[Limits]:
-    """Return limits of a square, which are the squares of those of its root."""
+    metric: Metric, data: AnyData, options: dict[str, Any], units: Units, estimate: float
+) -> list[ScaledLimits]:
+    """Return limits of a square, by those of its root: a square is skew where it is small."""
     if metric.root is None:
         return []
     root = METRICS[metric.root]
     terms = cast(Any, root.terms)(data, **{name: options[name] for name in root.options})
-    student = Changes.from_terms(terms.sum_by_sample(len(units.weight)), units).limits()
-    return [_SquaredLimits(limits) for limits in [student, *_score_limits(terms, units)]]
+    hull = mean_limits(terms, units, _ErrorScoreLimits)
+    return [ScaledLimits(estimate, hull, to_square, to_root)]
 
 
 def simulate(data: AnyData, generator: np.random.Generator, size: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from .._inputs.scikit_learn import Interval, validate_params
 from ..metrics._interval import largest_exponent
 from ..metrics._registry import METRICS, RadiusRule
+from ._limits import find_interval
 from ._measured import LIMITS_CONSTRAINTS
 
 
@@ -127,24 +128,22 @@ def finite_sample_radius(
     FiniteSampleRadius(below=0.042..., above=0.027...)
     """
     (rule, params), n = check_has_radius(metric, metric_params or {}), n_samples
-    error = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
-    if params.get("method") == "surrogate":
-        below, above = _surrogate_radius(n, error, params["precision"])
-    else:
+
+    def ends(error: float) -> tuple[float, float]:
+        if params.get("method") == "surrogate":
+            return _surrogate_ends(n, error, params["precision"])
         bias, change, slack = rule.bounds(params)
         deviation = change * math.sqrt(math.log(1 / error) / (2 * n))
-        below, above = bias / math.sqrt(n) + deviation, deviation + slack
-    if alternative == "greater":
-        above = math.inf
-    if alternative == "less":
-        below = math.inf
-    return FiniteSampleRadius(below, above)
+        return -bias / math.sqrt(n) - deviation, deviation + slack
+
+    low, high = find_interval(ends, confidence_level, alternative)
+    return FiniteSampleRadius(-low, high)
 
 
 _MULTI_CLASS_OPTIONS = {"multi_class": ["classwise", "confidence"], "average": ["auto", "macro"]}
 
 
-def _surrogate_radius(n: float, error: float, precision: float) -> Any:
+def _surrogate_ends(n: float, error: float, precision: float) -> tuple[float, float]:
     last = largest_exponent(precision)
     widths = [2.0**-k for k in range(last + 1)]
     ends = last if precision else math.inf  # there is no width after this k
@@ -160,7 +159,7 @@ def _surrogate_radius(n: float, error: float, precision: float) -> Any:
         bias = max(
             bias, min(math.sqrt((1 / width + 1) / n) + width - narrowest for width in allowed)
         )
-    return bias + 2 * math.sqrt(math.log(1 / error) / (2 * n)), above
+    return -bias - 2 * math.sqrt(math.log(1 / error) / (2 * n)), above
 
 
 def check_has_radius(

@@ -13,15 +13,14 @@ from .._inputs.by import Subgroups, check_by, format_label, printable
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from .._statistics.base import TIE_RTOL
 from ..forecasts._quantile import check_same_levels
-from ..metrics._registry import find_entry, find_multi_class, is_data
+from ..metrics._registry import find_entry, is_data
 from ._finite_sample import finite_sample_radius
 from ._measured import (
     LIMITS_CONSTRAINTS,
     MeasuredModels,
     Result,
-    check_predicted,
+    check_measured,
     split_outcomes,
-    split_pos_label,
 )
 from ._units import check_finite_values
 
@@ -443,16 +442,8 @@ def confidence_interval(
     >>> result["18-30"].low > result["31-65"].high
     True
     """
-    data: dict[str, Any] = {
-        "sample_weight": sample_weight,
-        "labels": labels,
-        "given": given,
-        "groups": groups,
-        "multi_class": find_multi_class(metric, metric_params),
-    }
-    metric, metric_params, pos_label = split_pos_label(metric, metric_params)
-    models = check_predicted({"y_pred": y_pred}, y_true, **data, pos_label=pos_label)
-    measured = MeasuredModels.make(metric, metric_params, **models)
+    data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
+    measured = check_measured(metric, metric_params, {"y_pred": y_pred}, y_true, None, **data)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
@@ -468,20 +459,15 @@ def confidence_interval(
     whole = interval(measured)  # so what fails in a subgroup is due to its samples
     if subgroups is None:
         return whole
-    intervals, notes = [], []
-    for rows in subgroups.rows():
-        estimate, low, high, note = np.nan, np.nan, np.nan, ""
+    ends, notes = np.full((len(subgroups.labels), 3), np.nan), [""] * len(subgroups.labels)
+    for k, rows in enumerate(subgroups.rows()):
         try:
             subgroup_models = measured.take(rows)
-            estimate = float(check_finite_values([subgroup_models.values()])[0, 0])
-            subgroup_interval = interval(subgroup_models)
-            low, high = subgroup_interval.low, subgroup_interval.high
+            ends[k, 0] = check_finite_values([subgroup_models.values()]).item()
+            ends[k, 1:] = [*interval(subgroup_models)]
         except ValueError as error:
-            note = str(error).partition(". ")[0]  # without the remedy
-        intervals.append((estimate, low, high))
-        notes.append(note)
-    ends, weight = np.array(intervals), measured.models[0].weight
-    return tabulate_subgroups(subgroups, weight, ends, notes, whole)
+            notes[k] = str(error).partition(". ")[0]  # without the remedy
+    return tabulate_subgroups(subgroups, measured.models[0].weight, ends, notes, whole)
 
 
 def tabulate_subgroups(
@@ -631,19 +617,10 @@ def compare_models(
     >>> result.difference, result.p_value
     (0.028..., 0.01)
     """
-    data: dict[str, Any] = {
-        "sample_weight": sample_weight,
-        "labels": labels,
-        "given": given,
-        "groups": groups,
-        "multi_class": find_multi_class(metric, metric_params),
-    }
-    metric, metric_params, pos_label = split_pos_label(metric, metric_params)
-    probas = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    outcomes = split_outcomes(y_true)
-    models = check_predicted(probas, y_true, outcomes, **data, pos_label=pos_label)
+    data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
+    probas, outcomes = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, split_outcomes(y_true)
     return comparison_of(
-        MeasuredModels.make(metric, metric_params, **models),
+        check_measured(metric, metric_params, probas, y_true, outcomes, **data),
         confidence_level=confidence_level,
         alternative=alternative,
         n_resamples=n_resamples,

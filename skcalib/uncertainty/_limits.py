@@ -7,6 +7,7 @@ lies outside of the interval if and only if its p-value is small.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.optimize import brentq
 from .._data import AnyData
 from .._numerics.dependence import UnitSums, cross_variances, split_columns
 from .._statistics.base import TIE_RTOL
+from ..metrics._registry import root_of_estimate
 from ..metrics._terms import MetricTerms
 from ._units import Units
 
@@ -41,6 +43,17 @@ class Limits(Protocol):
 
     def tails(self, null: float) -> tuple[float, float]:
         """The p-values of "less" and "greater", where the true value is `null`."""
+
+
+def find_interval(
+    ends: Callable[[float], tuple[float, float]], confidence_level: float, alternative: str
+) -> tuple[float, float]:
+    """The interval of an alternative, from the ends for an error probability on either side."""
+    low, high = ends((1 - confidence_level) / (2 if alternative == "two-sided" else 1))
+    return (
+        -np.inf if alternative == "less" else low,
+        np.inf if alternative == "greater" else high,
+    )
 
 
 class StudentLimits(NamedTuple):
@@ -154,6 +167,11 @@ class ScoreLimits:
                 self.weight * (terms.observed - mean), self.weight * deviation
             )
 
+    @classmethod
+    def find(cls, terms: MetricTerms | None, units: Units) -> list["ScoreLimits"]:
+        """The limits, if the terms of all possible outcomes are known; else none."""
+        return [] if terms is None or terms.possible is None else [cls(terms, units)]
+
     def _moments(self, tilt: float) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations (m,) of the terms."""
         log_proba = self.log_proba + tilt / self.scale * self.possible
@@ -235,8 +253,24 @@ class DrawnLimits(NamedTuple):
         return float(n_less / (1 + len(self.values))), float(n_more / (1 + len(self.values)))
 
 
+class MeasureLimits(Limits):
+    """Limits of a measure, which give its interval and its p-values."""
+
+    def interval(
+        self, confidence_level: float, alternative: str = "two-sided"
+    ) -> tuple[float, float]:
+        return find_interval(self.ends, confidence_level, alternative)
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """The p-value of the hypothesis that the true value is `null`."""
+        less, greater = self.tails(null)
+        if alternative == "two-sided":
+            return min(1.0, 2 * min(less, greater))
+        return less if alternative == "less" else greater
+
+
 @dataclass(frozen=True)
-class Hull:
+class Hull(MeasureLimits):
     """The hull of limits.
 
     An end that does not exclude 0 is also an end of the limits in `shifted`: where there is a
@@ -247,10 +281,7 @@ class Hull:
     limits: Sequence[Limits]
     shifted: Sequence[Limits] = ()
 
-    def interval(
-        self, confidence_level: float, alternative: str = "two-sided"
-    ) -> tuple[float, float]:
-        tail = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
+    def ends(self, tail: float) -> tuple[float, float]:
         lows, highs = zip(*(limit.ends(tail) for limit in self.limits), strict=True)
         low, high = min(self.estimate, *lows), max(self.estimate, *highs)
         shifted = [limit.ends(tail) for limit in self.shifted]
@@ -258,58 +289,61 @@ class Hull:
             low = min([low, *(least for least, _ in shifted)])
         if high >= 0:
             high = max([high, *(most for _, most in shifted)])
-        return (
-            -np.inf if alternative == "less" else float(low),
-            np.inf if alternative == "greater" else float(high),
-        )
+        return float(low), float(high)
 
-    def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """The p-value of the hypothesis that the true value is `null`."""
+    def tails(self, null: float) -> tuple[float, float]:
         less, greater = np.max([limit.tails(null) for limit in self.limits], axis=0).tolist()
-        if alternative == "two-sided":
-            return min(1.0, 2 * min(less, greater))
-        return less if alternative == "less" else greater
+        return less, greater
 
     def cross(self, other: "Hull", both: "Hull") -> "Hull":
-        """Limits of crossed groups; scores are those of the samples in which both agree.
+        """Limits of crossed groups.
 
+        Scores, and limits by numbers of events, are those of the samples in which both agree.
         Outcomes are drawn with the dependence of either, and of both.
         """
+        of_either = DrawnLimits | ScaledLimits
         limits: list[Limits] = [self.student.cross(other.student, both.student)]
-        limits += (limit for limit in both.limits if not isinstance(limit, StudentLimits))
-        scores = StudentLimits | ScoreLimits
-        for hull in (self, other):
-            limits += (limit for limit in hull.limits if not isinstance(limit, scores))
+        limits += (x for x in both.limits if not isinstance(x, StudentLimits | ScaledLimits))
+        limits += (x for x in (*self.limits, *other.limits) if isinstance(x, of_either))
         return Hull(self.estimate, limits, [*self.shifted, *other.shifted, *both.shifted])
 
     @property
     def student(self) -> StudentLimits:
         return next(limit for limit in self.limits if isinstance(limit, StudentLimits))
 
+    @property
+    def deviation(self) -> float:
+        """The standard error."""
+        return self.student.deviation
+
+
+def to_square(root: float | np.ndarray) -> Any:
+    """The squares of roots, with their sign."""
+    return np.copysign(root**2, root)
+
+
+to_root = partial(root_of_estimate, signed=True)
+
 
 @dataclass(frozen=True)
-class RootLimits:
-    """Limits of a root whose square is estimated without bias, and clipped if it is negative.
-
-    They are those of the square: its estimate varies where the root is clipped, too.
-    """
+class ScaledLimits(MeasureLimits):
+    """Limits of a measure that are those on another scale, such as that of its square."""
 
     estimate: float
-    square: Hull
+    limits: Any  # on the scale
+    to_measure: Callable[[float], Any]  # from the scale
+    to_scale: Callable[[float], Any] | None = None  # for p-values; None if they are unknown
 
-    def interval(
-        self, confidence_level: float, alternative: str = "two-sided"
-    ) -> tuple[float, float]:
-        ends = np.array(self.square.interval(confidence_level, alternative))
-        low, high = np.copysign(np.sqrt(np.abs(ends)), ends).tolist()
+    def ends(self, tail: float) -> tuple[float, float]:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of infinite ones
+            low, high = (float(self.to_measure(end)) for end in self.limits.ends(tail))
         return min(low, self.estimate), max(high, self.estimate)
 
-    def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """The p-value of the hypothesis that the true value is `null`."""
-        return self.square.p_value(null * abs(null), alternative)
+    def tails(self, null: float) -> tuple[float, float]:
+        return self.limits.tails(cast(Any, self.to_scale)(null))
 
-    def cross(self, other: "RootLimits", both: "RootLimits") -> "RootLimits":
-        return RootLimits(self.estimate, self.square.cross(other.square, both.square))
+    def cross(self, other: "ScaledLimits", both: "ScaledLimits") -> "ScaledLimits":
+        return replace(self, limits=self.limits.cross(other.limits, both.limits))
 
 
 def cross_groups(

@@ -9,7 +9,7 @@ from .._data import AnyData, ClassData, ForecastData, MultilabelData
 from .._numerics.logits import PROPER_LOSSES
 from ..metrics._registry import Metric, unwrap_partial
 from ..metrics._terms import MAX_POSSIBLE, MetricTerms
-from ._limits import Changes, Hull, Limits, ScoreLimits
+from ._limits import Changes, Hull, ScoreLimits
 from ._units import Units
 
 # Outcomes, of equal probability, that stand for all that a forecast finds possible.
@@ -109,10 +109,7 @@ def subtract_terms(terms: list[MetricTerms], shares_outcomes: bool) -> MetricTer
     return MetricTerms(a.weight, observed, a.possible - b.possible, proba)
 
 
-def mean_limits(terms: MetricTerms, units: Units) -> Hull:
-    """Limits of a mean, whose terms are known."""
-    changes = Changes.from_terms(terms.weight * terms.observed, units)
-    limits: list[Limits] = [changes.limits()]
-    if terms.possible is not None:
-        limits.append(ScoreLimits(terms, units))
-    return Hull(changes.estimate, limits)
+def mean_limits(terms: MetricTerms, units: Units, kind: type[ScoreLimits] = ScoreLimits) -> Hull:
+    """Limits of a sum whose terms are known, such as a mean; score limits are of this kind."""
+    changes = Changes.from_terms(terms.sum_by_sample(len(units.weight)), units)
+    return Hull(changes.estimate, [changes.limits(), *kind.find(terms, units)])

@@ -28,13 +28,14 @@ from ..metrics._registry import (
     Metric,
     MetricNames,
     find_entry,
+    find_multi_class,
     resolve_metric,
 )
 from ..metrics._statistic import check_metric_fits
 from ..metrics._terms import MetricTerms
 from ._closed_form import signed_limits
 from ._errors import error_limits
-from ._limits import Changes, Hull, RootLimits, cross_groups
+from ._limits import Changes, Hull, ScaledLimits, cross_groups, to_root, to_square
 from ._losses import mean_limits, mean_terms, subtract_terms
 from ._units import Units, check_finite_values
 
@@ -128,11 +129,15 @@ class MeasuredModels:
             return measured._error_limits(units, drawing)
         values = check_finite_values([measured.values()])[0]
         terms = measured._mean_terms(values)
-        if terms is None:
-            return measured._jackknife_limits(units, values, drawing["n_jobs"])
-        return mean_limits(terms, units)
+        if terms is not None:
+            return mean_limits(terms, units)
+        # what is neither a mean nor an error has the jackknife of blocks of units
+        contrast = np.array([1.0, -1.0])[: len(values)]
+        changes, size = units.jackknife(measured, drawing["n_jobs"])
+        estimate = float(values @ contrast)
+        return Hull(estimate, [Changes(estimate, changes @ contrast, size).limits()])
 
-    def _error_limits(self, units: Units, drawing: dict[str, Any]) -> Hull | RootLimits:
+    def _error_limits(self, units: Units, drawing: dict[str, Any]) -> Hull | ScaledLimits:
         metric = self.metrics[0]
         if not metric.clips_square(metric.options | self.options):
             return error_limits(self, units, **drawing)
@@ -140,30 +145,23 @@ class MeasuredModels:
         signed = replace(self, options=self.options | {"signed": True})
         if len(self.models) == 2:
             return error_limits(signed, units, **drawing)
-        limits = error_limits(signed, units, **drawing, scale=lambda root: root * np.abs(root))
-        return RootLimits(check_finite_values([self.values()]).item(), limits)
-
-    def _jackknife_limits(self, units: Units, values: np.ndarray, n_jobs: int | None) -> Hull:
-        """Limits of what is known to be neither a mean nor an error, by blocks of the units."""
-        contrast = np.array([1.0, -1.0])[: len(values)]
-        changes, size = units.jackknife(self, n_jobs)
-        estimate = float(values @ contrast)
-        return Hull(estimate, [Changes(estimate, changes @ contrast, size).limits()])
+        limits = error_limits(signed, units, **drawing, scale=to_square)
+        estimate = check_finite_values([self.values()]).item()
+        return ScaledLimits(estimate, limits, to_root, to_square)
 
     def _mean_terms(self, values: np.ndarray) -> MetricTerms | None:
         """The terms of a mean loss, or of a difference of two; None if it is not known as one."""
         if self.metrics[0].chosen:
             return None
-        terms: list[MetricTerms] = []
-        for metric, data, value in zip(self.metrics, self.models, values, strict=True):
-            losses = mean_terms(metric, data, self.options, value)
-            if losses is None:
-                return None
-            terms.append(losses)
-        if len(terms) == 1:
-            return terms[0]
+        terms: list[Any] = [
+            mean_terms(metric, data, self.options, value)
+            for metric, data, value in zip(self.metrics, self.models, values, strict=True)
+        ]
+        if None in terms:
+            return None
         # forecasts have possible outcomes of their own
-        return subtract_terms(terms, self.shares_outcomes and not self.models[0].is_forecast)
+        is_shared = self.shares_outcomes and not self.models[0].is_forecast
+        return terms[0] if len(terms) == 1 else subtract_terms(terms, is_shared)
 
     def clip(self, low: float, high: float) -> tuple[float, float]:
         """The ends of an interval within the values that the metric can have."""
@@ -178,9 +176,30 @@ class MeasuredModels:
         return most(self.metrics[0].options | self.options) if callable(most) else most
 
 
+def check_measured(
+    metric: str | Callable,
+    metric_params: dict | None,
+    probas: dict[str, Any],
+    y_true: ArrayLike,
+    outcomes: dict[str, Any] | None,
+    **data_args: Any,
+) -> MeasuredModels:
+    """The measured models of a user's arguments; `check_predicted` says what those of data are.
+
+    The positive class is part of the data, not an argument of the metric if that is one of ours.
+    """
+    multi_class, entry = find_multi_class(metric, metric_params), find_entry(metric)
+    if entry is not None and "pos_label" in entry.parameters:
+        metric_params, fixed = dict(metric_params or {}), dict(entry.fixed)
+        data_args["pos_label"] = metric_params.pop("pos_label", fixed.pop("pos_label", None))
+        metric = partial(entry.function, **fixed)
+    models = check_predicted(probas, y_true, outcomes, multi_class=multi_class, **data_args)
+    return MeasuredModels.make(metric, metric_params, **models)
+
+
 def check_predicted(
     probas: dict[str, Any],
-    y_true: Any,
+    y_true: ArrayLike,
     outcomes: dict[str, Any] | None = None,
     *,
     groups: ArrayLike | None,
@@ -223,18 +242,6 @@ def split_outcomes(y_true: ArrayLike) -> dict[str, Any] | None:
     if isinstance(y_true, tuple | list) and len(y_true) == 2 and all(map(np.ndim, y_true)):
         return {f"y_true[{k}]": outcome for k, outcome in enumerate(y_true)}
     return None
-
-
-def split_pos_label(
-    metric: str | Callable, metric_params: dict | None
-) -> tuple[Any, dict | None, Any]:
-    """The metric, its arguments and, if it is one of ours, the positive class apart from these."""
-    entry, params = find_entry(metric), dict(metric_params or {})
-    if entry is None or "pos_label" not in entry.parameters:
-        return metric, metric_params, None
-    fixed = dict(entry.fixed)
-    pos_label = params.pop("pos_label", fixed.pop("pos_label", None))
-    return partial(entry.function, **fixed), params, pos_label
 
 
 def has_several_columns(y_pred: Any) -> bool:

@@ -9,8 +9,7 @@ from scipy.special import expit, logit
 from skcalib._data import check_predictions
 from skcalib._numerics.random_effects import fit_random_effects
 from skcalib.uncertainty import _units, clinical_calibration
-from skcalib.uncertainty._clinical import _ANALYSED
-from skcalib.uncertainty._closed_form import signed_limits
+from skcalib.uncertainty._closed_form import SIGNED_MEASURES, signed_limits
 
 FAST = {"n_resamples": 9, "random_state": 0}
 SHIFT = {"north": 0.4, "south": -0.3, "west": 0.0}
@@ -59,13 +58,13 @@ def test_each_site_is_measured_as_if_alone(result):
 def measured(y, p):
     """Estimates and standard errors (4,), on the scale on which sites are combined."""
     limits = signed_limits((check_predictions(y, p),))
-    return [one.estimate for one in limits], [one.deviation for one in limits]
+    return [one.estimate for one in limits], [one.limits.deviation for one in limits]
 
 
 def test_what_sites_have_in_common_follows_from_their_standard_errors(result):
     at_sites = [measured(Y[rows], P[rows]) for rows in site_masks()]
     estimates, errors = (np.array(column) for column in zip(*at_sites, strict=True))
-    for k, name in enumerate(_ANALYSED):
+    for k, name in enumerate(SIGNED_MEASURES):
         is_ratio = name == "observed_expected_ratio"
         scale, inverse = (np.log, np.exp) if is_ratio else (np.asarray, np.asarray)
         effect = result.random_effects[name]
@@ -90,7 +89,7 @@ def test_sites_that_cannot_be_measured_are_named():
     site[:8] = "few"
     result = clinical_calibration(y, p, by=site, **FAST)
     ratio, slope = (
-        result.random_effects[f"{m}"] for m in ("observed_expected_ratio", _ANALYSED[3])
+        result.random_effects[f"{m}"] for m in ("observed_expected_ratio", SIGNED_MEASURES[3])
     )
     assert ratio.corrected == ("few", "west")
     assert ratio.left_out == ()

@@ -17,10 +17,12 @@ from skcalib.uncertainty._limits import (
     Changes,
     DrawnLimits,
     Hull,
-    RootLimits,
+    ScaledLimits,
     ScoreLimits,
     StudentLimits,
     cross_groups,
+    to_root,
+    to_square,
 )
 from skcalib.uncertainty._losses import class_terms
 from skcalib.uncertainty._units import Units
@@ -255,7 +257,7 @@ def test_the_hull_and_moved_ends_by_hand():
 
 def test_a_root_has_the_limits_of_its_square():
     square = Hull(-0.1, [StudentLimits(-0.1, 0.2, 9.0)])
-    root = RootLimits(0.0, square)
+    root = ScaledLimits(0.0, square, to_root, to_square)
     low, high = square.interval(0.9)
     assert root.interval(0.9) == pytest.approx((-np.sqrt(-low), np.sqrt(high)))
     assert root.p_value(0.3, "less") == square.p_value(0.09, "less")
