@@ -21,7 +21,7 @@ from ._auto import AutoRecalibrator
 from ._base import Recalibrator, check_calibration_data, clone_for, to_matrix
 from ._checks import check_recalibrator
 from ._either import calibrate, to_fit_data
-from ._folds import add_units, assign_folds, canonical_order, find_units
+from ._folds import add_units, assign_folds, find_units
 from ._scores import negative_log_loss
 from ._trees import BoostedFold, BoostedTrees, quantile_cuts
 
@@ -215,7 +215,7 @@ class FeatureRecalibrator(Recalibrator):
             return
         self.recalibrator_, start, fold = _cross_fit(plain, data)
         rng = check_random_state(self.random_state)
-        unit = find_units(data, canonical_order(data)[0], _N_FOLDS)
+        unit = find_units(data)
         unit = np.arange(len(data.label)) if unit is None else unit
         test_fold = (rng.permutation(unit.max() + 1) % _N_FOLDS)[unit]
         p_values = []

@@ -10,6 +10,7 @@ from sklearn.model_selection import check_cv
 from .._data import AnyData, ClassData, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import positive_weight_rows
+from .._inputs.warnings import warn
 from .._numerics.dependence import UnitSums
 
 # With fewer distinct predictions for each fold, equal ones are those of a grid, not copies.
@@ -22,7 +23,8 @@ def add_units(
     """Return the data with their groups, and with the blocks that no fold divides.
 
     The effective number of samples becomes that of groups. Blocks are the test sets of a splitter
-    `cv`, or those of the cross-validation around the recalibrator.
+    `cv`, or those of the cross-validation around the recalibrator; without these and groups, the
+    samples with equal predictions.
     """
     n = len(y)
     blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", 5)
@@ -33,7 +35,12 @@ def add_units(
         check_partition(tests, n, alternative="")
         blocks = find_blocks(tests, n)
     if blocks is not None:
-        data = replace(data, blocks=blocks[positive_weight_rows(sample_weight, n)])
+        blocks = blocks[positive_weight_rows(sample_weight, n)]
+    elif groups is None:
+        blocks = _find_copies(data, cv)
+        if blocks is not None and not recalibrator._is_nested:
+            _warn_of_copies(data, blocks)
+    data = replace(data, blocks=blocks)
     if groups is None:
         return data
     data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
@@ -41,6 +48,18 @@ def add_units(
         return data
     units = UnitSums(data.weight, data.groups)
     return replace(data, square=data.weight * units.share[units.code])
+
+
+def _warn_of_copies(data: AnyData, code: np.ndarray) -> None:
+    """Warn if predictions, of which these are the codes, all recur as often, with one outcome."""
+    count, outcome = np.bincount(code), data.value if data.is_forecast else data.label
+    n_pairs = len(np.unique(np.stack([code, outcome]), axis=1).T)
+    if np.ptp(count) == 0 and n_pairs == len(count):
+        warn(
+            f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the "
+            "same outcome, as in a joined table. Copies are no further samples: drop them, or pass "
+            "groups, the same label for all copies of a row."
+        )
 
 
 def fit_with_units(
@@ -69,13 +88,12 @@ def find_blocks(tests: list[np.ndarray], n: int) -> np.ndarray:
 def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
     """Return the fold of each sample (n,), random within each class, for any order of the rows.
 
-    No fold divides a block, or without these a group, or samples of equal predictions: they may be
-    copies of each other, unless hardly any differ.
+    No fold divides a block, or a group if there are no blocks.
     """
     order, class_rank = canonical_order(data)
     shuffled = np.random.default_rng(0).permutation(order)
     shuffled = shuffled[np.argsort(class_rank[shuffled], kind="stable")]
-    fold, unit = np.empty(len(shuffled), dtype=np.intp), find_units(data, order, n_folds)
+    fold, unit = np.empty(len(shuffled), dtype=np.intp), find_units(data)
     if unit is None:
         fold[shuffled] = np.arange(len(shuffled)) % n_folds
         return fold
@@ -90,20 +108,26 @@ def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
     return fold_of_unit[unit]
 
 
-def find_units(data: AnyData, order: np.ndarray, n_folds: int) -> np.ndarray | None:
-    """Return codes (n,) of what belongs together, in the first way that has several of them.
-
-    None if each sample stands alone. `order` sorts samples by their predictions first.
-    """
+def find_units(data: AnyData) -> np.ndarray | None:
+    """Return codes (n,) of what no fold divides; None if each sample stands alone."""
     for code in (data.blocks, data.groups):
         if code is not None and np.ptp(code) > 0:
             return np.unique(code, return_inverse=True)[1]
+    return None
+
+
+def _find_copies(data: AnyData, n_folds: int) -> np.ndarray | None:
+    """Return codes (n,) of samples with equal predictions, which may be copies of each other.
+
+    None if hardly any differ, or all do.
+    """
+    order = canonical_order(data)[0]
     keys = data.forecast._sort_keys() if data.is_forecast else data.matrix.T
     differs = np.zeros(len(order) - 1, dtype=bool)
     for key in keys:
         differs |= np.diff(key[order]) != 0
     n_distinct = 1 + np.count_nonzero(differs)
-    if n_distinct in (len(order), *range(_MIN_DISTINCT_PER_FOLD * n_folds)):
+    if n_distinct == len(order) or n_distinct < _MIN_DISTINCT_PER_FOLD * n_folds:
         return None
     code = np.empty(len(order), dtype=np.intp)
     code[order] = np.append(0, np.cumsum(differs))
