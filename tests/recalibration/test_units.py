@@ -101,8 +101,8 @@ def test_all_that_make_folds_take_groups():
 def test_rows_given_twice_are_no_worse_than_once(estimator, n_classes):
     # twice as many rows make all maps less careful: that costs 0.0011 of four classes
     case = Case(estimator(), n_classes)
-    if estimator is SubgroupRecalibrator:  # by chance, noise decides on its prior weight
-        case.recalibrator.set_params(prior_weight=512)
+    if estimator is SubgroupRecalibrator:  # chance decides on its prior weight, for noise
+        case.recalibrator.set_params(prior_weight=np.inf)
     assert case.loss(np.r_[ROWS, ROWS]) < case.loss(ROWS) + 0.0015
 
 
