@@ -23,8 +23,8 @@ def add_units(
     """Return the data with their groups, and with the blocks that no fold divides.
 
     The effective number of samples becomes that of groups. Blocks are the test sets of a splitter
-    `cv`, or those of the cross-validation around the recalibrator; without these and groups, the
-    samples with equal predictions.
+    `cv`, or those of the cross-validation around the recalibrator; without these, groups; and
+    without groups, samples with equal predictions.
     """
     n = len(y)
     blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", 5)
@@ -40,10 +40,10 @@ def add_units(
         blocks = _find_copies(data, cv)
         if blocks is not None and not recalibrator._is_nested:
             _warn_of_copies(data, blocks)
-    data = replace(data, blocks=blocks)
     if groups is None:
-        return data
+        return replace(data, blocks=blocks)
     data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
+    data = replace(data, blocks=data.groups if blocks is None else blocks)
     if data.is_forecast:
         return data
     units = UnitSums(data.weight, data.groups)
@@ -88,7 +88,7 @@ def find_blocks(tests: list[np.ndarray], n: int) -> np.ndarray:
 def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
     """Return the fold of each sample (n,), random within each class, for any order of the rows.
 
-    No fold divides a block, or a group if there are no blocks.
+    No fold divides a block.
     """
     order, class_rank = canonical_order(data)
     shuffled = np.random.default_rng(0).permutation(order)
@@ -110,10 +110,9 @@ def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
 
 def find_units(data: AnyData) -> np.ndarray | None:
     """Return codes (n,) of what no fold divides; None if each sample stands alone."""
-    for code in (data.blocks, data.groups):
-        if code is not None and np.ptp(code) > 0:
-            return np.unique(code, return_inverse=True)[1]
-    return None
+    if data.blocks is None or np.ptp(data.blocks) == 0:
+        return None
+    return np.unique(data.blocks, return_inverse=True)[1]
 
 
 def _find_copies(data: AnyData, n_folds: int) -> np.ndarray | None:
@@ -121,17 +120,13 @@ def _find_copies(data: AnyData, n_folds: int) -> np.ndarray | None:
 
     None if hardly any differ, or all do.
     """
-    order = canonical_order(data)[0]
-    keys = data.forecast._sort_keys() if data.is_forecast else data.matrix.T
-    differs = np.zeros(len(order) - 1, dtype=bool)
-    for key in keys:
-        differs |= np.diff(key[order]) != 0
-    n_distinct = 1 + np.count_nonzero(differs)
-    if n_distinct == len(order) or n_distinct < _MIN_DISTINCT_PER_FOLD * n_folds:
+    keys = np.column_stack(data.forecast._sort_keys()) if data.is_forecast else data.columns
+    first = keys if keys.ndim == 1 else keys[:, 0]
+    if len(np.unique(first)) == len(first):
         return None
-    code = np.empty(len(order), dtype=np.intp)
-    code[order] = np.append(0, np.cumsum(differs))
-    return code
+    distinct, code = np.unique(keys, axis=0, return_inverse=True)
+    is_grid = len(distinct) < _MIN_DISTINCT_PER_FOLD * n_folds
+    return None if is_grid or len(distinct) == len(code) else code.reshape(-1)
 
 
 def canonical_order(data: AnyData) -> tuple[np.ndarray, np.ndarray]:

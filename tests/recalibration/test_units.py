@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, RepeatedKFol
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import recalibration
-from skcalib._data import check_forecasts, check_predictions, with_groups
+from skcalib._data import check_forecasts, check_predictions
 from skcalib._numerics.dependence import UnitSums
 from skcalib.forecasts import GaussianForecast
 from skcalib.recalibration import (
@@ -214,8 +214,7 @@ def data_of(kind, rng):
         value, mean = rng.normal(size=(2, 300))
         return with_copies(check_forecasts(value[rows], GaussianForecast(mean[rows], 1.0))), rows
     unit = rng.choice(60, size=300, p=rng.dirichlet(np.ones(60)))
-    data = check_predictions(y, proba)
-    return with_groups(data, y, unit, None), unit
+    return add_units(AutoRecalibrator(), check_predictions(y, proba), y, None, unit), unit
 
 
 @pytest.mark.parametrize("kind", ["copies", "forecasts", "groups"])
@@ -236,8 +235,7 @@ def test_no_fold_divides_a_unit_for_any_order_of_rows(kind, seed):
 def test_single_samples_are_divided_as_without_groups():
     rng = np.random.default_rng(0)
     proba, y = rng.dirichlet(np.ones(3), size=90), rng.integers(3, size=90)
-    data = check_predictions(y, proba)
-    alone = with_groups(data, y, rng.permutation(90), None)
+    alone = add_units(AutoRecalibrator(), check_predictions(y, proba), y, None, rng.permutation(90))
     size = np.bincount(y)
     fold = assign_folds(alone, 3)
     for k in range(3):
