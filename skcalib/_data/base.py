@@ -24,6 +24,7 @@ class EvaluationData(ABC):
     weight: np.ndarray  # (n,), positive, sums to 1
     given: np.ndarray | None  # (n, d), or (n,) labels of groups: conditioned on
     groups: np.ndarray | None  # codes (n,), or crossed (n, 2), of dependent samples
+    blocks: np.ndarray | None  # codes (n,) of what no fold of recalibrators divides
 
     @property
     @abstractmethod

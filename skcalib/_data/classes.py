@@ -56,6 +56,7 @@ class ClassData(EvaluationData):
     given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
     log_proba: np.ndarray | None = None  # (n, K), logarithms of `matrix`; None without logits
     groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
+    blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
     # (n,), Σ w² of the samples that a row stands for; None if each is one sample
     square: np.ndarray | None = None
     # (n,), how many samples a row stands for; None if each is one. Outcomes are shares of events

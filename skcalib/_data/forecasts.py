@@ -23,6 +23,7 @@ class ForecastData(EvaluationData):
     weight: np.ndarray  # (n,), positive, sums to 1
     given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
     groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
+    blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
 
     @property
     def n_samples(self) -> int:

@@ -2,6 +2,7 @@
 
 import warnings
 from itertools import chain
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -14,13 +15,17 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import (
     N_JOBS,
     BaseComposition,
+    HasMethods,
     IntegerInterval,
     Parallel,
     StrOptions,
     delayed,
+    fit_context,
 )
+from .._numerics.dependence import UnitSums
+from .._numerics.sorting import codes_by_appearance
 from ._base import Recalibrator, is_smooth
-from ._checks import check_can_keep_order, check_candidates
+from ._checks import check_can_keep_order, check_candidates, check_cv_is_no_string
 from ._either import (
     ClassOrForecastRecalibrator,
     FitData,
@@ -28,6 +33,7 @@ from ._either import (
     calibrate,
     to_fit_data,
 )
+from ._folds import add_units, assign_folds, canonical_class_order, canonical_order
 from ._maps import Map, mix, state_map
 from ._registry import RECALIBRATORS, find_spread_remedy, select_candidates
 from ._trees import TreeRecalibrator, likeliest_share
@@ -98,9 +104,11 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         classes, from 300 samples and up to two million probabilities; :func:`export_sql` cannot
         write them. They need ``ensemble=True``, the log loss and ``keep_order=False``.
 
-    cv : int, default=5
+    cv : int, splitter or iterable of splits, default=5
         Number of folds, at most that of the samples; random within each class, whatever the order
-        of samples.
+        of samples. No fold divides a group, nor samples of equal predictions, which may be copies,
+        if there are at least 20 distinct ones for each fold. Or what makes the folds, with each
+        sample in one test set.
 
     n_jobs : int, default=None
         Number of jobs that fit candidates to folds; see :obj:`joblib.parallel_backend`.
@@ -205,7 +213,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         "ensemble": ["boolean"],
         "keep_order": ["boolean"],
         "trees": ["boolean"],
-        "cv": [IntegerInterval(2)],
+        "cv": [IntegerInterval(2), HasMethods(["split", "get_n_splits"]), "cv_object"],
         "n_jobs": N_JOBS,
     }
 
@@ -217,7 +225,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         ensemble: bool = True,
         keep_order: bool = False,
         trees: bool = True,
-        cv: int = 5,
+        cv: Any = 5,
         n_jobs: int | None = None,
         labels: ArrayLike | None = None,
     ) -> None:
@@ -262,6 +270,52 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         return self
 
     _for_sql = False
+    _makes_folds = True
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Choose among the candidates, and fit those that are chosen.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions of samples that the model was not fitted on: probabilities of classes,
+            one-dimensional ones of the last class; or forecasts of a number, whatever
+            :func:`~skcalib.forecasts.as_forecast` takes.
+
+        y : array-like of shape (n_samples,)
+            Labels; or outcomes, for forecasts.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples that are not independent, such as patients with several visits. No
+            fold divides a group, and the number of groups decides on the weights. Pass them also
+            for copies that differ by rounding.
+
+        Returns
+        -------
+        self : object
+            The fitted recalibrator.
+
+        Warns
+        -----
+        UserWarning
+            If each of many distinct predictions recurs as often as the others, always with the same
+            label, as in a joined table, and there are no groups.
+        """
+        check_cv_is_no_string(self)
+        data = self._check(X, y, sample_weight)
+        self._fit(add_units(self, data, y, sample_weight, groups))
+        return self
 
     def _fit(self, data: AnyData) -> None:
         self._fit_average(data)
@@ -270,8 +324,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         """Fit; return the out-of-fold probabilities (n, K) of the average if they are wanted."""
         scoring = check_scoring(self.scoring, data.is_forecast)
         check_can_be_split(data)
-        examples, fold = to_fit_data(data), assign_folds(data, self.cv)
-        candidates, trees = self._choose_candidates(data, fold, scoring)
+        n_folds = self.cv if isinstance(self.cv, Integral) else len(np.unique(data.blocks))
+        examples, fold = to_fit_data(data), assign_folds(data, n_folds)
+        units = UnitSums(data.weight, data.groups)
+        candidates, trees = self._choose_candidates(data, units, fold, scoring)
         averages = self.ensemble and not data.is_forecast
         losses = cross_validated_losses(
             list(candidates.values()),
@@ -279,13 +335,13 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             fold,
             scoring,
             self.n_jobs,
-            data.weight if averages else None,
+            units if averages else None,
             mixes=averages and len(self.classes_) == 2,
             keeps_proba=keeps_proba,
         )
-        weight = self._weigh(list(candidates), losses.loss, data, fold)
+        weight = self._weigh(list(candidates), losses.loss, data, units, fold)
         if trees is not None and not data.is_forecast:
-            weight, tree_proba = self._mix_trees(trees, weight, losses.loss, data, fold)
+            weight, tree_proba = self._mix_trees(trees, weight, losses.loss, data, units, fold)
             losses.proba.append(tree_proba)
         self._fit_selected(candidates, trees, weight, examples, losses.neighbours)
         if not keeps_proba:
@@ -294,7 +350,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         return average + self.uniform_share_ / len(self.classes_)
 
     def _choose_candidates(
-        self, data: AnyData, fold: np.ndarray, scoring: str
+        self, data: AnyData, units: UnitSums, fold: np.ndarray, scoring: str
     ) -> tuple[dict[str, Any], TreeRecalibrator | None]:
         """The candidates by name, the identity first; and trees, or None."""
         named_candidates, trees = self.candidates, None
@@ -304,7 +360,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         if named_candidates is None and self.keep_order:
             named_candidates = _ORDER_PRESERVING
         elif named_candidates is None:
-            n_train = len(fold) - int(np.bincount(fold).max())
+            fold_of_unit = fold[np.unique(units.code, return_index=True)[1]]
+            n_train = units.number - int(np.bincount(fold_of_unit).max())
             with_trees = self.trees and self.ensemble
             defaults, self.left_out_ = select_candidates(
                 data, n_train, scoring, with_trees=with_trees, for_sql=self._for_sql
@@ -318,10 +375,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         return {"none": IdentityRecalibrator(), **checked_candidates}, trees
 
     def _weigh(
-        self, names: list[str], loss: np.ndarray, data: AnyData, fold: np.ndarray
+        self, names: list[str], loss: np.ndarray, data: AnyData, units: UnitSums, fold: np.ndarray
     ) -> np.ndarray:
         """The weight of each candidate (c,), and the share of equal probabilities."""
-        self.results_, surest = summarize_losses(names, loss, data.weight, fold)
+        self.results_, surest = summarize_losses(names, loss, units, fold)
         self.uniform_share_ = 0.0
         if data.is_forecast or not self.ensemble:
             if surest == 0 and self.candidates is None and data.is_forecast:
@@ -330,13 +387,13 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
                 surest = remedy if at_best > 0 else 0
             return self._keep_trace(np.eye(len(names))[surest])
         weight, is_complete = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
-        order = _canonical_order(data)[0]
-        weight[is_complete] = average_weights(loss[is_complete], data.weight, order)
+        order = canonical_order(data)[0]
+        weight[is_complete] = average_weights(loss[is_complete], units, order)
         weight = self._keep_trace(weight)
         if len(self.classes_) == 2:
-            weight[1:] *= 1 - uniform_weight(data.weight)
+            weight[1:] *= 1 - uniform_weight(units)
         elif self.candidates is None:
-            weight *= 1 - _MULTICLASS_UNIFORM * uniform_weight(data.weight)
+            weight *= 1 - _MULTICLASS_UNIFORM * uniform_weight(units)
         self.uniform_share_ = max(0.0, 1 - float(weight.sum()))
         return weight
 
@@ -351,6 +408,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         weight: np.ndarray,
         loss: np.ndarray,
         data: ClassData,
+        units: UnitSums,
         fold: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Fit trees and add them to the table; return the weights (c + 1,) of all candidates.
@@ -359,17 +417,17 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         """
         used = weight > 0
         average = weight[used] @ np.exp(-loss[used]) + self.uniform_share_ / len(self.classes_)
-        rows, proba = _canonical_order(data)[0], np.empty((len(fold), len(self.classes_)))
+        rows, proba = canonical_order(data)[0], np.empty((len(fold), len(self.classes_)))
         proba[rows] = trees.fit_folds(
-            data.take(rows), fold[rows], _canonical_class_order(data), average[rows]
+            data.take(rows), fold[rows], canonical_class_order(data), average[rows]
         )
         label_proba = proba[np.arange(len(fold)), data.label]
-        share = likeliest_share(average, label_proba, data.weight / data.inverse_effective_size)
+        share = likeliest_share(average, label_proba, data.weight * units.effective_size)
         self.uniform_share_ *= 1 - share
         self.results_, _ = summarize_losses(
             [*self.results_["name"], "trees"],
             np.vstack([loss, -np.log(label_proba)]),
-            data.weight,
+            units,
             fold,
         )
         return np.append((1 - share) * weight, share), proba
@@ -428,19 +486,20 @@ class SQLAutoRecalibrator(AutoRecalibrator):
     _for_sql = True
 
 
-def average_weights(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) -> np.ndarray:
+def average_weights(loss: np.ndarray, units: UnitSums, order: np.ndarray) -> np.ndarray:
     """Return the weight of each candidate (c,), from losses (c, n); sample weights sum to 1.
 
-    It is the mean of softmax(−n/2 · loss) over Bayesian bootstraps (Rubin 1981), where n is the
-    effective sample size; the first candidate, the identity, is favoured. `order` sorts the samples
-    by their values, so that the order of rows does not matter.
+    It is the mean of softmax(−n/2 · loss) over Bayesian bootstraps (Rubin 1981) of the units, where
+    n is their effective number; the first candidate, the identity, is favoured. `order` sorts the
+    samples by their values, so that the order of rows does not matter.
     """
-    generator = np.random.default_rng(0)
-    size, total = 1 / float(weight @ weight), np.zeros(len(loss))
-    loss, weight = loss[:, order], weight[order]
+    generator, total = np.random.default_rng(0), np.zeros(len(loss))
+    loss, weight = loss[:, order], units.weight[order]
+    code = codes_by_appearance(units.code[order])
     for _ in range(_N_BOOTSTRAPS):
-        bootstrap_weight = weight * generator.exponential(size=len(weight))
-        score = -_LIKELIHOOD_EXPONENT * size * (loss @ (bootstrap_weight / bootstrap_weight.sum()))
+        bootstrap_weight = weight * generator.exponential(size=units.number)[code]
+        bootstrap_weight /= bootstrap_weight.sum()
+        score = -_LIKELIHOOD_EXPONENT * units.effective_size * (loss @ bootstrap_weight)
         score[0] += _IDENTITY_LOG_ODDS
         total += softmax(score)
     total[total < _MIN_CANDIDATE_WEIGHT * _N_BOOTSTRAPS] = 0.0
@@ -461,7 +520,7 @@ def cross_validated_losses(
     fold: np.ndarray,
     scoring: str,
     n_jobs: int | None,
-    weight: np.ndarray | None,
+    units: UnitSums | None,
     *,
     mixes: bool,
     keeps_proba: bool,
@@ -471,8 +530,8 @@ def cross_validated_losses(
     The probabilities are empty unless `keeps_proba`. The neighbours are fits from which later ones
     may start, or None.
 
-    If `weight` (n,) is given, dominated candidates stop after a fold; their losses in further folds
-    are NaN. If `mixes`, all candidates but the first one are mixed with equal probabilities. A
+    If `units` are given, dominated candidates stop after a fold; their losses in further folds are
+    NaN. If `mixes`, all candidates but the first one are mixed with equal probabilities. A
     candidate that is the base of another one is fitted with it.
     """
     losses = np.full((len(candidates), len(fold)), np.nan)
@@ -487,7 +546,7 @@ def cross_validated_losses(
         c: candidates.index(base) for c, base in enumerate(base_recalibrators) if base in candidates
     }
     for k in range(fold.max() + 1):
-        uniform = uniform_weight(weight[fold != k]) if mixes and weight is not None else 0.0
+        uniform = uniform_weight(units, fold != k) if mixes and units is not None else 0.0
         pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
         groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
         results = Parallel(n_jobs=n_jobs)(
@@ -507,31 +566,38 @@ def cross_validated_losses(
             losses[c, fold == k], fold_proba, neighbours[c] = result
             if keeps_proba:
                 proba[c, fold == k] = fold_proba
-        if weight is not None:
-            running = running[~is_dominated(losses[running], weight, fold <= k)]
+        if units is not None:
+            running = running[~is_dominated(losses[running], units, fold <= k)]
     return CandidateLosses(losses, list(proba), neighbours)
 
 
-def is_dominated(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def is_dominated(loss: np.ndarray, units: UnitSums, rows: np.ndarray) -> np.ndarray:
     """Mask the candidates (c,) whose weight would be too small, by the losses (c, n) in rows (n,).
 
     Their mean loss exceeds the smallest one by too many standard errors. The first candidate, the
     identity, is never dominated.
     """
-    fold_loss, share = loss[:, rows], weight[rows] / weight[rows].sum()
-    excess = fold_loss - fold_loss[np.argmin(fold_loss @ share)]
-    mean = excess @ share
-    error = np.sqrt((excess - mean[:, None]) ** 2 @ share**2)
-    log_weight = (
-        -_LIKELIHOOD_EXPONENT / float(weight @ weight) * (mean - _STOP_STANDARD_ERRORS * error)
-    )
-    dominated = (log_weight < np.log(_MIN_CANDIDATE_WEIGHT)) & (rows.sum() >= _MIN_SAMPLES_TO_STOP)
+    best = loss[np.argmin(loss[:, rows] @ units.weight[rows])]
+    estimates = np.array([estimate_mean(candidate - best, units, rows) for candidate in loss])
+    least = estimates @ [1, -_STOP_STANDARD_ERRORS]
+    log_weight = -_LIKELIHOOD_EXPONENT * units.effective_size * least
+    n_units = len(np.unique(units.code[rows]))
+    dominated = (log_weight < np.log(_MIN_CANDIDATE_WEIGHT)) & (n_units >= _MIN_SAMPLES_TO_STOP)
     dominated[0] = False
     return dominated
 
 
+def estimate_mean(values: np.ndarray, units: UnitSums, rows: np.ndarray) -> tuple[float, float]:
+    """Return the mean of values (n,) in rows (n,) that count, and its standard error by units."""
+    share = units.weight[rows] / units.weight[rows].sum()
+    mean = values[rows] @ share
+    with np.errstate(invalid="ignore"):  # an infinite loss
+        total = np.bincount(units.code[rows], share * (values[rows] - mean))
+    return float(mean), float(np.sqrt(total @ total))
+
+
 def summarize_losses(
-    names: list[str], loss: np.ndarray, weight: np.ndarray, fold: np.ndarray
+    names: list[str], loss: np.ndarray, units: UnitSums, fold: np.ndarray
 ) -> tuple[dict, int]:
     """Return a table of mean losses and gains over the first candidate, and the surest candidate.
 
@@ -541,12 +607,9 @@ def summarize_losses(
     table = []
     for candidate_loss in loss:
         is_measured = ~np.isnan(candidate_loss)
-        gain, share = (loss[0] - candidate_loss)[is_measured], weight[is_measured]
-        share = share / share.sum()
-        mean = gain @ share
-        with np.errstate(invalid="ignore"):  # an infinite loss
-            error = np.sqrt((gain - mean) ** 2 @ share**2)
-        mean_loss = candidate_loss @ weight if is_measured.all() else loss[0] @ weight - mean
+        mean, error = estimate_mean(loss[0] - candidate_loss, units, is_measured)
+        mean_loss = (candidate_loss if is_measured.all() else loss[0]) @ units.weight
+        mean_loss -= 0.0 if is_measured.all() else mean
         table.append([mean_loss, mean, error, len(np.unique(fold[is_measured]))])
     mean_loss, gain, error, n_folds = map(np.array, zip(*table, strict=True))
     results = {"name": names, "loss": mean_loss, "gain": gain, "gain_error": error}
@@ -554,10 +617,11 @@ def summarize_losses(
     return results | {"folds": n_folds}, int(surest.argmax())
 
 
-def uniform_weight(weight: np.ndarray) -> float:
-    """Return the weight of equal probabilities: 1/(n + 1) for n samples of equal weight."""
-    square = float(weight @ weight)
-    return square / (weight.sum() ** 2 + square)
+def uniform_weight(units: UnitSums, rows: Any = slice(None)) -> float:
+    """Return the weight of equal probabilities: 1/(n + 1) for n units of equal weight."""
+    share = np.bincount(units.code[rows], units.weight[rows])
+    square = float(share @ share)
+    return square / (share.sum() ** 2 + square)
 
 
 def _losses_of_fold(
@@ -586,48 +650,6 @@ def _losses_of_fold(
         next_neighbour = recalibrator if starts_near else None
         results.append((loss, proba if keeps_proba else None, next_neighbour))
     return results
-
-
-def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
-    """Return the fold of each sample (n,), random within each class, for any order of the rows."""
-    order, class_rank = _canonical_order(data)
-    shuffled = np.random.default_rng(0).permutation(order)
-    shuffled = shuffled[np.argsort(class_rank[shuffled], kind="stable")]
-    fold = np.empty(len(shuffled), dtype=np.intp)
-    fold[shuffled] = np.arange(len(shuffled)) % n_folds
-    return fold
-
-
-def _canonical_order(data: AnyData) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices (n,) that sort the samples by all their values but the names of classes.
-
-    Also return the rank (n,) of the class of each sample in an order that does not depend on names;
-    0 for forecasts of a number.
-    """
-    if not data.is_forecast:
-        classes = _canonical_class_order(data)
-        class_rank = np.argsort(classes)[data.label]
-        first_key = data.matrix[:, classes[-1]]
-        if len(np.unique(first_key)) == len(first_key):  # no other key matters
-            return np.argsort(first_key), class_rank
-        return np.lexsort((class_rank, data.weight, *data.matrix.T[classes])), class_rank
-    order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
-    return order, np.zeros_like(order)
-
-
-def _canonical_class_order(data: ClassData) -> np.ndarray:
-    """Return indices (K,) that sort the classes, whatever their names.
-
-    The keys are two moments of probabilities and labels; hardly any two classes share both.
-    """
-    matrix = data.matrix
-    label_proba = matrix[np.arange(len(matrix)), data.label]
-    square = np.einsum("n,nk,nk->k", data.weight, matrix, matrix)
-    last, first = (
-        square + np.bincount(data.label, data.weight * (shift + label_proba) ** 2, len(square))
-        for shift in (np.pi, 1)  # whole numbers of certain predictions would be shared by chance
-    )
-    return np.lexsort((last.round(12), first.round(12)))
 
 
 def check_scoring(scoring: str | None, is_forecast: bool) -> str:

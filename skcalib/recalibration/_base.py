@@ -61,6 +61,11 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # The recalibrator that is fitted first to the same samples, as `base_`.
     _base_recalibrator: Any = None
 
+    # True if samples are divided into folds at `fit`; then the blocks (n,) that no fold divides, of
+    # a cross-validation around it, if there is one.
+    _makes_folds = False
+    _outer_blocks: np.ndarray | None = None
+
     # True if tensors stay on their device, at `fit` and afterwards.
     _fits_on_device = _maps_on_device = False
 

@@ -17,7 +17,8 @@ from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import clone_for, is_smooth
 from ._checks import reject_method_argument, suggest_recalibrator, take_row_arguments
-from ._cross_fitting import ClassifierCrossFitting, adopt_features, check_partition, rescale_scores
+from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
+from ._folds import check_partition, fit_with_units
 from ._responses import align_proba
 from ._scaling import TemperatureRecalibrator
 from ._scores import accuracy
@@ -215,15 +216,16 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         if ensemble:
             check_not_pairwise(self.estimator)
             folds = self._folds(X, y, routed)
-            rows = np.concatenate([test for _, test in folds])
+            tests = [test for _, test in folds]
+            rows = np.concatenate(tests)
             if ensemble == "nested":
-                check_partition([test for _, test in folds], len(y))
+                check_partition(tests, len(y))
                 check_three_folds(folds)
             fits_of_folds = self._cross_fit(fit, self.estimator, X, y, folds, routed, keep=True)
             self._fitted = [fitted for fitted, _ in fits_of_folds]
             proba = np.concatenate([fold_proba for _, fold_proba in fits_of_folds])
         else:
-            classifier, proba = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
+            classifier, proba, tests = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
             self._fitted, rows = [classifier], np.arange(len(y))
         fit_params = take_row_arguments(arguments, len(y), rows)
         row_weight = split_weights(rows, weight)
@@ -233,7 +235,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         if row_weight is not None:
             fit_params["sample_weight"] = row_weight
         recalibrator = clone_for(recalibrator, self.classes_, is_inner=False)
-        self.recalibrator_ = recalibrator.fit(proba, y[rows], **fit_params)
+        units = self._find_units(params.get("groups"), tests, rows)
+        self.recalibrator_ = fit_with_units(recalibrator, proba, y[rows], **units, **fit_params)
         self.combine_ = self._resolve_combine()
         self._temperature = None
         if ensemble == "nested":

@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import Columns, check_by
+from .._inputs.by import Columns, check_by, check_groups
 from .._inputs.checks import check_sample_weight
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import (
@@ -39,6 +39,7 @@ from ._checks import (
     check_recalibrator,
     check_supports_arguments,
 )
+from ._folds import check_folds, check_partition, find_blocks
 from ._responses import FittedClassifier, check_response, fit_classifier
 from ._scaling import TemperatureRecalibrator
 
@@ -142,7 +143,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
     def _fit_out_of_fold(
         self, fit: Any, estimator: BaseEstimator, X: Any, y: Any, routed: Bunch, **options: str
     ) -> Any:
-        """Return the fit to all samples, and for each sample the response of a fit without it.
+        """Return the fit to all samples, the response of one without each sample, and test sets.
 
         `fit` gets an estimator, data and parameters. Its result has a method `response` and
         `response_options`, by which further fits respond in the same form.
@@ -150,14 +151,29 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         params = routed.estimator.fit
         if isinstance(estimator, FrozenEstimator):
             whole = fit(estimator, X, y, params)
-            return whole, whole.response(X)
+            return whole, whole.response(X), []
         folds = self._folds(X, y, routed)  # before anything is fitted
-        rows = check_partition([test for _, test in folds], len(y), **options)
+        tests = [test for _, test in folds]
+        rows = check_partition(tests, len(y), **options)
         whole = fit(clone(estimator), X, y, params)
         fits_of_folds = self._cross_fit(
             partial(fit, **whole.response_options), estimator, X, y, folds, routed
         )
-        return whole, concatenate_rows(fits_of_folds)[rows]
+        return whole, concatenate_rows(fits_of_folds)[rows], tests
+
+    def _find_units(self, groups: Any, tests: list[np.ndarray], rows: np.ndarray) -> dict[str, Any]:
+        """Return for predictions of some rows what no fold of the recalibrator divides.
+
+        These are groups, or the copies of a row; and the test sets of a splitter if there are no
+        groups, as they may be blocks of time.
+        """
+        n = int(rows.max()) + 1
+        if groups is not None:
+            return {"groups": check_groups(groups, len(groups))[rows]}
+        units = {} if len(np.unique(rows)) == len(rows) else {"groups": rows}
+        if self.cv is not None and not isinstance(self.cv, Integral) and tests:
+            units["blocks"] = find_blocks(tests, n)[rows]
+        return units
 
     def _cross_fit(
         self, fit: Any, estimator: Any, X: Any, y: Any, folds: Any, routed: Any, keep: bool = False
@@ -279,42 +295,3 @@ def check_enough_samples(cv: Any, n: int) -> None:
             f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "
             "fewer folds, or freeze a fitted estimator (FrozenEstimator)."
         )
-
-
-def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Refuse empty folds; return pairs of arrays of indices, which masks become."""
-    if not folds:
-        raise ValueError(
-            "cv must yield at least one split; found none. A generator can be used only once: pass "
-            "a splitter or a list."
-        )
-    checked_folds = []
-    for k, pair in enumerate(folds):
-        train, test = (
-            np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
-            for rows in map(np.asarray, pair)
-        )
-        if len(train) == 0 or len(test) == 0:
-            raise ValueError(
-                f"cv must put samples into every training and test set; found {len(train)} and "
-                f"{len(test)} in split {k}. Choose other folds."
-            )
-        checked_folds.append((train, test))
-    return checked_folds
-
-
-def check_partition(
-    tests: list[np.ndarray],
-    n: int,
-    response: str = "probabilities",
-    alternative: str = "; a RecalibratedClassifier with ensemble=True takes any",
-) -> np.ndarray:
-    """Return the positions of samples 0..n−1 in all test sets, which must hold each sample once."""
-    order = np.concatenate(tests)
-    if len(order) != n or not np.array_equal(np.sort(order), np.arange(n)):
-        raise ValueError(
-            f"cv must put every sample into exactly one test set, for out-of-fold {response} of "
-            f"all; found {len(order)} test samples, {len(np.unique(order))} of them distinct, for "
-            f"{n} samples. Choose a splitter such as KFold{alternative}."
-        )
-    return np.argsort(order)

@@ -17,6 +17,7 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._quantile import check_same_levels
 from ._base import Recalibrator, check_calibration_data, clone_for, to_matrix
+from ._folds import fit_with_units
 from ._maps import ClassFactors
 from ._responses import align_proba
 from ._scores import negative_crps
@@ -241,6 +242,8 @@ class FitData(NamedTuple):
     code: np.ndarray  # (n,), index into classes, or outcomes
     weight: np.ndarray | None  # (n,), near 1; None if all are equal
     classes: np.ndarray | None  # (K,); None for forecasts
+    groups: np.ndarray | None  # (n,) codes, or None
+    blocks: np.ndarray | None  # (n,) codes of what no fold divides, or None
 
     def fit_clone(
         self, recalibrator: BaseEstimator, rows: Any = slice(None), *, warm_start_from: Any = None
@@ -250,7 +253,9 @@ class FitData(NamedTuple):
         X = self.X if self.classes is None else _columns_for(recalibrator, self.X)
         copy = clone_for(recalibrator, self.classes)
         if warm_start_from is None:
-            return copy.fit(X[rows], self.y[rows], **weights)
+            units = {"groups": self.groups, "blocks": self.blocks}
+            weights |= {name: code[rows] for name, code in units.items() if code is not None}
+            return fit_with_units(copy, X[rows], self.y[rows], **weights)
         return copy._fit_near(warm_start_from, X[rows], self.y[rows], **weights)
 
     def losses(
@@ -282,4 +287,5 @@ def to_fit_data(data: AnyData) -> FitData:
     else:
         X, y, code, classes = data.columns, data.classes[data.label], data.label, data.classes
         weight = data.weight / data.inverse_effective_size
-    return FitData(X, y, code, weight if np.ptp(weight) > 0 else None, classes)
+    weights = weight if np.ptp(weight) > 0 else None
+    return FitData(X, y, code, weights, classes, data.groups, data.blocks)

@@ -1,5 +1,6 @@
 """Recalibration given features: a plain map, and trees where it is wrong."""
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -16,10 +17,11 @@ from .._inputs.drawing import draw_labels, make_batches
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._statistics.base import TIE_RTOL
-from ._auto import AutoRecalibrator, assign_folds
+from ._auto import AutoRecalibrator
 from ._base import Recalibrator, check_calibration_data, clone_for, to_matrix
 from ._checks import check_recalibrator
 from ._either import calibrate, to_fit_data
+from ._folds import add_units, assign_folds, find_units
 from ._scores import negative_log_loss
 from ._trees import BoostedFold, BoostedTrees, quantile_cuts
 
@@ -153,9 +155,17 @@ class FeatureRecalibrator(Recalibrator):
         self.random_state = random_state
         self.labels = labels
 
+    _makes_folds = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, given: Any
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        given: Any,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the plain map and, if features tell more, its corrections.
 
@@ -175,6 +185,9 @@ class FeatureRecalibrator(Recalibrator):
             Features, whether the classifier knows them or not: numbers or categories, some of
             which may be missing. Rows count by their position.
 
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples that are not independent, which no fold divides.
+
         Returns
         -------
         self : object
@@ -182,8 +195,8 @@ class FeatureRecalibrator(Recalibrator):
         """
         check_recalibrator(self, "predict_proba")
         data = check_calibration_data(self, X, y, sample_weight)
+        data, n = add_units(self, data, y, sample_weight, groups), np.shape(y)[0]
         self.classes_ = data.classes
-        n = np.shape(y)[0]
         columns, used = _feature_columns(given, n), positive_weight_rows(sample_weight, n)
         self.given_columns_ = list(columns)
         self._given = [Feature(name, column, n, used) for name, column in columns.items()]
@@ -202,7 +215,9 @@ class FeatureRecalibrator(Recalibrator):
             return
         self.recalibrator_, start, fold = _cross_fit(plain, data)
         rng = check_random_state(self.random_state)
-        test_fold = rng.permutation(len(data.label)) % _N_FOLDS
+        unit = find_units(data)
+        unit = np.arange(len(data.label)) if unit is None else unit
+        test_fold = (rng.permutation(unit.max() + 1) % _N_FOLDS)[unit]
         p_values = []
         for k in range(_FIRST_TEST_FOLD, _N_FOLDS):
             rows = np.flatnonzero(test_fold <= k)
@@ -357,9 +372,11 @@ def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, 
     if type(plain) is AutoRecalibrator:  # others may fit otherwise
         fitted = clone_for(plain, data.classes)
         checked = fitted._check(examples.X, examples.y, examples.weight)
+        units = {"groups": data.groups, "blocks": data.blocks, "square": data.square}
+        checked = replace(checked, **units)
         return fitted, clip_proba(fitted._fit_average(checked, keeps_proba=True)), fold
     proba = np.empty((len(fold), len(data.classes)))
-    for k in range(_N_FOLDS):
+    for k in range(fold.max() + 1):
         model = examples.fit_clone(plain, fold != k)
         proba[fold == k] = calibrate(model, examples.X[fold == k], data.classes)
     return examples.fit_clone(plain), clip_proba(proba), fold

@@ -143,7 +143,8 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
         """
         X, y, _ = self._check_data(X, y)
         routed = self._route("fit_transform", params)
-        fitted, proba = self._fit_out_of_fold(self._fit_classifier(), self.estimator, X, y, routed)
+        fit = self._fit_classifier()
+        fitted, proba, _ = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
         weight = routed.estimator.fit.get("sample_weight")
         [fitted], proba, _ = rescale_scores([fitted], proba, y, fitted.classes, weight)
         self._adopt(fitted)

@@ -18,6 +18,7 @@ from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_quantile_levels
 from ._checks import reject_method_argument, suggest_recalibrator
 from ._cross_fitting import CrossFitting, adopt_features
+from ._folds import fit_with_units
 
 
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
@@ -187,7 +188,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         recalibrator, sample_weight, routed = self._prepare(
             y, sample_weight, self._row_arguments(X, by), params
         )
-        fitted, predicted = self._fit_out_of_fold(
+        fitted, predicted, tests = self._fit_out_of_fold(
             FittedRegressor.make, regressor, X, y, routed, response="forecasts", alternative=""
         )
         if not has_forecast(regressor):
@@ -196,7 +197,10 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
         fit_params = {"sample_weight": sample_weight, "by": by}
         fit_params = {name: value for name, value in fit_params.items() if value is not None}
-        self.recalibrator_ = clone(recalibrator).fit(predicted, y, **fit_params)
+        units = self._find_units(params.get("groups"), tests, np.arange(len(y)))
+        self.recalibrator_ = fit_with_units(
+            clone(recalibrator), predicted, y, **units, **fit_params
+        )
         self._fitted = fitted
         adopt_features(self, fitted.estimator)
         return self

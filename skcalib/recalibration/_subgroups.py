@@ -18,10 +18,11 @@ from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_co
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
-from ._auto import AutoRecalibrator, assign_folds
+from ._auto import AutoRecalibrator
 from ._base import Recalibrator
 from ._checks import check_recalibrator
 from ._either import ClassOrForecastRecalibrator, calibrate, check_fitted_on_classes, to_fit_data
+from ._folds import add_units, assign_folds
 from ._logistic import SigmoidRecalibrator
 from ._scaling import VectorScalingRecalibrator
 from ._scores import negative_crps, negative_log_loss
@@ -143,8 +144,18 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         self.min_samples = min_samples
         self.labels = labels
 
+    _makes_folds = True
+
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: Any,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the common map and those of the subgroups.
 
         Parameters
@@ -165,12 +176,15 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             count by their position. Missing values are a subgroup of their own; continuous numbers
             are refused.
 
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples that are not independent, which no fold divides.
+
         Returns
         -------
         self : object
             The fitted recalibrator.
         """
-        data = self._check(X, y, sample_weight)
+        data = add_units(self, self._check(X, y, sample_weight), y, sample_weight, groups)
         check_recalibrator(self, self._response_method)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         check_distinct_keys(subgroups.labels)

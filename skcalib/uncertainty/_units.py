@@ -24,7 +24,6 @@ class Units(UnitSums):
 
     def __init__(self, data: AnyData, name: str = "y_true") -> None:
         super().__init__(np.asarray(data.weight), data.groups)
-        self.weight = np.asarray(data.weight)
         check_enough_units(self, name)
 
     def jackknife(

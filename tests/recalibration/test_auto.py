@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib._data import check_predictions
+from skcalib._numerics.dependence import UnitSums
 from skcalib._numerics.scaling import SoftmaxProblem
 from skcalib.datasets import make_temperature_family
 from skcalib.recalibration import (
@@ -33,8 +34,9 @@ from skcalib.recalibration import (
     export_sql,
     export_table,
 )
-from skcalib.recalibration._auto import assign_folds, average_weights
+from skcalib.recalibration._auto import average_weights
 from skcalib.recalibration._either import to_fit_data
+from skcalib.recalibration._folds import assign_folds
 from skcalib.recalibration._registry import RECALIBRATORS
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
@@ -172,7 +174,7 @@ def test_weights_equal_loops(weighted):
     loss, order = rng.exponential(size=(5, 30)), rng.permutation(30)
     loss[4] += 3
     weight = normalised(rng.random(30) if weighted else None, 30)
-    found = average_weights(loss, weight, order)
+    found = average_weights(loss, UnitSums(weight, None), order)
     np.testing.assert_allclose(found, weights_by_loops(loss, weight, order), atol=1e-12)
     assert found[4] == 0 < np.sort(found)[-2]
 
@@ -185,7 +187,7 @@ def test_weights_are_the_mean_over_dirichlet_weights():
     share = np.exp(-20 * drawn + [3, 0, 0])
     share /= share.sum(axis=1, keepdims=True)
     expected, error = share.mean(axis=0), share.std(axis=0) / np.sqrt(200)
-    found = average_weights(loss, np.full(40, 1 / 40), np.arange(40))
+    found = average_weights(loss, UnitSums(np.full(40, 1 / 40), None), np.arange(40))
     assert error.max() < 0.04
     assert (np.abs(found - expected) < 4 * error + 0.01).all()
 
@@ -193,7 +195,7 @@ def test_weights_are_the_mean_over_dirichlet_weights():
 def test_candidates_that_do_the_same_share_what_is_left():
     loss = np.tile(np.random.default_rng(0).exponential(size=20), (4, 1))
     expected = np.array([np.e**3, 1, 1, 1]) / (np.e**3 + 3)
-    found = average_weights(loss, np.full(20, 0.05), np.arange(20))
+    found = average_weights(loss, UnitSums(np.full(20, 0.05), None), np.arange(20))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

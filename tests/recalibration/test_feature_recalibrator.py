@@ -33,7 +33,7 @@ from skcalib.recalibration import (
     _trees,
     export_sql,
 )
-from skcalib.recalibration._auto import assign_folds
+from skcalib.recalibration._folds import assign_folds
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from skcalib.recalibration import (
     PITRecalibrator,
     QuantileRecalibrator,
 )
-from skcalib.recalibration._auto import assign_folds
+from skcalib.recalibration._folds import assign_folds
 from skcalib.recalibration._levels import normal_score_p_value
 from skcalib.recalibration._registry import (
     RecalibratorChain,

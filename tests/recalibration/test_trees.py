@@ -16,7 +16,7 @@ from skcalib.recalibration import (
     export_onnx,
     export_sql,
 )
-from skcalib.recalibration._auto import assign_folds
+from skcalib.recalibration._folds import assign_folds
 from skcalib.recalibration._trees import TreeRecalibrator, likeliest_share
 
 

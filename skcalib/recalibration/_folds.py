@@ -1,0 +1,200 @@
+"""Folds of a cross-validation, which divide nothing that belongs together."""
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from .._data import AnyData, ClassData, with_groups
+from .._inputs.arrays import ArrayLike
+from .._inputs.checks import positive_weight_rows
+from .._inputs.warnings import warn
+from .._numerics.dependence import UnitSums
+
+# With fewer distinct predictions for each fold, equal ones are those of a grid, not copies.
+_MIN_DISTINCT_PER_FOLD = 20
+
+
+def add_units(
+    recalibrator: Any, data: AnyData, y: Any, sample_weight: ArrayLike | None, groups: Any
+) -> Any:
+    """Return the data with their groups, and with the blocks that no fold divides.
+
+    The effective number of samples becomes that of groups. Blocks are the test sets of a splitter
+    `cv`, or those of the cross-validation around the recalibrator; without these, groups; and
+    without groups, samples with equal predictions.
+    """
+    n = len(y)
+    blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", 5)
+    if not isinstance(cv, Integral):
+        y = np.asarray(y)
+        splits = check_folds(list(check_cv(cv).split(np.zeros((n, 1)), y, groups)))
+        tests = [test for _, test in splits]
+        check_partition(tests, n, alternative="")
+        blocks = find_blocks(tests, n)
+    if blocks is not None:
+        blocks = blocks[positive_weight_rows(sample_weight, n)]
+    elif groups is None:
+        blocks = _find_copies(data, cv)
+        if blocks is not None and not recalibrator._is_nested:
+            _warn_of_copies(data, blocks)
+    if groups is None:
+        return replace(data, blocks=blocks)
+    data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
+    data = replace(data, blocks=data.groups if blocks is None else blocks)
+    if data.is_forecast:
+        return data
+    units = UnitSums(data.weight, data.groups)
+    return replace(data, square=data.weight * units.share[units.code])
+
+
+def _warn_of_copies(data: AnyData, code: np.ndarray) -> None:
+    """Warn if predictions, of which these are the codes, all recur as often, with one outcome."""
+    count, outcome = np.bincount(code), data.value if data.is_forecast else data.label
+    n_pairs = len(np.unique(np.stack([code, outcome]), axis=1).T)
+    if np.ptp(count) == 0 and n_pairs == len(count):
+        warn(
+            f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the "
+            "same outcome, as in a joined table. Copies are no further samples: drop them, or pass "
+            "groups, the same label for all copies of a row."
+        )
+
+
+def fit_with_units(
+    recalibrator: Any, X: Any, y: Any, *, groups: Any = None, blocks: Any = None, **params: Any
+) -> Any:
+    """Fit, and pass groups (n,) and blocks (n,) on to a recalibrator that makes folds."""
+    if not getattr(recalibrator, "_makes_folds", False):
+        return recalibrator.fit(X, y, **params)
+    if groups is not None and np.ptp(groups) > 0:
+        params["groups"] = groups
+    recalibrator._outer_blocks = blocks
+    try:
+        return recalibrator.fit(X, y, **params)
+    finally:
+        del recalibrator._outer_blocks
+
+
+def find_blocks(tests: list[np.ndarray], n: int) -> np.ndarray:
+    """Return the number of the first test set that holds each of n samples; −1 for none."""
+    blocks = np.full(n, -1)
+    for k in reversed(range(len(tests))):
+        blocks[tests[k]] = k
+    return blocks
+
+
+def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
+    """Return the fold of each sample (n,), random within each class, for any order of the rows.
+
+    No fold divides a block.
+    """
+    order, class_rank = canonical_order(data)
+    shuffled = np.random.default_rng(0).permutation(order)
+    shuffled = shuffled[np.argsort(class_rank[shuffled], kind="stable")]
+    fold, unit = np.empty(len(shuffled), dtype=np.intp), find_units(data)
+    if unit is None:
+        fold[shuffled] = np.arange(len(shuffled)) % n_folds
+        return fold
+    # a unit counts as one of its rarest class; large ones of a class come first
+    count = np.bincount(class_rank)[class_rank]
+    shuffled = shuffled[np.argsort(count[shuffled], kind="stable")]
+    start = np.unique(unit[shuffled], return_index=True)[1]
+    first = shuffled[start]
+    unit_order = np.lexsort((start, -np.bincount(unit), class_rank[first], count[first]))
+    fold_of_unit = np.empty(len(start), dtype=np.intp)
+    fold_of_unit[unit_order] = np.arange(len(start)) % n_folds
+    return fold_of_unit[unit]
+
+
+def find_units(data: AnyData) -> np.ndarray | None:
+    """Return codes (n,) of what no fold divides; None if each sample stands alone."""
+    if data.blocks is None or np.ptp(data.blocks) == 0:
+        return None
+    return np.unique(data.blocks, return_inverse=True)[1]
+
+
+def _find_copies(data: AnyData, n_folds: int) -> np.ndarray | None:
+    """Return codes (n,) of samples with equal predictions, which may be copies of each other.
+
+    None if hardly any differ, or all do.
+    """
+    keys = np.column_stack(data.forecast._sort_keys()) if data.is_forecast else data.columns
+    first = keys if keys.ndim == 1 else keys[:, 0]
+    if len(np.unique(first)) == len(first):
+        return None
+    distinct, code = np.unique(keys, axis=0, return_inverse=True)
+    is_grid = len(distinct) < _MIN_DISTINCT_PER_FOLD * n_folds
+    return None if is_grid or len(distinct) == len(code) else code.reshape(-1)
+
+
+def canonical_order(data: AnyData) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices (n,) that sort the samples by all their values but the names of classes.
+
+    Also return the rank (n,) of the class of each sample in an order that does not depend on names;
+    0 for forecasts of a number.
+    """
+    if not data.is_forecast:
+        classes = canonical_class_order(data)
+        class_rank = np.argsort(classes)[data.label]
+        first_key = data.matrix[:, classes[-1]]
+        if len(np.unique(first_key)) == len(first_key):  # no other key matters
+            return np.argsort(first_key), class_rank
+        return np.lexsort((class_rank, data.weight, *data.matrix.T[classes])), class_rank
+    order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
+    return order, np.zeros_like(order)
+
+
+def canonical_class_order(data: ClassData) -> np.ndarray:
+    """Return indices (K,) that sort the classes, whatever their names.
+
+    The keys are two moments of probabilities and labels; hardly any two classes share both.
+    """
+    matrix = data.matrix
+    label_proba = matrix[np.arange(len(matrix)), data.label]
+    square = np.einsum("n,nk,nk->k", data.weight, matrix, matrix)
+    last, first = (
+        square + np.bincount(data.label, data.weight * (shift + label_proba) ** 2, len(square))
+        for shift in (np.pi, 1)  # whole numbers of certain predictions would be shared by chance
+    )
+    return np.lexsort((last.round(12), first.round(12)))
+
+
+def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Refuse empty folds; return pairs of arrays of indices, which masks become."""
+    if not folds:
+        raise ValueError(
+            "cv must yield at least one split; found none. A generator can be used only once: pass "
+            "a splitter or a list."
+        )
+    checked_folds = []
+    for k, pair in enumerate(folds):
+        train, test = (
+            np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
+            for rows in map(np.asarray, pair)
+        )
+        if len(train) == 0 or len(test) == 0:
+            raise ValueError(
+                f"cv must put samples into every training and test set; found {len(train)} and "
+                f"{len(test)} in split {k}. Choose other folds."
+            )
+        checked_folds.append((train, test))
+    return checked_folds
+
+
+def check_partition(
+    tests: list[np.ndarray],
+    n: int,
+    response: str = "probabilities",
+    alternative: str = "; a RecalibratedClassifier with ensemble=True takes any",
+) -> np.ndarray:
+    """Return the positions of samples 0..n−1 in all test sets, which must hold each sample once."""
+    order = np.concatenate(tests)
+    if len(order) != n or not np.array_equal(np.sort(order), np.arange(n)):
+        raise ValueError(
+            f"cv must put every sample into exactly one test set, for out-of-fold {response} of "
+            f"all; found {len(order)} test samples, {len(np.unique(order))} of them distinct, for "
+            f"{n} samples. Choose a splitter such as KFold{alternative}."
+        )
+    return np.argsort(order)
