@@ -48,7 +48,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     cv : int, cross-validation generator or iterable, default=5
         A number of (stratified) folds, or a splitter, for the probabilities that the recalibrator
-        is fitted on; `groups` are passed to :meth:`fit`.
+        is fitted on; `groups` are passed to :meth:`fit`. Where the recalibrator has folds itself,
+        they divide no group, and without groups no test set of a splitter.
 
     ensemble : bool, "nested" or "auto", default="auto"
         One recalibrator is fitted on all out-of-fold probabilities. True: it is applied to each

@@ -35,25 +35,30 @@ def add_units(
         check_partition(tests, n, alternative="")
         blocks = find_blocks(tests, n)
     if blocks is not None:
-        blocks = blocks[positive_weight_rows(sample_weight, n)]
-    elif groups is None:
-        blocks = _find_copies(data, cv)
-        if blocks is not None and not recalibrator._is_nested:
-            _warn_of_copies(data, blocks)
-    if groups is None:
-        return replace(data, blocks=blocks)
+        data = replace(data, blocks=blocks[positive_weight_rows(sample_weight, n)])
     data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
-    data = replace(data, blocks=data.groups if blocks is None else blocks)
-    if data.is_forecast:
+    if data.groups is not None and not data.is_forecast:
+        units = UnitSums(data.weight, data.groups)
+        data = replace(data, square=data.weight * units.share[units.code])
+    joined = join_samples(data, cv)
+    if blocks is None and groups is None and not recalibrator._is_nested:
+        _warn_of_copies(joined)
+    return joined
+
+
+def join_samples(data: AnyData, n_folds: int) -> Any:
+    """Return the data with blocks, if they have none: groups, or samples with equal predictions."""
+    if data.blocks is not None:
         return data
-    units = UnitSums(data.weight, data.groups)
-    return replace(data, square=data.weight * units.share[units.code])
+    return replace(data, blocks=_find_copies(data, n_folds) if data.groups is None else data.groups)
 
 
-def _warn_of_copies(data: AnyData, code: np.ndarray) -> None:
-    """Warn if predictions, of which these are the codes, all recur as often, with one outcome."""
-    count, outcome = np.bincount(code), data.value if data.is_forecast else data.label
-    n_pairs = len(np.unique(np.stack([code, outcome]), axis=1).T)
+def _warn_of_copies(data: AnyData) -> None:
+    """Warn if each block, of equal predictions, is of the same size and has one outcome."""
+    if data.blocks is None:
+        return
+    count, outcome = np.bincount(data.blocks), data.value if data.is_forecast else data.label
+    n_pairs = len(np.unique(np.stack([data.blocks, outcome]), axis=1).T)
     if np.ptp(count) == 0 and n_pairs == len(count):
         warn(
             f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the "

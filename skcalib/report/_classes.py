@@ -16,6 +16,7 @@ from ..metrics._distance import compute_distance_bounds
 from ..metrics._registry import METRICS
 from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
+from ..recalibration._folds import fit_with_units
 from ..uncertainty._losses import class_terms
 from ._pictures import render_class_pictures
 from ._sections import (
@@ -221,7 +222,9 @@ class ClassSections(Sections):
         if train is not None:
             model = AutoRecalibrator(labels=np.arange(len(train.classes)))
             weight = train.weight / train.weight.max()
-            proba = model.fit(train.proba, train.label, sample_weight=weight).predict_proba(proba)
+            sample = {"sample_weight": weight, "groups": train.groups}
+            fit_with_units(model, train.proba, train.label, **sample)
+            proba = model.predict_proba(proba)
             proba = proba[:, 1] if data.is_binary else proba
         return PROPER_LOSSES["log_loss"](proba, data.label)
 

@@ -16,6 +16,7 @@ from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
 from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
+from ..recalibration._folds import fit_with_units
 from ..uncertainty._limits import Changes
 from ..uncertainty._losses import forecast_terms
 from ..uncertainty._units import Units
@@ -126,8 +127,8 @@ class ForecastSections(Sections):
     def losses(self, data: ForecastData, train: ForecastData | None = None) -> np.ndarray:
         forecast = data.forecast
         if train is not None:
-            model = AutoRecalibrator()
-            model.fit(train.forecast, train.value, sample_weight=train.weight)
+            model, sample = AutoRecalibrator(), {"sample_weight": train.weight}
+            fit_with_units(model, train.forecast, train.value, groups=train.groups, **sample)
             forecast = model.transform(forecast)
         return forecast.crps(data.value)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Generic, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold
 
 from .._data import AnyData, Data
 from .._inputs.by import Subgroups
@@ -16,6 +15,7 @@ from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS, Metric
 from ..metrics._terms import MetricTerms
+from ..recalibration._folds import assign_folds, join_samples
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._limits import cross_groups
 from ..uncertainty._losses import mean_limits, subtract_terms
@@ -237,20 +237,14 @@ class Sections(ABC, Generic[Data]):
         gain = self.losses(data)
         if not np.isfinite(gain).all():
             return None
-        for train, test in self._iter_folds(data):
+        fold = assign_folds(join_samples(data, _N_GAIN_FOLDS), _N_GAIN_FOLDS)
+        for k in range(fold.max() + 1):
+            test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
             gain[test] -= self.losses(data.take(test), data.take(train))
         if not np.isfinite(gain).all():
             return None
         low, high = _mean_interval(data, MetricTerms(data.weight, gain, None, None))
         return float(data.weight @ gain), low, high
-
-    def _iter_folds(self, data: AnyData) -> Any:
-        """Yield training and test rows; groups stay together."""
-        rows = np.arange(data.n_samples)
-        if data.groups is None:
-            return KFold(_N_GAIN_FOLDS, shuffle=True, random_state=self.rng).split(rows)
-        folds = GroupKFold(min(_N_GAIN_FOLDS, len(np.unique(data.groups))))
-        return folds.split(rows, groups=data.groups)
 
     def advice(
         self,
