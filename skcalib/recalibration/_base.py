@@ -466,10 +466,9 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
             f"found {name}, which needs {needed}. Fit the {name} itself: it may hold others."
         )
     if is_inner and declines_weights(recalibrator):
-        name = type(recalibrator).__name__
         raise ValueError(
-            "recalibrator must take the weights that the one around it gets; found "
-            f"{name} with set_fit_request(sample_weight=False). Set this request of the outer one."
+            "recalibrator must take the weights of the one around it; found a request for none by "
+            f"{type(recalibrator).__name__}. Set the request of the outer one instead."
         )
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)

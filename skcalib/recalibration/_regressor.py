@@ -23,6 +23,9 @@ from ._cross_fitting import CrossFitting, adopt_features
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
+    A regressor that is fitted already is fitted anew, on the data passed to :meth:`fit`, unless it
+    is frozen: ``RecalibratedRegressor(FrozenEstimator(model))``.
+
     The forecast of any regressor comes from :func:`skcalib.forecasts.get_forecast`, or is its
     prediction plus out-of-fold residuals.
 

@@ -116,7 +116,7 @@ def check_response(estimator: BaseEstimator, response_method: str, *, fitted: bo
     )
 
 
-def iter_predictors(estimator: Any) -> Iterator[Any]:
+def iter_predictors(estimator: BaseEstimator | None) -> Iterator[BaseEstimator]:
     """Yield an estimator, and one inside the other what predicts for it, as far as there is one.
 
     That is the last of its steps, the best of a search, or the estimator that it is made of.

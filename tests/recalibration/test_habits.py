@@ -276,7 +276,7 @@ def test_weights_are_declined_outside_of_other_recalibrators(outer):
     proba = RNG.dirichlet([1, 1], 40)
     with config_context(enable_metadata_routing=True):
         inner = SigmoidRecalibrator().set_fit_request(sample_weight=False)
-        match = r"found SigmoidRecalibrator with set_fit_request\(sample_weight=False\)\. Set"
+        match = r"found a request for none by SigmoidRecalibrator\. Set the request of the outer"
         with pytest.raises(ValueError, match=match):
             outer(inner).fit(proba, Y)
     outer(inner).fit(proba, Y)  # nothing is routed
