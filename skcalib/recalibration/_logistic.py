@@ -165,6 +165,10 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights. Platt
     [1]_ regressed on decision scores.
 
+    If some predictions are 0 or 1, as votes of a forest are, all are clipped first: at half the
+    smallest positive one, or at 0.0025, 0.005, ..., 0.08, up to half the share of the rarest class,
+    wherever the fit is likeliest. Clipped ones become equal.
+
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
     predictions are equal, the slope is 1. Results stay 2.2e-16 away from 0 and 1.
