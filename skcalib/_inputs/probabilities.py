@@ -298,11 +298,16 @@ def _check_row_sums(
     miss = np.abs(total - 1)
     worst = np.argmax(miss)
     if miss[worst] > tolerance:
+        remedy = "pass the columns of one-vs-rest scores one at a time."
+        if np.rint(total.max()) >= 2:
+            remedy = (
+                "let a logistic regression combine the columns if they are the probabilities of "
+                "several models: RecalibratedClassifier(StackingClassifier(models))."
+            )
         raise ValueError(
             f"The rows of {name} must sum to 1 (within {tolerance:g}); found a sum of "
-            f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or pass the columns "
-            f"of one-vs-rest scores one at a time.{_remedy_for_numbers(partner_values)}"
-            f"{_remedy_for_features(estimator)}"
+            f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or {remedy}"
+            f"{_remedy_for_numbers(partner_values)}{_remedy_for_features(estimator)}"
         )
     return divide_by_sums(proba, total)
 

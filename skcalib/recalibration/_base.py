@@ -8,11 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
@@ -468,11 +470,30 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
             "recalibrator must need nothing but predictions and labels inside of another one; "
             f"found {name}, which needs {needed}. Fit the {name} itself: it may hold others."
         )
+    if is_inner and declines_weights(recalibrator):
+        raise ValueError(
+            "recalibrator must take the weights of the one around it; found a request for none by "
+            f"{type(recalibrator).__name__}. Set the request of the outer one instead."
+        )
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
     if is_inner and isinstance(recalibrator, Recalibrator):
         recalibrator._is_nested = True
     return recalibrator
+
+
+def declines_weights(recalibrator: BaseEstimator) -> bool:
+    """True if metadata routing is on, and `fit` requests no weights; unset requests count as set.
+
+    Of a pipeline, True if all its steps decline.
+    """
+    if not get_config()["enable_metadata_routing"]:
+        return False
+    routing = get_routing_for_object(recalibrator)
+    if isinstance(routing, MetadataRouter):
+        names = routing._get_param_names(method="fit", return_alias=True, ignore_self_request=False)
+        return "sample_weight" not in names
+    return routing.fit.requests.get("sample_weight") not in (None, True)
 
 
 def find_needed_arguments(recalibrator: BaseEstimator) -> set[str]:

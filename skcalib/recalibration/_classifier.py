@@ -31,12 +31,15 @@ _MAX_ENTRIES_OF_ONE_CALL = 2**16
 class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     """A classifier whose probabilities are recalibrated by cross-fitting.
 
+    A classifier that is fitted already is fitted anew, on the data passed to :meth:`fit`, unless it
+    is frozen: ``RecalibratedClassifier(FrozenEstimator(model))``.
+
     Parameters
     ----------
     estimator : estimator
-        A classifier with `predict_proba` or `decision_function`. With a
-        :class:`sklearn.frozen.FrozenEstimator`, the recalibrator is fitted on all data passed to
-        :meth:`fit`.
+        A classifier with `predict_proba` or `decision_function`, whose decisions follow no
+        threshold of its own. With a :class:`sklearn.frozen.FrozenEstimator`, the recalibrator is
+        fitted on all data passed to :meth:`fit`.
 
     recalibrator : estimator, default=None
         A recalibrator with `predict_proba`, fitted on probabilities and labels. None stands for an
@@ -110,7 +113,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     The classifier is fitted once for each of k folds, without an ensemble once more, and k(k − 1)/2
     times more if "nested". A class that the training part of a fold lacks gets probability 0 there.
 
-    In a search, set ``scoring="neg_log_loss"``.
+    In a search, set ``scoring="neg_log_loss"``. Thresholds go around it:
+    ``FixedThresholdClassifier(RecalibratedClassifier(classifier), threshold=0.2)``.
 
     The scale r of decision scores is their weighted root mean square over the samples that the
     classifier was fitted on (for a frozen one, those passed to `fit`), or 1 if all are 0, times the
@@ -185,7 +189,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, for the recalibrator and, if it takes them (with metadata routing:
-            requests them), for the classifier.
+            requests them), for the classifier. With metadata routing, a recalibrator after
+            ``set_fit_request(sample_weight=False)`` gets none.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None

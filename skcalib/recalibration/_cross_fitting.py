@@ -32,7 +32,7 @@ from .._inputs.warnings import warn
 from .._numerics.temperature import scale_by_temperature
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._base import clone_for
+from ._base import clone_for, declines_weights
 from ._checks import (
     check_cv_is_no_string,
     check_is_object,
@@ -115,6 +115,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             sample_weight = check_sample_weight(sample_weight, len(y))
             if self._supports_weights():
                 params["sample_weight"] = sample_weight
+            if declines_weights(recalibrator):
+                sample_weight = None
         return recalibrator, sample_weight, self._route("fit", params)
 
     def _row_arguments(self, X: ArrayLike, by: Columns | None) -> dict[str, Any]:

@@ -21,6 +21,10 @@ from ._prior import (
     warn_unless_converged,
 )
 
+# Distances from 0 and 1 that are tried where some predictions are 0, up to half the share of the
+# rarest class.
+_FLOORS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
+
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
 
@@ -46,7 +50,10 @@ class LogisticRecalibrator(Recalibrator):
 
     def _fit(self, data: ClassData) -> None:
         least = least_probability(data, self.prior_weight) if data.is_binary else EPSILON
-        smallest = self.smallest_probability_ = smallest_probability(data.columns, least)
+        smallest = smallest_probability(data.columns, least)
+        if self._degree:  # a spline bends where the data do
+            smallest = likeliest_floor(data, self.prior_weight, smallest)
+        self.smallest_probability_ = smallest
         problems = iter_pooled_outcomes(data, self.prior_weight, smallest)
         self.maps_ = list(map(self._fit_outcomes, problems))
         self._curves = list(map(self._curve, self.maps_))
@@ -56,8 +63,7 @@ class LogisticRecalibrator(Recalibrator):
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
         """The map of one class: the coefficients of the log-odds, the intercept first."""
-        design = np.vander(problem.log_odds, self._degree + 1, increasing=True)
-        fit = logistic_fit(design, problem.mass, np.eye(self._degree + 1)[1])
+        fit = fit_polynomial(problem, self._degree)
         warn_unless_converged(self, fit.converged)
         return fit.coefficients
 
@@ -79,12 +85,33 @@ class LogisticRecalibrator(Recalibrator):
         return LogOdds(self._curves, self.smallest_probability_)
 
 
+def likeliest_floor(data: ClassData, prior_weight: float, smallest: float) -> float:
+    """Return how far from 0 and 1 predictions are clipped: further than `smallest` if some are 0.
+
+    A forest says 0.01 where one of 100 trees disagrees, and 0 where none does. Such log-odds are
+    mostly noise, and a map that fits the others is too steep for them.
+    """
+    largest = np.bincount(data.label, data.weight, len(data.classes)).min() / 2
+    larger = [floor for floor in _FLOORS if EPSILON < smallest < floor < largest]
+
+    def line_loss(floor: float) -> float:
+        problems = iter_pooled_outcomes(data, prior_weight, floor)
+        return sum(fit_polynomial(problem, 1).loss for problem in problems)
+
+    return min([smallest, *larger], key=line_loss) if larger else smallest
+
+
+def fit_polynomial(problem: PooledOutcomes, degree: int) -> LogisticFit:
+    design = np.vander(problem.log_odds, degree + 1, increasing=True)
+    return logistic_fit(design, problem.mass, np.eye(degree + 1)[1])
+
+
 class SigmoidRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit (Platt scaling).
 
     The calibrated log-odds are an intercept plus a slope times the predicted ones. It keeps the
-    ranking, unless outcomes fall with the predictions. More than two classes: one against the rest,
-    and rows divided by their sums.
+    ranking, unless outcomes fall with the predictions; where some are 0 or 1, the nearest to these
+    may become equal. More than two classes: one against the rest, and rows divided by their sums.
 
     Parameters
     ----------
@@ -110,8 +137,9 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
-        positive one if there are zeros, or less for smaller ones in both columns.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, or less for smaller ones
+        in both columns; if there are zeros, half of the smallest positive one, or up to 0.08 where
+        a logistic regression on the clipped ones is likelier.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -136,6 +164,10 @@ class SigmoidRecalibrator(LogisticRecalibrator):
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights. Platt
     [1]_ regressed on decision scores.
+
+    If some predictions are 0 or 1, as votes of a forest are, all are clipped first: at half the
+    smallest positive one, or at 0.0025, 0.005, ..., 0.08, up to half the share of the rarest class,
+    wherever the fit is likeliest. Clipped ones become equal.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
@@ -192,8 +224,9 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
-        positive one if there are zeros, or less for smaller ones in both columns.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, or less for smaller ones
+        in both columns; if there are zeros, half of the smallest positive one, or up to 0.08 where
+        a logistic regression on the clipped ones is likelier.
 
     n_features_in_ : int
         Number of columns of `X`.
@@ -272,8 +305,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         For each map, the intercept followed by the coefficients.
 
     smallest_probability_ : float
-        Probabilities are clipped this far from 0 and 1: machine epsilon, half of the smallest
-        positive one if there are zeros, or less for smaller ones in both columns.
+        Probabilities are clipped this far from 0 and 1: machine epsilon, or less for smaller ones
+        in both columns; if there are zeros, half of the smallest positive one, or up to 0.08 where
+        a logistic regression on the clipped ones is likelier.
 
     n_features_in_ : int
         Number of columns of `X`.

@@ -24,6 +24,9 @@ from ._folds import fit_with_units
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
+    A regressor that is fitted already is fitted anew, on the data passed to :meth:`fit`, unless it
+    is frozen: ``RecalibratedRegressor(FrozenEstimator(model))``.
+
     The forecast of any regressor comes from :func:`skcalib.forecasts.get_forecast`, or is its
     prediction plus out-of-fold residuals.
 
@@ -165,7 +168,8 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, for the recalibrator and, if it takes them (with metadata routing:
-            requests them), for the regressor.
+            requests them), for the regressor. With metadata routing, a recalibrator after
+            ``set_fit_request(sample_weight=False)`` gets none.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None

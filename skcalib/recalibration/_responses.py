@@ -1,13 +1,14 @@
 """Fitted classifiers, and probabilities from their predictions or decision scores."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
 from .._inputs.arrays import ArrayLike, as_array, format_values, is_device_array
 from .._inputs.probabilities import check_probabilities
@@ -88,6 +89,14 @@ def _align_columns(proba: np.ndarray, estimator: BaseEstimator, classes: np.ndar
 
 def check_response(estimator: BaseEstimator, response_method: str, *, fitted: bool) -> None:
     """Refuse a classifier without the method; some classifiers have it only once fitted."""
+    for inner in iter_predictors(estimator):
+        if isinstance(inner, FixedThresholdClassifier | TunedThresholdClassifierCV):
+            name = type(inner).__name__
+            raise ValueError(
+                "estimator must be a classifier that decides by the largest probabilities; found "
+                f"{name}. Its threshold would be lost: set one around, as in {name}("
+                "RecalibratedClassifier(classifier), ...)."
+            )
     if fitted and not hasattr(estimator, "classes_"):
         raise ValueError(
             f"estimator must be a classifier, with the attribute classes_ once it is fitted; found "
@@ -105,6 +114,19 @@ def check_response(estimator: BaseEstimator, response_method: str, *, fitted: bo
         f"estimator must have the method {response_method}, as response_method="
         f"{response_method!r}; found {type(estimator).__name__}, which has {available}. {remedy}"
     )
+
+
+def iter_predictors(estimator: BaseEstimator | None) -> Iterator[BaseEstimator]:
+    """Yield an estimator, and one inside the other what predicts for it, as far as there is one.
+
+    That is the last of its steps, the best of a search, or the estimator that it is made of.
+    """
+    while estimator is not None:
+        yield estimator
+        steps = getattr(estimator, "steps", None)
+        inner = steps[-1][1] if steps else getattr(estimator, "estimator", None)
+        inner = getattr(estimator, "final_estimator", inner)
+        estimator = getattr(estimator, "best_estimator_", inner)
 
 
 def score_scale(scores: np.ndarray, weight: np.ndarray) -> float:
@@ -148,12 +170,6 @@ def check_scores(scores: np.ndarray, estimator: BaseEstimator) -> np.ndarray:
 
 def _has_pairwise_scores(estimator: BaseEstimator) -> bool:
     """True if a support vector machine scores pairs of classes; three classes have three pairs."""
-    while True:
-        if isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator[-1]
-        elif hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        else:
-            return getattr(estimator, "decision_function_shape", None) == "ovo"
+    # several classifiers are put together by scores of classes, whatever each of them says
+    path = takewhile(lambda inner: not hasattr(inner, "estimators_"), iter_predictors(estimator))
+    return any(getattr(inner, "decision_function_shape", None) == "ovo" for inner in path)

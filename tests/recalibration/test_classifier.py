@@ -8,21 +8,24 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import (
+    FixedThresholdClassifier,
     GridSearchCV,
     GroupKFold,
     KFold,
     ShuffleSplit,
     StratifiedKFold,
+    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_validate,
     train_test_split,
 )
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -302,6 +305,41 @@ def test_metadata_reaches_what_requests_it(ensemble):
     for n, seen_weight, note in Recorder.log:
         assert len(seen_weight) == len(note) == n
         np.testing.assert_array_equal(seen_weight, note)
+
+
+@pytest.mark.parametrize("response_method", ["predict_proba", "decision_function"])
+@pytest.mark.parametrize("wrap", [lambda step: step, make_pipeline], ids=["itself", "pipeline"])
+def test_weights_that_the_recalibrator_declines(wrap, response_method):
+    """Weights that balance the classes are for the classifier alone: they shift probabilities."""
+    features, target = X[:, 10:13], X[:, 0] > 18
+    weight = np.where(target, 10.0, 1.0)
+    options = {"cv": KFold(3), "response_method": response_method}
+    with config_context(enable_metadata_routing=True):
+        inner = LogisticRegression().set_fit_request(sample_weight=True)
+        oof = PredictProba(inner, **options).fit_transform(features, target, sample_weight=weight)
+        fits = {}
+        for request in (True, False):
+            recalibrator = wrap(SigmoidRecalibrator().set_fit_request(sample_weight=request))
+            model = RecalibratedClassifier(inner, recalibrator, ensemble=False, **options)
+            fits[request] = model.fit(features, target, sample_weight=weight)
+    means = {request: fit.predict_proba(features)[:, 1].mean() for request, fit in fits.items()}
+    assert abs(means[False] - target.mean()) < 0.02
+    assert means[True] > target.mean() + 0.15
+    if response_method == "predict_proba":
+        expected = SigmoidRecalibrator().fit(oof, target)
+        mapped = fits[False].recalibrator_.predict_proba(oof)
+        np.testing.assert_array_equal(mapped, expected.predict_proba(oof))
+
+
+def test_requests_count_with_metadata_routing_only():
+    weight = np.random.default_rng(0).random(len(y))
+    with config_context(enable_metadata_routing=True):
+        declining = SigmoidRecalibrator().set_fit_request(sample_weight=False)
+    models = [
+        RecalibratedClassifier(GaussianNB(), recalibrator).fit(X, y, sample_weight=weight)
+        for recalibrator in (declining, SigmoidRecalibrator())
+    ]
+    np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
 
 
 def pipeline_that_requests_weights():
@@ -594,3 +632,46 @@ def test_how_classifiers_are_combined_can_be_said(combine):
         products = np.prod(np.sqrt(np.clip(probas, np.finfo(float).tiny, None)), axis=0)
         expected = products / products.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
+
+
+FIXED = FixedThresholdClassifier(GaussianNB(), threshold=0.2)
+TUNED = TunedThresholdClassifierCV(GaussianNB(), cv=2)
+
+
+def recalibrated(model):
+    return RecalibratedClassifier(model, SigmoidRecalibrator(), cv=2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        recalibrated(FIXED),
+        recalibrated(TUNED),
+        PredictProba(FIXED),
+        recalibrated(FrozenEstimator(clone(FIXED).fit(X, y))),
+        recalibrated(make_pipeline(StandardScaler(), TUNED)),
+        recalibrated(FrozenEstimator(make_pipeline(StandardScaler(), FIXED).fit(X, y))),
+        recalibrated(GridSearchCV(make_pipeline(FIXED), {})),
+        recalibrated(GridSearchCV(make_pipeline(GaussianNB()), {"gaussiannb": [FIXED]}, cv=2)),
+        recalibrated(StackingClassifier([("nb", GaussianNB())], FIXED)),
+        recalibrated(OneVsRestClassifier(FIXED)),
+    ],
+    ids=[
+        *("fixed", "tuned", "PredictProba", "frozen", "pipeline", "frozen pipeline", "search"),
+        *("grid", "stack", "one-vs-rest"),
+    ],
+)
+def test_a_threshold_inside_is_refused_with_what_works(model):
+    match = r"largest probabilities; found (\w+ThresholdClassifier\w*)\. .* in \1\(Recalibrated"
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y)
+
+
+def test_a_threshold_around_is_kept():
+    model = recalibrated(GaussianNB())
+    outer = FixedThresholdClassifier(model, threshold=0.9).fit(X, y)
+    expected = clone(model).fit(X, y).predict_proba(X)[:, 1] >= 0.9
+    np.testing.assert_array_equal(outer.predict(X), expected.astype(int))
+    # decisions that are features of a stack are not lost
+    stack = StackingClassifier([("nb", FIXED)], stack_method="predict", cv=2)
+    recalibrated(stack).fit(X, y)

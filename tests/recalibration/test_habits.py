@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -17,6 +19,7 @@ from skcalib.recalibration import (
     PredictProba,
     RecalibratedClassifier,
     RecalibratedRegressor,
+    ScalingBinningRecalibrator,
     SigmoidRecalibrator,
 )
 from skcalib.recalibration._base import ForecastRecalibrator
@@ -257,3 +260,37 @@ def test_names_in_a_grid_search():
     )
     with pytest.raises(TypeError, match=r"found the string 'isotonic'.*IsotonicRecalibrator\(\)"):
         search.fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        lambda inner: AutoRecalibrator([("mine", inner)]),
+        PairwiseScalingRecalibrator,
+        ScalingBinningRecalibrator,
+    ],
+    ids=["auto", "pairwise", "binning"],
+)
+def test_weights_are_declined_outside_of_other_recalibrators(outer):
+    """What is inside of another recalibrator gets the weights that this one gets."""
+    proba = RNG.dirichlet([1, 1], 40)
+    with config_context(enable_metadata_routing=True):
+        inner = SigmoidRecalibrator().set_fit_request(sample_weight=False)
+        match = r"found a request for none by SigmoidRecalibrator\. Set the request of the outer"
+        with pytest.raises(ValueError, match=match):
+            outer(inner).fit(proba, Y)
+    outer(inner).fit(proba, Y)  # nothing is routed
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_stack_of_models_is_no_row_of_probabilities(n_classes):
+    """Of two classes scikit-learn's stack holds one column for each model, else all columns."""
+    shift = RNG.normal(size=(100, 2, n_classes)) + 3 * RNG.normal(size=(100, 1, n_classes))
+    stack = softmax(shift, axis=2)
+    stack = stack[:, :, 1] if n_classes == 2 else stack.reshape(100, -1)
+    label = np.arange(100) % n_classes
+    with pytest.raises(ValueError, match=r"several models.*RecalibratedClassifier\(StackingCl"):
+        AutoRecalibrator().fit(stack, label)
+    scores = stack[:, :3] * 0.9
+    with pytest.raises(ValueError, match=r"Divide each row by its sum, .* one-vs-rest scores"):
+        AutoRecalibrator().fit(scores / 2, label)

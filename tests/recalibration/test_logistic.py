@@ -281,8 +281,8 @@ def test_votes_of_a_forest(make):
     votes = np.round(rng.beta(0.3, 0.3, size=2000), 2)
     label = rng.random(2000) < np.clip(votes, 0.03, 0.97)
     recalibrator = make().fit(votes, label)
-    assert recalibrator.smallest_probability_ == pytest.approx(0.005)
-    fitted = recalibrator.predict_proba([0.0, 0.005, 1.0])[:, 1]
+    assert recalibrator.smallest_probability_ == 0.04  # of those that are tried next to 0.03
+    fitted = recalibrator.predict_proba([0.0, 0.04, 1.0])[:, 1]
     assert fitted[0] == fitted[1]
     assert 0.01 < fitted[0] < 0.06
     assert 0.94 < fitted[2] < 0.99
@@ -350,3 +350,50 @@ def test_prior_weight_is_a_number_of_samples(make):
 def test_bad_parameters_are_refused(recalibrator):
     with pytest.raises(ValueError, match=r"parameter of .*Recalibrator must be"):
         recalibrator.fit([0.2, 0.7], [0, 1])
+
+
+def votes(seed, n, prevalence=0.5, n_trees=100):
+    """Shares of votes, and outcomes of which each vote says the same: 0 and 0.01 hardly differ."""
+    rng = np.random.default_rng(seed)
+    label = (rng.random(n) < prevalence).astype(int)
+    side = np.where(rng.random(n) < 0.03, 1 - label, label)
+    share = np.where(side == 1, 1 - rng.beta(0.7, 4, n), rng.beta(0.7, 4, n))
+    return rng.binomial(n_trees, share) / n_trees, label
+
+
+@whole_family
+def test_votes_are_clipped_where_it_is_likeliest(make):
+    """Without prior samples the twin is a fit to clipped predictions, none of which is 0 or 1."""
+    (proba, label), (new_proba, new_label) = votes(0, 400), votes(1, 4000)
+    floors = [0.005, 0.01, 0.02, 0.04, 0.08]
+    lines = [LogisticRegression(C=np.inf) for _ in floors]
+    scores = [logit(np.clip(proba, floor, 1 - floor))[:, None] for floor in floors]
+    losses = [
+        log_loss(label, line.fit(score, label).predict_proba(score))
+        for line, score in zip(lines, scores, strict=True)
+    ]
+    best = floors[np.argmin(losses)]
+    recalibrator = make(prior_weight=0).fit(proba, label)
+    assert best > 0.01
+    assert recalibrator.smallest_probability_ == best
+    twins = {
+        low: make(prior_weight=0)
+        .fit(np.clip(proba, low, 1 - low), label)
+        .predict_proba(np.clip(new_proba, low, 1 - low))
+        for low in (best, 0.005)
+    }
+    np.testing.assert_allclose(recalibrator.predict_proba(new_proba), twins[best], rtol=1e-12)
+    assert log_loss(new_label, twins[best]) < log_loss(new_label, twins[0.005]) - 0.005
+
+
+def test_a_rare_class_keeps_its_ranking():
+    """Predictions up to half the share of a class may be all that tells it from others."""
+    proba, label = votes(2, 3000, prevalence=0.02)
+    floor = SigmoidRecalibrator().fit(proba, label).smallest_probability_
+    assert 0.005 <= floor < label.mean() / 2 < 0.02
+
+
+def test_predictions_without_zeros_are_clipped_as_before():
+    proba, label = votes(3, 400)
+    recalibrator = SigmoidRecalibrator().fit(np.clip(proba, 0.001, 0.999), label)
+    assert recalibrator.smallest_probability_ == EPS

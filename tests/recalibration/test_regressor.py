@@ -346,6 +346,19 @@ def test_metadata_routing():
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
+@pytest.mark.parametrize("estimator", [BayesianRidge(), Ridge()], ids=["forecasts", "residuals"])
+def test_weights_that_the_recalibrator_declines(estimator):
+    weight = np.random.default_rng(0).random(len(y))
+    with config_context(enable_metadata_routing=True):
+        regressor = clone(estimator).set_fit_request(sample_weight=False)
+        recalibrator = LocationScaleRecalibrator().set_fit_request(sample_weight=False)
+        model = RecalibratedRegressor(regressor, recalibrator)
+        model.fit(X, y, sample_weight=weight)
+    expected = RecalibratedRegressor(estimator, LocationScaleRecalibrator()).fit(X, y)
+    quantiles = expected.predict_quantiles(X, [0.1, 0.9])
+    np.testing.assert_array_equal(model.predict_quantiles(X, [0.1, 0.9]), quantiles)
+
+
 def test_data_frames_and_pickles():
     frame = pd.DataFrame(X, index=np.arange(len(y)) + 5).add_prefix("x")
     series = pd.Series(y, index=frame.index)
