@@ -1,6 +1,7 @@
 """The choice among recalibrators by cross-validation."""
 
 import warnings
+from collections.abc import Iterable
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
@@ -9,6 +10,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import BaseCrossValidator
 
 from .._data import AnyData, ClassData
 from .._inputs.arrays import ArrayLike
@@ -225,7 +227,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         ensemble: bool = True,
         keep_order: bool = False,
         trees: bool = True,
-        cv: Any = 5,
+        cv: int | BaseCrossValidator | Iterable = 5,
         n_jobs: int | None = None,
         labels: ArrayLike | None = None,
     ) -> None:
@@ -275,7 +277,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: Any,
+        X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
@@ -324,7 +326,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         """Fit; return the out-of-fold probabilities (n, K) of the average if they are wanted."""
         scoring = check_scoring(self.scoring, data.is_forecast)
         check_can_be_split(data)
-        n_folds = self.cv if isinstance(self.cv, Integral) else len(np.unique(data.blocks))
+        cv, blocks = self.cv, np.asarray(data.blocks)
+        n_folds = int(cv) if isinstance(cv, Integral) else len(np.unique(blocks))
         examples, fold = to_fit_data(data), assign_folds(data, n_folds)
         units = UnitSums(data.weight, data.groups)
         candidates, trees = self._choose_candidates(data, units, fold, scoring)
@@ -607,17 +610,17 @@ def summarize_losses(
     table = []
     for candidate_loss in loss:
         is_measured = ~np.isnan(candidate_loss)
-        mean, error = estimate_mean(loss[0] - candidate_loss, units, is_measured)
-        mean_loss = (candidate_loss if is_measured.all() else loss[0]) @ units.weight
-        mean_loss -= 0.0 if is_measured.all() else mean
-        table.append([mean_loss, mean, error, len(np.unique(fold[is_measured]))])
+        mean, mean_error = estimate_mean(loss[0] - candidate_loss, units, is_measured)
+        is_complete = is_measured.all()
+        mean_loss = candidate_loss @ units.weight if is_complete else loss[0] @ units.weight - mean
+        table.append([mean_loss, mean, mean_error, len(np.unique(fold[is_measured]))])
     mean_loss, gain, error, n_folds = map(np.array, zip(*table, strict=True))
     results = {"name": names, "loss": mean_loss, "gain": gain, "gain_error": error}
     surest = np.where(np.isfinite(gain - error), gain - error, -np.inf)
     return results | {"folds": n_folds}, int(surest.argmax())
 
 
-def uniform_weight(units: UnitSums, rows: Any = slice(None)) -> float:
+def uniform_weight(units: UnitSums, rows: np.ndarray | slice = slice(None)) -> float:
     """Return the weight of equal probabilities: 1/(n + 1) for n units of equal weight."""
     share = np.bincount(units.code[rows], units.weight[rows])
     square = float(share @ share)

@@ -163,7 +163,9 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         )
         return whole, concatenate_rows(fits_of_folds)[rows], tests
 
-    def _find_units(self, groups: Any, tests: list[np.ndarray], rows: np.ndarray) -> dict[str, Any]:
+    def _find_units(
+        self, groups: ArrayLike | None, tests: list[np.ndarray], rows: np.ndarray
+    ) -> dict[str, np.ndarray]:
         """Return for predictions of some rows what no fold of the recalibrator divides.
 
         These are groups, or the copies of a row; and the test sets of a splitter if there are no
@@ -171,7 +173,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         """
         n = int(rows.max()) + 1
         if groups is not None:
-            return {"groups": check_groups(groups, len(groups))[rows]}
+            return {"groups": check_groups(groups, np.shape(groups)[0])[rows]}
         units = {} if len(np.unique(rows)) == len(rows) else {"groups": rows}
         if self.cv is not None and not isinstance(self.cv, Integral) and tests:
             units["blocks"] = find_blocks(tests, n)[rows]

@@ -164,7 +164,7 @@ class FeatureRecalibrator(Recalibrator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        given: Any,
+        given: ArrayLike | None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the plain map and, if features tell more, its corrections.

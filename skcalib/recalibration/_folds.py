@@ -5,28 +5,35 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
-from .._data import AnyData, ClassData, with_groups
+from .._data import AnyData, ClassData, Data, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import positive_weight_rows
 from .._inputs.warnings import warn
 from .._numerics.dependence import UnitSums
+from ..forecasts import Forecast
+from ._base import Recalibrator
 
 # With fewer distinct predictions for each fold, equal ones are those of a grid, not copies.
 _MIN_DISTINCT_PER_FOLD = 20
 
 
 def add_units(
-    recalibrator: Any, data: AnyData, y: Any, sample_weight: ArrayLike | None, groups: Any
-) -> Any:
+    recalibrator: Recalibrator,
+    data: Data,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+) -> Data:
     """Return the data with their groups, and with the blocks that no fold divides.
 
     The effective number of samples becomes that of groups. Blocks are the test sets of a splitter
     `cv`, or those of the cross-validation around the recalibrator; without these, groups; and
     without groups, samples with equal predictions.
     """
-    n = len(y)
+    n = np.shape(y)[0]
     blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", 5)
     if not isinstance(cv, Integral):
         y = np.asarray(y)
@@ -46,7 +53,7 @@ def add_units(
     return joined
 
 
-def join_samples(data: AnyData, n_folds: int) -> Any:
+def join_samples(data: Data, n_folds: int) -> Data:
     """Return the data with blocks, if they have none: groups, or samples with equal predictions."""
     if data.blocks is not None:
         return data
@@ -68,10 +75,16 @@ def _warn_of_copies(data: AnyData) -> None:
 
 
 def fit_with_units(
-    recalibrator: Any, X: Any, y: Any, *, groups: Any = None, blocks: Any = None, **params: Any
+    recalibrator: BaseEstimator,
+    X: ArrayLike | Forecast,
+    y: ArrayLike,
+    *,
+    groups: np.ndarray | None = None,
+    blocks: np.ndarray | None = None,
+    **params: ArrayLike | None,
 ) -> Any:
     """Fit, and pass groups (n,) and blocks (n,) on to a recalibrator that makes folds."""
-    if not getattr(recalibrator, "_makes_folds", False):
+    if not (isinstance(recalibrator, Recalibrator) and recalibrator._makes_folds):
         return recalibrator.fit(X, y, **params)
     if groups is not None and np.ptp(groups) > 0:
         params["groups"] = groups

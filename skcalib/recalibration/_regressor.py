@@ -199,7 +199,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             # with the own residual of a row, too: otherwise all rows would need different samples
             fitted = replace(fitted, residuals=y - predicted, weight=sample_weight)
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
-        fit_params = {"sample_weight": sample_weight, "by": by}
+        fit_params: dict[str, Any] = {"sample_weight": sample_weight, "by": by}
         fit_params = {name: value for name, value in fit_params.items() if value is not None}
         units = self._find_units(params.get("groups"), tests, np.arange(len(y)))
         self.recalibrator_ = fit_with_units(

@@ -149,11 +149,11 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]
         self,
-        X: Any,
+        X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        by: Any,
+        by: Columns,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the common map and those of the subgroups.
