@@ -498,7 +498,7 @@ def average_weights(loss: np.ndarray, units: UnitSums, order: np.ndarray) -> np.
     """
     generator, total = np.random.default_rng(0), np.zeros(len(loss))
     loss, weight = loss[:, order], units.weight[order]
-    code = codes_by_appearance(units.code[order])
+    code = codes_by_appearance(units.code[order]) if units.has_groups else slice(None)
     for _ in range(_N_BOOTSTRAPS):
         bootstrap_weight = weight * generator.exponential(size=units.number)[code]
         bootstrap_weight /= bootstrap_weight.sum()
@@ -584,7 +584,7 @@ def is_dominated(loss: np.ndarray, units: UnitSums, rows: np.ndarray) -> np.ndar
     estimates = np.array([estimate_mean(candidate - best, units, rows) for candidate in loss])
     least = estimates @ [1, -_STOP_STANDARD_ERRORS]
     log_weight = -_LIKELIHOOD_EXPONENT * units.effective_size * least
-    n_units = len(np.unique(units.code[rows]))
+    n_units = np.count_nonzero(np.bincount(units.code[rows]))
     dominated = (log_weight < np.log(_MIN_CANDIDATE_WEIGHT)) & (n_units >= _MIN_SAMPLES_TO_STOP)
     dominated[0] = False
     return dominated
