@@ -246,7 +246,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
 
     def _fit(self, data: ClassData) -> None:
         super()._fit(data)
-        self.coef_, self.ends_ = np.hsplit(self.coef_, 2)
+        self.coef_, self.ends_ = map(np.copy, np.hsplit(self.coef_, 2))
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
         ends = problem.log_odds.min(), problem.log_odds.max()
@@ -383,5 +383,4 @@ class BetaRecalibrator(LogisticRecalibrator):
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
     def _curve(self, params: Any) -> Curve:
-        c, a, b = params
-        return Curve(np.array([[c]]), a=a, b=b)
+        return Curve(np.array([params[:1]]), a=params[1], b=params[2])

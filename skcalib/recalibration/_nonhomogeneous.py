@@ -158,12 +158,11 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         largest = max(float(np.abs(values).max()) for values in (y, mean, std))
         unit = power_of_two(np.array([largest]), 0).item()  # in which squares are finite
         y, mean, std = y / unit, mean / unit, std / unit
-        error = float(np.sqrt(data.weight @ (y - mean) ** 2)) or 1.0
+        distance = float(data.weight @ np.abs(y - mean)) / _MEAN_DISTANCE
         typical_spread = float(np.sqrt(data.weight @ std**2))
-        min_spread = _MIN_SPREAD_SHARE * typical_spread or error
+        min_spread = _MIN_SPREAD_SHARE * typical_spread or distance or 1.0
         std = np.maximum(std, min_spread)
         share = prior_share(data, self.prior_weight)
-        distance = float(data.weight @ np.abs(y - mean)) / _MEAN_DISTANCE
         factor = (1 - share) * distance / float(data.weight @ std) + share
         share = prior_share(data, 4 * self.prior_weight)  # there are four parameters
         is_power = self.spread == "power"
@@ -240,6 +239,5 @@ def _fit_regression(
         fits.append(minimize_in_bounds(loss, start, bounds, loss_rtol=1e-15, gradient_atol=1e-10))
     a, b, c, d = min(fits, key=lambda fit: fit.fun).x.tolist()
     b /= width
-    if is_power:
-        return [a - b * centre, b, c - d * np.log(typical), d], is_inside
-    return [a - b * centre, b, c, d / typical], is_inside
+    c, d = (c - d * np.log(typical), d) if is_power else (c, d / typical)
+    return [a - b * centre, b, c, d], is_inside
