@@ -19,9 +19,9 @@ from skcalib.forecasts import (
     LogisticForecast,
     QuantileForecast,
     ResidualForecast,
+    concatenate,
 )
 from skcalib.forecasts._derived import AffineForecast
-from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,

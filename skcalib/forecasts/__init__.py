@@ -13,6 +13,7 @@ from ._estimators import get_forecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._logistic import LogisticForecast
 from ._quantile import QuantileForecast
+from ._transformed import concatenate
 
 __all__ = [
     "CensoredForecast",
@@ -24,6 +25,7 @@ __all__ = [
     "QuantileForecast",
     "ResidualForecast",
     "as_forecast",
+    "concatenate",
     "get_forecast",
 ]
 

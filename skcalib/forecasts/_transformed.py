@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from ._as_forecast import as_forecast
 from ._base import Components, Forecast
 from ._derived import AffineForecast, RecalibratedForecast, ppf_log_odds, remap_weights
 from ._ensemble import EnsembleForecast, ResidualForecast
@@ -91,13 +92,39 @@ def _(forecast: ResidualForecast, level_map: Any) -> Forecast:
     return ResidualForecast(forecast.location, forecast.residuals, weights)
 
 
-def concatenate(forecasts: Sequence[Forecast]) -> Forecast:
-    """Return one forecast with the rows of all, in this order.
+def concatenate(forecasts: Sequence[Any]) -> Forecast:
+    """One forecast with the rows of several, such as those of each day.
 
-    Forecasts of one kind stay of that kind if they hold arrays and share all that is not by row.
-    With weights, they may have different numbers of members. Others stand side by side in a
-    `ConcatenatedForecast`.
+    Parameters
+    ----------
+    forecasts : sequence of forecasts
+        At least one, in the order of the rows: whatever :func:`as_forecast` takes.
+
+    Returns
+    -------
+    forecast : Forecast
+        A forecast of the same kind, if all are of one kind, hold arrays, and share all that is not
+        by row, such as levels or the number of members (which may differ with weights). Else they
+        stand side by side, and each row is answered by the forecast that it came from.
+
+    See Also
+    --------
+    as_forecast : What a single object says.
+
+    Examples
+    --------
+    >>> from skcalib.forecasts import GaussianForecast, concatenate
+    >>> days = [GaussianForecast([day, day + 1.0], [1.0, 2.0]) for day in (10, 20)]
+    >>> week = concatenate(days)
+    >>> type(week).__name__, week.mean()
+    ('GaussianForecast', array([10., 11., 20., 21.]))
     """
+    forecasts = [as_forecast(each, name=f"forecasts[{k}]") for k, each in enumerate(forecasts)]
+    if not forecasts:
+        raise ValueError(
+            "forecasts must hold at least one forecast; found none. Pass a list of those that were "
+            "made, such as one for each day."
+        )
     first = forecasts[0]
     if len(forecasts) == 1:
         return first
@@ -162,15 +189,10 @@ class ConcatenatedForecast(Forecast):
         return sum(len(forecast) for forecast in self.forecasts)
 
     def _take(self, rows: np.ndarray) -> "ConcatenatedForecast":
-        owner = np.empty(len(self), dtype=np.intp)
-        row_there = np.empty(len(self), dtype=np.intp)
-        for number, positions in enumerate(self.row_indices):
-            owner[positions] = number
-            row_there[positions] = np.arange(len(positions))
         forecasts, row_indices = [], []
-        for number, forecast in enumerate(self.forecasts):
-            positions = np.flatnonzero(owner[rows] == number)
-            forecasts.append(forecast[row_there[rows[positions]]])
+        for forecast, indices in zip(self.forecasts, self.row_indices, strict=True):
+            positions = np.flatnonzero(np.isin(rows, indices))
+            forecasts.append(forecast[np.searchsorted(indices, rows[positions])])  # they ascend
             row_indices.append(positions)
         return ConcatenatedForecast(forecasts, row_indices)
 

@@ -27,7 +27,6 @@ from ..forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from ..forecasts._base import MAX_NUMBER
 from ..forecasts._derived import AffineForecast
 from ..forecasts._quantile import check_quantile_levels
 from ..forecasts._transformed import apply_level_map
@@ -111,11 +110,7 @@ class PITRecalibrator(ForecastRecalibrator):
 
     def _fit(self, data: ForecastData) -> None:
         forecast, weight = data.forecast, data.weight
-        if forecast._has_quantiles_only:
-            raise ValueError(
-                "X must be a forecast with a cdf; found QuantileForecast, which has levels only. "
-                "Use QuantileRecalibrator."
-            )
+        check_has_cdf(forecast)
         if self.method == "conformal":
             self.map_: Any = fit_conformal(check_log_odds(data), weight)
             return
@@ -129,14 +124,18 @@ class PITRecalibrator(ForecastRecalibrator):
         warn_unless_inside(self, is_inside, "the transforms are too few or too much alike")
 
     def _map(self, forecast: Forecast) -> Forecast:
-        if forecast._has_quantiles_only:
-            raise ValueError(
-                "X must be a forecast with a cdf, as at fit; found QuantileForecast. Use "
-                "QuantileRecalibrator."
-            )
+        check_has_cdf(forecast)
         if not self.map_.has_density:
             forecast = as_continuous(forecast)
         return apply_level_map(forecast, self.map_)
+
+
+def check_has_cdf(forecast: Forecast) -> None:
+    if forecast._has_quantiles_only:
+        raise ValueError(
+            "X must be a forecast with a cdf; found QuantileForecast, which has levels only. Use "
+            "QuantileRecalibrator."
+        )
 
 
 def as_continuous(forecast: Forecast) -> Forecast:
@@ -225,7 +224,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
         moves.
 
     offsets_ : ndarray of shape (n_levels,)
-        What is added to the quantiles, in the units of the outcome.
+        What is added to the quantiles, in the units of the outcome; infinite where only infinite
+        intervals keep the bound of :meth:`partial_fit`.
 
     See Also
     --------
@@ -260,7 +260,9 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     .. math:: \frac{\max(α_1, 1 - α_1) + γm}{γT}.
 
-    If :math:`α_t` is below :math:`1/(n + 1)`, the interval becomes ±1e150, with a warning.
+    Below :math:`α_t = 1/(n + 1)` only an infinite interval keeps this bound, which counts it as a
+    hit; above 1 it is empty, and a miss. :meth:`transform` then gives a finite one instead, by the
+    largest or the smallest of the n scores, and warns of the first.
 
     References
     ----------
@@ -305,12 +307,10 @@ class QuantileRecalibrator(ForecastRecalibrator):
             find_ranks = [least_rank if level >= 0.5 else greatest_rank for level in targets]
         else:
             check_symmetric(self.levels_)
-            n_intervals = (len(self.levels_) + 1) // 2  # that of a median has the probability 0
-            scores = _interval_scores(gap)[:, :n_intervals]
-            targets = 1 - 2 * self.levels_[:n_intervals]
             n_intervals = len(self.levels_) // 2
-            self.miss_rates_ = 1 - targets[:n_intervals]
-            self._scores, self._has_weights = scores[:, :n_intervals], bool(np.ptp(data.weight) > 0)
+            self._scores = scores = _interval_scores(gap)[:, :n_intervals]
+            targets = 1 - 2 * self.levels_[:n_intervals]
+            self.miss_rates_, self._has_weights = 1 - targets, bool(np.ptp(data.weight) > 0)
             find_ranks = [least_rank] * len(targets)
         offsets = np.array(
             [
@@ -319,7 +319,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             ]
         )
         if self.method == "intervals":
-            offsets = self._make_offsets(offsets[: len(self.levels_) // 2])
+            offsets = self._make_offsets(offsets)
         check_enough_ranks(offsets, self.levels_, data.n_samples)
         self.offsets_ = offsets
 
@@ -378,17 +378,19 @@ class QuantileRecalibrator(ForecastRecalibrator):
         return _quantiles(forecast, self.levels_)
 
     def _map(self, forecast: Forecast) -> Forecast:
-        quantiles = self._check_quantiles(forecast) + self.offsets_
-        if not np.isfinite(self.offsets_).all():  # only partial_fit leads there
-            if (self.miss_rates_ <= 1 / (len(self._scores) + 1)).any():
+        offsets = self.offsets_
+        if not np.isfinite(offsets).all():  # only partial_fit leads there
+            distance = -offsets[: len(self.levels_) // 2]
+            if (distance == np.inf).any():
                 warn(
-                    "Intervals were missed so often that some must be infinite now: their ends are "
-                    f"±{MAX_NUMBER:g}. Fit again to recent samples, or choose a smaller step_size."
+                    "Intervals were missed so often that some would have to be infinite now: they "
+                    f"are moved out by the largest of the last {len(self._scores)} scores, and may "
+                    "be missed too often. Fit again to recent samples, or choose a smaller "
+                    "step_size."
                 )
-            middle = self._check_quantiles(forecast).mean(axis=1, keepdims=True)
-            moves_inwards = np.sign(self.offsets_) != np.sign(self.levels_ - 0.5)
-            is_empty = np.isinf(self.offsets_) & moves_inwards
-            quantiles = np.where(is_empty, middle, np.clip(quantiles, -MAX_NUMBER, MAX_NUMBER))
+            ends = self._scores.min(axis=0), self._scores.max(axis=0)
+            offsets = self._make_offsets(np.clip(distance, *ends))
+        quantiles = self._check_quantiles(forecast) + offsets
         if self.method == "levels":
             return QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)
         return QuantileForecast(_enforce_nesting(quantiles), self.levels_)

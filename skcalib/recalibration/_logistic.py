@@ -197,8 +197,9 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit and its square.
 
     The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
-    predictions are corrected differently. It need not keep the ranking. More than two classes: one
-    against the rest, and rows divided by their sums.
+    predictions are corrected differently, and straight beyond the predictions of the fit. It need
+    not keep the ranking. More than two classes: one against the rest, and rows divided by their
+    sums.
 
     Parameters
     ----------
@@ -220,8 +221,11 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     coef_ : ndarray of shape (1, 2) or (n_classes, 2)
         The coefficients of the logit and of its square, likewise.
 
+    ends_ : ndarray of shape (1, 2) or (n_classes, 2)
+        The least and the greatest logit of the fit, likewise.
+
     maps_ : list of ndarray
-        For each map, the intercept followed by the coefficients.
+        For each map, the intercept, the coefficients and the ends.
 
     smallest_probability_ : float
         Probabilities are clipped this far from 0 and 1: machine epsilon, or less for smaller ones
@@ -247,6 +251,10 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     .. math::
         \operatorname{logit} q_i = a + b x_i + c x_i^2, \qquad x_i = \operatorname{logit} p_i.
 
+    A square grows fast, and turns back. So beyond an end e of the fit the calibrated logit is that
+    of e plus :math:`s (x - e)`, where s is the slope :math:`b + 2ce` at this end, raised to 0 or
+    lowered to 1: it never falls there, nor goes further than the prediction.
+
     With two distinct predictions c is 0, with one b is 1, too. Cost, ties, bounds and warnings are
     those of :class:`SigmoidRecalibrator`.
 
@@ -268,6 +276,21 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     """
 
     _degree = 2
+
+    def _fit(self, data: ClassData) -> None:
+        super()._fit(data)
+        self.coef_, self.ends_ = map(np.copy, np.hsplit(self.coef_, 2))
+
+    def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
+        ends = problem.log_odds.min(), problem.log_odds.max()
+        return np.append(super()._fit_outcomes(problem), ends)
+
+    def _curve(self, params: np.ndarray) -> Curve:
+        (a, b, c), ends = params[:3], params[3:]
+        value, slope = a + (b + c * ends) * ends, b + 2 * c * ends
+        low, high = np.clip(slope, 0, 1)
+        pieces = [[value[0], low, 0], [value[0], slope[0], c], [value[1], high, 0]]
+        return Curve(np.array(pieces), ends)
 
 
 class BetaRecalibrator(LogisticRecalibrator):
@@ -394,5 +417,4 @@ class BetaRecalibrator(LogisticRecalibrator):
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
     def _curve(self, params: Any) -> Curve:
-        c, a, b = params
-        return Curve(np.array([[c]]), a=a, b=b)
+        return Curve(np.array([params[:1]]), a=params[1], b=params[2])

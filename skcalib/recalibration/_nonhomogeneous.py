@@ -31,8 +31,16 @@ _MIN_ERROR_SHARE = 1e-8
 # Outcomes of prior samples: of all normal forecasts the standard one has the least mean CRPS.
 _PRIOR_OUTCOMES = np.array([-1.0757, 0.0, 1.0757])
 
-# Exponents of the spread at which the search begins.
-_STARTS = (0.0, 1.0)
+# The mean distance of a standard normal variable from 0.
+_MEAN_DISTANCE = np.sqrt(2 / np.pi)
+
+# Exponents of the spread at which the search begins, and the largest one.
+_STARTS, _MAX_EXPONENT = (0.0, 1.0), 2.0
+
+# What prior samples add to the loss for (d − 1)². Spreads that hardly vary do not tell d from
+# noise, and those of prior samples vary no more. Samples whose spreads vary by a factor of 1.5
+# would add as much.
+_EXPONENT_PENALTY = 0.02
 
 
 class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
@@ -48,13 +56,14 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         The distributions; logistic ones have heavier tails.
 
     spread : {"power", "affine"}, default="power"
-        The scale σ: "power" is :math:`\log σ = c + d \log s`, "affine" is :math:`σ = c + d s`.
+        The scale σ: "power" is :math:`\log σ = c + d \log s` with d ≤ 2, "affine" is :math:`σ = c +
+        d s`.
 
     censored_at : float, default=None
         Least possible outcome, such as 0 for rain: forecasts are censored there (see
         :class:`~skcalib.forecasts.CensoredForecast`), in the fit as well. None for no bound.
 
-    prior_weight : float, default=1.0
+    prior_weight : float, default=8.0
         Number of additional samples in the fit, for each of the four parameters, with the outcomes
         that the ensemble predicts but for a factor of its spread. 0 is the minimum of the score.
 
@@ -70,6 +79,9 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     min_spread_ : float
         Spreads below count as this one: a hundredth of the root mean square of all at fit.
 
+    spread_range_ : tuple of float
+        The least and the largest spread s at fit; with d > 1, σ is proportional to s beyond them.
+
     See Also
     --------
     LocationScaleRecalibrator : Keeps the shape of the forecasts, and the power of the spread.
@@ -81,9 +93,15 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     first, such as precipitation by a square root. Forecasts of any kind are allowed: m and s are
     their mean and standard deviation.
 
-    Prior samples have the outcomes m and :math:`m \pm 1.08fs`, where f² is the mean square of y − m
-    over that of s, with `prior_weight` samples of f = 1 among them. The cost is that of some 50
-    evaluations of the score.
+    Prior samples have the outcomes m and :math:`m \pm 1.08fs`, where f is 1.25 times the mean of |y
+    − m| over that of s, with `prior_weight` samples of f = 1 among them. Spreads that hardly vary
+    do not tell an exponent: "power" adds :math:`0.02 e π (d - 1)^2` to the score, where e is the
+    root mean square error of a linear regression on m, and π the share of the prior samples in all.
+
+    A spread s beyond those of the fit changes σ at most in proportion to s: where d > 1, the power
+    is :math:`\log σ = c + \log s + (d - 1) \log s'`, with s' the nearest spread of the fit.
+
+    The cost is that of some 50 evaluations of the score.
 
     References
     ----------
@@ -119,7 +137,7 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         spread: Literal["power", "affine"] = "power",
         *,
         censored_at: float | None = None,
-        prior_weight: float = 1.0,
+        prior_weight: float = 8.0,
     ) -> None:
         self.family = family
         self.spread = spread
@@ -140,13 +158,14 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         largest = max(float(np.abs(values).max()) for values in (y, mean, std))
         unit = power_of_two(np.array([largest]), 0).item()  # in which squares are finite
         y, mean, std = y / unit, mean / unit, std / unit
-        error = float(np.sqrt(data.weight @ (y - mean) ** 2)) or 1.0
+        distance = float(data.weight @ np.abs(y - mean)) / _MEAN_DISTANCE
         typical_spread = float(np.sqrt(data.weight @ std**2))
-        min_spread = _MIN_SPREAD_SHARE * typical_spread or error
+        min_spread = _MIN_SPREAD_SHARE * typical_spread or distance or 1.0
         std = np.maximum(std, min_spread)
         share = prior_share(data, self.prior_weight)
-        factor = np.sqrt((1 - share) * (error / (typical_spread or error)) ** 2 + share)
+        factor = (1 - share) * distance / float(data.weight @ std) + share
         share = prior_share(data, 4 * self.prior_weight)  # there are four parameters
+        is_power = self.spread == "power"
         prior = _PRIOR_OUTCOMES if share else np.empty(0)
         outcomes = np.column_stack([y, mean[:, None] + factor * std[:, None] * prior])
         shares = np.array([1 - share, *np.full(len(prior), share / 3)])
@@ -157,18 +176,22 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
             np.outer(data.weight, shares).ravel(),
             lower=lower / unit,
             law=_FAMILIES[self.family][1],
-            is_power=self.spread == "power",
+            is_power=is_power,
+            penalty=is_power * share * _EXPONENT_PENALTY,
         )
         self.intercept_, self.coef_, self.scale_coef_ = unit * a, b, d
-        self.scale_intercept_ = c + (1 - d) * np.log(unit) if self.spread == "power" else unit * c
+        self.scale_intercept_ = c + (1 - d) * np.log(unit) if is_power else unit * c
         self.min_spread_ = unit * min_spread
+        self.spread_range_ = unit * float(std.min()), unit * float(std.max())
         warn_unless_inside(self, is_inside, "a line through the means hits all outcomes exactly")
 
     def _map(self, forecast: Forecast) -> Forecast:
         mean, std = center_and_spread(forecast)
         std = np.maximum(std, self.min_spread_)
         if self.spread == "power":
-            scale = np.exp(self.scale_intercept_ + self.scale_coef_ * np.log(std))
+            nearest, d = np.clip(std, *self.spread_range_), self.scale_coef_
+            logs = min(d, 1) * np.log(std) + max(d - 1, 0) * np.log(nearest)
+            scale = np.exp(self.scale_intercept_ + logs)
         else:
             scale = self.scale_intercept_ + self.scale_coef_ * std
         result = _FAMILIES[self.family][0](self.intercept_ + self.coef_ * mean, scale)
@@ -184,6 +207,7 @@ def _fit_regression(
     lower: float,
     law: StandardLaw,
     is_power: bool,
+    penalty: float,
 ) -> tuple[list[float], bool]:
     """(a, b, c, d) of the least mean score, and whether some spread is left."""
     centre, typical = float(weight @ mean), float(np.exp(weight @ np.log(std)))
@@ -203,10 +227,11 @@ def _fit_regression(
         values, by_location, by_scale = crps_above_with_slopes(y, a + b * x, scale, lower, law)
         slopes = [by_location, by_location * x, by_scale * by_c, by_scale * by_d]
         gradient = np.array([weight @ slope for slope in slopes])
-        return float(weight @ values) / error, gradient / error
+        gradient = gradient / error + [0, 0, 0, 2 * penalty * (d - 1)]
+        return float(weight @ values) / error + penalty * (d - 1) ** 2, gradient
 
-    lowest = np.log(least) if is_power else least
-    bounds = [(None, None), (None, None), (lowest, None), (0.0, None)]
+    lowest, most = (np.log(least), _MAX_EXPONENT) if is_power else (least, None)
+    bounds = [(None, None), (None, None), (lowest, None), (0.0, most)]
     fits = []
     for d in _STARTS:
         c = np.log(error) if is_power else max(least, (1 - d) * error)
@@ -214,6 +239,5 @@ def _fit_regression(
         fits.append(minimize_in_bounds(loss, start, bounds, loss_rtol=1e-15, gradient_atol=1e-10))
     a, b, c, d = min(fits, key=lambda fit: fit.fun).x.tolist()
     b /= width
-    if is_power:
-        return [a - b * centre, b, c - d * np.log(typical), d], is_inside
-    return [a - b * centre, b, c, d / typical], is_inside
+    c, d = (c - d * np.log(typical), d) if is_power else (c, d / typical)
+    return [a - b * centre, b, c, d], is_inside

@@ -28,7 +28,7 @@ from ._scaling import PENALTY, MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
 # counts.
-MIN_PRODUCT_PROBABILITY = 1e-5
+_MIN_PRODUCT_PROBABILITY = 1e-5
 
 # Directions of less than this fraction of the largest variance are rounding errors, mostly: the
 # logarithms of a row have mean 0, so that K of the products are sums of others.
@@ -75,6 +75,10 @@ class PairwiseScalingRecalibrator(Recalibrator):
         half of the smallest positive one if there are zeros, or less for smaller ones of more than
         two classes.
 
+    smallest_of_products_ : float
+        ε, the smallest result of `base_` at fit, at least 1e-5. Products count less as ε, so that
+        they do not grow beyond those of the fit.
+
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.
 
@@ -91,8 +95,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
 
     Notes
     -----
-    With the probabilities q of `base_`, and :math:`u_k = \log \max(q_k, 10^{-5}) - \frac1K \sum_l
-    \log \max(q_l, 10^{-5})`, the calibrated probabilities are
+    With the probabilities q of `base_`, and :math:`u_k = \log \max(q_k, ε) - \frac1K \sum_l \log
+    \max(q_l, ε)`, the calibrated probabilities are
 
     .. math::
         \mathrm{softmax}\Bigl(\log q_k + b_k + \sum_{i \le j} A_{ijk} u_i u_j\Bigr)_k, \qquad
@@ -154,7 +158,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
         proba = calibrate(self.base_, data.columns, data.classes)
         self.smallest_probability_ = smallest_probability(proba, MIN_POSITIVE_PROBA)
         log_proba = log_probabilities(proba, self.smallest_probability_)
-        relative = _relative(log_proba)
+        self.smallest_of_products_ = max(_MIN_PRODUCT_PROBABILITY, float(proba.min()))
+        relative = self._relative(log_proba)
         log_proba = np.asfortranarray(log_proba)
         del data, proba  # they would take as much memory as is needed below
         scale = 4 * float(weight @ (relative**2).mean(axis=1)) or 1.0
@@ -196,22 +201,21 @@ class PairwiseScalingRecalibrator(Recalibrator):
         mapped = calibrate(self.base_, proba, self.classes_)
         for rows in iter_row_blocks(len(mapped), len(self.coef_)):
             scores = log_probabilities(mapped[rows], self.smallest_probability_)
-            scores += np.einsum("nm,mk->nk", _products(_relative(scores)), self.coef_)
+            scores += np.einsum("nm,mk->nk", _products(self._relative(scores)), self.coef_)
             scores += self.intercept_
             mapped[rows] = clip_proba(softmax_in_place(scores))
         return mapped
 
+    def _relative(self, log_proba: np.ndarray) -> np.ndarray:
+        """Return log p (n, K) less row means, of probabilities raised to the least in products."""
+        log_proba = np.maximum(log_proba, np.log(self.smallest_of_products_))
+        return log_proba - log_proba.mean(axis=1, keepdims=True)
+
     def _state_map(self) -> Composition:
-        smallest, floor = self.smallest_probability_, MIN_PRODUCT_PROBABILITY
+        smallest, floor = self.smallest_probability_, self.smallest_of_products_
         return Composition(
             state_map(self.base_), Pairs(self.coef_, self.intercept_, smallest, floor)
         )
-
-
-def _relative(log_proba: np.ndarray) -> np.ndarray:
-    """Return log p (n, K) less row means; p is at least `MIN_PRODUCT_PROBABILITY`."""
-    log_proba = np.maximum(log_proba, np.log(MIN_PRODUCT_PROBABILITY))
-    return log_proba - log_proba.mean(axis=1, keepdims=True)
 
 
 def _products(values: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import AnyData, ClassData, ForecastData
+from .._data import AnyData, ClassData, ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import Columns, Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
@@ -201,10 +201,10 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
 
     def _fit(self, data: AnyData, subgroups: Any = None) -> Any:
         """Return the recalibrator of each subgroup, or None where the common one is used."""
-        chooses = self.prior_weight == "auto"
+        prior = self.prior_weight
         if data.is_forecast:
             min_samples = self.min_samples or _MIN_FORECASTS
-            self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
+            self.prior_weight_ = 0.0 if prior == "auto" else float(prior)
             return [
                 to_fit_data(_add_other_samples(data, rows, self.prior_weight_)).fit_clone(
                     self._plain_recalibrator
@@ -215,10 +215,9 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             ]
         matrix, min_samples = self._map_common(data.columns), self.min_samples or 1
         data = data.with_proba(matrix[:, 1] if data.is_binary else matrix)
-        if chooses:
-            self.prior_weight_ = _best_prior_weight(data, subgroups, min_samples)
-        else:
-            self.prior_weight_ = float(self.prior_weight)
+        self.prior_weight_ = (
+            _best_prior_weight(data, subgroups, min_samples) if prior == "auto" else float(prior)
+        )
         return _fit_maps(data, subgroups, self.prior_weight_, min_samples)
 
     @property
@@ -236,14 +235,44 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
             for rows, recalibrator in maps_of_rows:
                 calibrated[rows] = recalibrator.predict_proba(calibrated[rows])
             return calibrated
-        is_own = np.zeros(n, dtype=bool)
-        for rows, _ in maps_of_rows:
-            is_own[rows] = True
-        if not is_own.all():
-            maps_of_rows.append((np.flatnonzero(~is_own), self.recalibrator_))
+        new_rows = np.setdiff1d(range(n), np.concatenate([[], *(rows for rows, _ in maps_of_rows)]))
+        if len(new_rows):
+            maps_of_rows.append((new_rows, self.recalibrator_))
         original_order = np.argsort(np.concatenate([rows for rows, _ in maps_of_rows]))
         forecasts = [recalibrator.transform(proba[rows]) for rows, recalibrator in maps_of_rows]
         return concatenate(forecasts)[original_order]
+
+    @available_if(lambda self: hasattr(self._plain_recalibrator, "partial_fit"))
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, *, by: Columns) -> Self:
+        """Follow a series in each subgroup, and in all samples together.
+
+        Only if the recalibrator has `partial_fit`, as ``QuantileRecalibrator("intervals")`` has.
+
+        Parameters
+        ----------
+        X : forecast of shape (n_samples,)
+            Forecasts as :meth:`transform` took them since the last call, before recalibration, in
+            the order of time.
+
+        y : array-like of shape (n_samples,)
+            Their outcomes.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
+            Subgroups, in the columns of :meth:`fit`. New ones, and small ones, move the common map
+            alone.
+
+        Returns
+        -------
+        self : object
+            The recalibrator; if it was not fitted before, it is fitted to these rows.
+        """
+        if not hasattr(self, "subgroup_recalibrators_"):
+            return self.fit(X, y, by=by)
+        data = check_forecasts(y, X, names=("y", "X"))
+        for rows, recalibrator in iter_known_subgroups(self, by, data.n_samples):
+            recalibrator.partial_fit(data.forecast[rows], data.value[rows])
+        self.recalibrator_.partial_fit(data.forecast, data.value)
+        return self
 
     @available_if(check_fitted_on_classes)
     def predict_proba(self, X: ArrayLike, *, by: Columns) -> np.ndarray:
@@ -359,16 +388,14 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         """
         if self._is_forecast:
             return negative_crps(self.transform(X, by=by), y, sample_weight)
-        proba = self.predict_proba(X, by=by)
-        return negative_log_loss(y, proba, self.classes_, sample_weight)
+        return negative_log_loss(y, self.predict_proba(X, by=by), self.classes_, sample_weight)
 
 
 def _add_other_samples(data: ForecastData, rows: np.ndarray, prior_weight: float) -> ForecastData:
     """Return the samples of a subgroup, and with a prior also all others, with less weight."""
     if prior_weight == 0 or len(rows) == data.n_samples:
         return data.take(rows)
-    is_own = np.zeros(data.n_samples, dtype=bool)
-    is_own[rows] = True
+    is_own = np.isin(np.arange(data.n_samples), rows)
     weight = data.weight / data.inverse_effective_size  # about 1
     share = min(1.0, prior_weight / weight[~is_own].sum())
     weight = np.where(is_own, weight, share * weight)

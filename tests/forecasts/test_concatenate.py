@@ -11,9 +11,10 @@ from skcalib.forecasts import (
     GaussianMixtureForecast,
     QuantileForecast,
     ResidualForecast,
+    concatenate,
 )
 from skcalib.forecasts._derived import ppf_log_odds
-from skcalib.forecasts._transformed import ConcatenatedForecast, concatenate
+from skcalib.forecasts._transformed import ConcatenatedForecast
 from skcalib.metrics import score_decomposition
 
 rng = np.random.default_rng(0)
@@ -116,3 +117,22 @@ def test_scores_of_counts_side_by_side():
 
 def test_one_forecast_is_returned_as_it_is():
     assert concatenate(PAIRS["gaussian"][:1]) is PAIRS["gaussian"][0]
+
+
+def test_whatever_is_a_forecast_is_taken():
+    whole = concatenate([([1.0, 2.0], [1.0, 3.0]), GaussianForecast([5.0], [2.0])])
+    assert type(whole) is GaussianForecast
+    np.testing.assert_array_equal(whole.mean(), [1, 2, 5])
+
+
+@pytest.mark.parametrize(
+    ("forecasts", "match"),
+    [
+        ([], "forecasts must hold at least one forecast; found none. Pass a list"),
+        ([PAIRS["gaussian"][0], 3.0], r"forecasts\[1\] must be a forecast; found float. Pass"),
+        (PAIRS["gaussian"][0], "cannot be iterated over"),
+    ],
+)
+def test_what_is_no_list_of_forecasts(forecasts, match):
+    with pytest.raises((TypeError, ValueError), match=match):
+        concatenate(forecasts)

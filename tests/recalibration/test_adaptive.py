@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from skcalib.forecasts import QuantileForecast
-from skcalib.recalibration import QuantileRecalibrator
+from skcalib.forecasts import QuantileForecast, concatenate
+from skcalib.recalibration import (
+    AutoRecalibrator,
+    PITRecalibrator,
+    QuantileRecalibrator,
+    SubgroupRecalibrator,
+)
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 RATES = np.array([0.1, 0.5])
@@ -39,7 +44,7 @@ def test_the_bound_holds_for_any_sequence(kind, rows):
     recalibrator.fit(grid(60), rng.normal(size=60))
     outcome, misses = sequence(kind, n, rng), []
     for start in range(0, n, rows):
-        # before nesting; an interval whose ends are infinite holds all, or nothing
+        # before nesting; an interval that must be infinite counts as one that holds all
         low = NORMAL_QUANTILES[:2] + recalibrator.offsets_[:2]
         high = NORMAL_QUANTILES[::-1][:2] + recalibrator.offsets_[::-1][:2]
         ends = np.clip(np.column_stack([low, high]), -1e6, 1e6)
@@ -91,12 +96,21 @@ def test_the_first_call_fits():
     np.testing.assert_array_equal(first.offsets_, expected.offsets_)
 
 
-def test_intervals_that_must_be_infinite_say_so():
+def test_intervals_that_must_be_infinite_end_at_the_largest_score():
     recalibrator = QuantileRecalibrator("intervals", step_size=0.2).fit(grid(20), np.zeros(20))
-    recalibrator.partial_fit(grid(3), [99.0, 99.0, 99.0])
-    with pytest.warns(UserWarning, match="some must be infinite now"):
+    recalibrator.partial_fit(grid(3), [50.0, 99.0, -60.0])
+    assert recalibrator.offsets_[-1] == np.inf
+    with pytest.warns(UserWarning, match="would have to be infinite now.*last 20 scores"):
         low, high = recalibrator.transform(grid(1)).interval(0.9)
-    assert (low, high) == (-1e150, 1e150)
+    np.testing.assert_allclose([low[0], high[0]], [-99, 99])
+
+
+def test_intervals_that_must_be_empty_end_at_the_smallest_score():
+    recalibrator = QuantileRecalibrator("intervals", step_size=0.5).fit(grid(20), np.ones(20))
+    recalibrator.partial_fit(grid(20), np.full(20, 0.7))  # inside, by 0.945
+    assert recalibrator.offsets_[-1] == -np.inf
+    low, high = recalibrator.transform(grid(1)).interval(0.9)
+    np.testing.assert_allclose([low[0], high[0]], [-0.7, 0.7])
 
 
 @pytest.mark.parametrize(
@@ -108,3 +122,40 @@ def test_what_does_not_follow_a_series(method, weight, found):
     recalibrator = QuantileRecalibrator(method).fit(grid(40), y, sample_weight=weight)
     with pytest.raises(ValueError, match=f"partial_fit must follow a fit.*found.*{found}"):
         recalibrator.partial_fit(grid(1), [0.0])
+
+
+def test_each_horizon_follows_its_own_series():
+    rng = np.random.default_rng(3)
+    horizon = np.arange(90) % 3
+    y = rng.normal(size=90) * (1 + horizon)
+    plain = QuantileRecalibrator("intervals", step_size=0.02)
+    fitted = SubgroupRecalibrator(plain).partial_fit(grid(90), y, by=horizon)
+    alone = {k: QuantileRecalibrator("intervals", step_size=0.02) for k in (0, 1, 2, "all")}
+    rows_of = {k: horizon == k for k in range(3)} | {"all": np.full(90, True)}
+    for k, rows in rows_of.items():
+        alone[k].fit(grid(rows.sum()), y[rows])
+    days = []
+    for day in range(5):
+        outcome = (1 + day) * rng.normal(size=4) * [1, 2, 3, 4]
+        days.append(fitted.transform(grid(4), by=[0, 1, 2, 3]))
+        for k in range(3):
+            expected = alone[k].transform(grid(1)).values
+            np.testing.assert_array_equal(days[-1].values[[k]], expected)
+        np.testing.assert_array_equal(days[-1].values[[3]], alone["all"].transform(grid(1)).values)
+        fitted.partial_fit(grid(4), outcome, by=[0, 1, 2, 3])  # the last one is new
+        for k in range(3):
+            alone[k].partial_fit(grid(1), outcome[[k]])
+        alone["all"].partial_fit(grid(4), outcome)
+    assert type(concatenate(days)) is QuantileForecast
+    assert len(concatenate(days)) == 20
+
+
+def test_subgroups_follow_a_series_only_if_their_recalibrator_does():
+    assert hasattr(SubgroupRecalibrator(QuantileRecalibrator("intervals")), "partial_fit")
+    for recalibrator in (None, AutoRecalibrator(), PITRecalibrator()):
+        assert not hasattr(SubgroupRecalibrator(recalibrator), "partial_fit")
+    y, by = np.random.default_rng(2).normal(size=80), np.arange(80) % 2
+    shared = SubgroupRecalibrator(QuantileRecalibrator("intervals"), prior_weight=3)
+    shared.fit(grid(80), y, by=by)
+    with pytest.raises(ValueError, match=r"found.*unequal weights"):
+        shared.partial_fit(grid(2), [0.0, 9.0], by=[0, 1])

@@ -397,3 +397,22 @@ def test_predictions_without_zeros_are_clipped_as_before():
     proba, label = votes(3, 400)
     recalibrator = SigmoidRecalibrator().fit(np.clip(proba, 0.001, 0.999), label)
     assert recalibrator.smallest_probability_ == EPS
+
+
+def test_a_quadratic_map_is_straight_beyond_the_fit():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, size=400)
+    label = rng.random(400) < expit(x + 0.4 * x**2)
+    fitted = QuadraticRecalibrator().fit(expit(x), label)
+    (intercept,), ((b, c),), ((low, high),) = fitted.intercept_, fitted.coef_, fitted.ends_
+    np.testing.assert_allclose([low, high], [x.min(), x.max()])
+    inside = np.linspace(low, high, 9)
+    expected = intercept + b * inside + c * inside**2
+    actual = logit(fitted.predict_proba(expit(inside))[:, 1])
+    np.testing.assert_allclose(actual, expected, rtol=1e-9)
+    # the slope is b + 2 c low < 0 at the lower end, and more than 1 at the upper one
+    far = logit(fitted.predict_proba(expit([low - 3, high + 3]))[:, 1])
+    np.testing.assert_allclose(far, [expected[0], expected[-1] + 3], rtol=1e-9)
+    same = QuadraticRecalibrator().fit(np.full(9, 0.3), np.arange(9) % 2)
+    shift = logit(same.predict_proba([0.3, 0.001])[:, 1]) - logit([0.3, 0.001])
+    assert shift[0] == pytest.approx(shift[1])

@@ -101,20 +101,91 @@ def test_slopes_are_those_of_differences(law, low):
     np.testing.assert_allclose(by_scale, change / (2 * step), atol=1e-8)
 
 
+def prior_problem(forecast, y, weight):
+    """The rows of a fit with their prior samples, and their weights."""
+    n, mean, std = len(y), forecast.mean(), forecast.std()
+    distance = np.sqrt(np.pi / 2) * np.abs(y - mean).sum() / std.mean()
+    factor = (distance + weight) / (n + weight)
+    outcomes = mean[:, None] + factor * std[:, None] * [-1.0757, 0.0, 1.0757]
+    share = 4 * weight / (n + 4 * weight)
+    weights = np.repeat([(1 - share) / n, share / (3 * n)], [n, 3 * n])
+    return np.tile(np.arange(n), 4), np.concatenate([y, outcomes.T.ravel()]), weights, share
+
+
 def test_prior_samples_are_outcomes_of_the_forecast():
     forecast, y = problem(n=12)
-    mean, std, weight = forecast.mean(), forecast.std(), 2.0
-    factor = np.sqrt((((y - mean) ** 2).sum() / (std**2).mean() + weight) / (12 + weight))
-    outcomes = mean[:, None] + factor * std[:, None] * [-1.0757, 0.0, 1.0757]
-    all_y = np.concatenate([y, outcomes.T.ravel()])
-    share = 4 * weight / (12 + 4 * weight)
-    weights = np.repeat([(1 - share) / 12, share / 36], [12, 36])
-    plain = Recalibrator(prior_weight=0)
-    rows = np.tile(np.arange(12), 4)
+    rows, all_y, weights, _ = prior_problem(forecast, y, 2.0)
+    plain = Recalibrator(spread="affine", prior_weight=0)
     expected = plain.fit(forecast[rows], all_y, sample_weight=weights).transform(forecast)
-    actual = Recalibrator(prior_weight=weight).fit(forecast, y).transform(forecast)
+    actual = Recalibrator(spread="affine", prior_weight=2.0).fit(forecast, y).transform(forecast)
     np.testing.assert_allclose(actual.loc, expected.loc, rtol=1e-6)
     np.testing.assert_allclose(actual.scale, expected.scale, rtol=1e-6)
+
+
+def test_the_exponent_is_drawn_to_1():
+    forecast, y = problem(n=12)
+    rows, all_y, weights, share = prior_problem(forecast, y, 2.0)
+    mean, std = forecast.mean()[rows], forecast.std()[rows]
+    line = np.polyfit(mean, all_y, 1, w=np.sqrt(weights))
+    error = np.sqrt(weights @ (all_y - np.polyval(line, mean)) ** 2)
+
+    def loss(parameters):
+        a, b, c, d = parameters
+        score = GaussianForecast(a + b * mean, np.exp(c + d * np.log(std))).crps(all_y)
+        return weights @ score + 0.02 * error * share * (d - 1) ** 2
+
+    fitted = Recalibrator(prior_weight=2.0).fit(forecast, y)
+    names = ("intercept_", "coef_", "scale_intercept_", "scale_coef_")
+    actual = np.array([getattr(fitted, name) for name in names])
+    options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 4000}
+    oracle = minimize(loss, [0, 1, 0, 1], method="Nelder-Mead", options=options)
+    np.testing.assert_allclose(actual, oracle.x, atol=1e-5)
+
+
+def noisy_spreads(kind, rng, n):
+    """Predicted spreads of n samples and of 1000 later ones, and the true ones of all."""
+    size = n + 1000
+    if kind in ("right", "too narrow", "constant"):  # few per cent at fit, twice as much later
+        std = np.r_[1 + 0.05 * rng.random(n), 1 + rng.random(1000)]
+        return std, {"right": std, "too narrow": 2 * std, "constant": np.ones(size)}[kind]
+    if kind == "all the same":
+        return np.ones(size), np.ones(size)
+    std = np.exp(0.5 * rng.normal(size=size))
+    return std, std ** float(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gain"),
+    [
+        *[("right", 0), ("too narrow", 0.06), ("constant", 0), ("all the same", 0)],
+        *[("0.5", 0.01), ("1", 0), ("1.5", 0.01)],
+    ],
+)
+def test_it_never_harms_much_and_gains_where_there_is_something_to_gain(kind, gain):
+    for n in (10, 30, 300):
+        ratios = []
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            std, true = noisy_spreads(kind, rng, n)
+            mean = rng.normal(size=len(std))
+            y = mean + true * rng.normal(size=len(std))
+            fitted = Recalibrator().fit((mean[:n], std[:n]), y[:n])
+            later = GaussianForecast(mean[n:], std[n:])
+            ratios.append(fitted.transform(later).crps(y[n:]).mean() / later.crps(y[n:]).mean())
+        assert max(ratios) < 1.1
+    assert np.mean(ratios) < 1.01 - gain  # with 300 samples
+
+
+def test_exponents_have_a_bound():
+    rng = np.random.default_rng(0)
+    std = np.exp(0.3 * rng.normal(size=300))
+    y = std**4 * rng.normal(size=300)
+    fitted = Recalibrator(prior_weight=0).fit((np.zeros(300), std), y)
+    assert fitted.scale_coef_ == 2
+    low, high = fitted.spread_range_
+    assert (low, high) == (std.min(), std.max())
+    scale = fitted.transform(GaussianForecast(np.zeros(4), [low / 3, low, high, 5 * high])).scale
+    np.testing.assert_allclose(scale[[0, 3]], scale[[1, 2]] * [1 / 3, 5])
 
 
 @pytest.mark.parametrize("spread", ["power", "affine"])

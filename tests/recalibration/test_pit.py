@@ -15,9 +15,9 @@ from skcalib.forecasts import (
     GaussianMixtureForecast,
     QuantileForecast,
     ResidualForecast,
+    concatenate,
 )
 from skcalib.forecasts._derived import ppf_log_odds
-from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 

@@ -24,8 +24,8 @@ from skcalib.forecasts import (
     EnsembleForecast,
     GaussianForecast,
     QuantileForecast,
+    concatenate,
 )
-from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
     continuous_ranked_probability_loss,
