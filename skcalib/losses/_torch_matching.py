@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from .._inputs.arrays import ArrayLike, check_numbers
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import (
@@ -165,20 +166,8 @@ class DistributionMatchingLoss(Penalty):
         detach_given: bool = False,
         estimator: Literal["unbiased", "biased"] = "unbiased",
     ) -> None:
-        super().__init__(
-            _MODULE_CONSTRAINTS,
-            calibration=calibration,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            given_kernel=given_kernel,
-            given_bandwidth=given_bandwidth,
-            input_type=input_type,
-            ignore_index=ignore_index,
-            n_draws=n_draws,
-            gumbel_temperature=gumbel_temperature,
-            detach_given=detach_given,
-            estimator=estimator,
-        )
+        options = select_arguments(locals(), _MODULE_CONSTRAINTS)
+        super().__init__(_MODULE_CONSTRAINTS, **options)
         if class_weight is not None and calibration in ("top-label", "marginal"):
             raise ValueError(
                 f"class_weight must be None for calibration={calibration!r}, which compares one "

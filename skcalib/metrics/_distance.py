@@ -15,7 +15,7 @@ from .._inputs.warnings import warn
 from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ..lenses import Lens
 from ._reductions import average_over_reductions, map_reduction, reduce_classes
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, witness_terms
 from ._upper_distance import interval_change, make_certificate
 
@@ -229,9 +229,7 @@ def lower_distance_to_calibration(
     0.08
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _lower_distance_to_calibration(
-        data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
-    )
+    return _lower_distance_to_calibration(data, **select_options(locals()))
 
 
 @validate_params(METRIC_CONSTRAINTS | _TOL_CONSTRAINTS)
@@ -417,6 +415,4 @@ def calibration_distance_bounds(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     data = with_given(data, y_true, given, sample_weight)
-    return compute_distance_bounds(
-        data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
-    )
+    return compute_distance_bounds(data, **select_options(locals()))

@@ -377,6 +377,11 @@ def raise_data_in_params(name: str) -> NoReturn:
     )
 
 
+def select_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a metric, which are its arguments but data, from its `locals()`."""
+    return {name: arguments[name] for name in arguments if name not in _DATA and name != "data"}
+
+
 def get_option_defaults(metric: Callable) -> dict[str, Any]:
     """Return the arguments of a metric that are no data, and their defaults."""
     return {

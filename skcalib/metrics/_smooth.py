@@ -12,7 +12,7 @@ from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Label, validate_
 from .._numerics.smooth import lipschitz_maxima, lipschitz_maximiser
 from ..lenses import Lens
 from ._reductions import average_each, map_reduction
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, witness_terms
 
 
@@ -137,7 +137,7 @@ def smooth_calibration_error(
     0.1875
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _smooth_calibration_error(data, multi_class=multi_class, average=average, n_jobs=n_jobs)
+    return _smooth_calibration_error(data, **select_options(locals()))
 
 
 @validate_params(METRIC_CONSTRAINTS)
