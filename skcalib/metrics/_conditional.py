@@ -247,7 +247,6 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
         "estimator": [StrOptions({"biased", "debiased", "standardized"})],
         "method": [StrOptions({"exact", "fourier", "nystroem"})],
         "n_components": [Count(1)],
-        "random_state": ["random_state"],
     },
     cost="n³",
     takes=("classes", "forecasts"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import AnyData, ClassData, ForecastData, check_data, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, Label, StrOptions, validate_params
 from .._numerics.dependence import GroupedSums
 from .._numerics.policies import best_actions, worst_policies
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
@@ -368,7 +368,7 @@ def any_decision_calibration_error(
     return _any_decision_calibration_error(data, n_actions=n_actions)
 
 
-@validate_params(METRIC_CONSTRAINTS | {"groups": "no_validation"})
+@validate_params()
 def decision_calibration(
     y_true: ArrayLike,
     y_pred: object,

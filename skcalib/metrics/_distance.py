@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Interval, Label, validate_params
+from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ..lenses import Lens
@@ -232,7 +232,7 @@ def lower_distance_to_calibration(
     return _lower_distance_to_calibration(data, **select_options(locals()))
 
 
-@validate_params(METRIC_CONSTRAINTS | _TOL_CONSTRAINTS)
+@validate_params(_TOL_CONSTRAINTS)
 def distance_certificate(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -310,7 +310,7 @@ def distance_certificate(
     return map_reduction(measure, data, multi_class, n_jobs)
 
 
-@validate_params(METRIC_CONSTRAINTS | _TOL_CONSTRAINTS)
+@validate_params(_TOL_CONSTRAINTS)
 def calibration_distance_bounds(
     y_true: ArrayLike,
     y_proba: ArrayLike,

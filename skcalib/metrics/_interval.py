@@ -115,7 +115,6 @@ def _interval_calibration_error(
         "precision": [Interval(Real, 0, 1, closed="both"), None],
         "width": [Interval(Real, _MIN_WIDTH, 1, closed="both"), None],
         "n_draws": [Count(1, 10**7), None],
-        "random_state": ["random_state"],
     },
     cost="n log n",
     largest=lambda options: 2.0 if options["precision"] else 1.0,

@@ -123,7 +123,6 @@ def _find_laplace_witness(
         "method": [StrOptions({"exact", *_ESTIMATORS})],
         "n_draws": [Count(1, 10**7), None],
         "squared": ["boolean"],
-        "random_state": ["random_state"],
     },
     largest=1.0,
     cost="n log n",

@@ -65,12 +65,12 @@ class MatchingWitness:
 
 
 @validate_params(
-    {
+    MATCHING_CONSTRAINTS
+    | {
         "y_grid": ["array-like", None],
         "given_grid": ["array-like", None],
         "calibration": [StrOptions(FORMS - {"threshold"})],
     }
-    | {name: MATCHING_CONSTRAINTS[name] for name in _OWN}
 )
 def distribution_matching_witness(
     y_true: ArrayLike,

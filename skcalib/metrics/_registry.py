@@ -14,7 +14,6 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from .._data import AnyData, ClassData, ForecastData
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
     InvalidParameterError,
     StrOptions,
     get_constraints,
@@ -276,7 +275,7 @@ def register_metric(
     """
 
     def register(function: PublicFunction) -> PublicFunction:
-        validated = validate_params(METRIC_CONSTRAINTS | (constraints or {}))(function)
+        validated = validate_params(constraints)(function)
         entry = Metric(validated, compute, **registry_fields)
         _ALL_ENTRIES.append(entry)
         if entry.is_selectable:

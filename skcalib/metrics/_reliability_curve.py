@@ -13,7 +13,6 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of, select_arguments
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
     Count,
     Interval,
     Label,
@@ -412,9 +411,7 @@ CURVE_CONSTRAINTS: dict = {
     "strategy": [StrOptions({"uniform", "quantile"})],
     "bandwidth": [Interval(Real, MIN_CURVE_BANDWIDTH, None, closed="left"), None],
     "band": [StrOptions({"consistency", "confidence"}), None],
-    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "n_resamples": [Count(1)],
-    "random_state": ["random_state"],
 }
 
 
@@ -435,7 +432,7 @@ def select_curve_options(arguments: dict[str, Any]) -> dict[str, Any]:
     return select_arguments(arguments, CURVE_OPTIONS["method"][arguments["method"]])
 
 
-@validate_params(METRIC_CONSTRAINTS | CURVE_CONSTRAINTS)
+@validate_params(CURVE_CONSTRAINTS)
 def reliability_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,

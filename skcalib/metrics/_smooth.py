@@ -8,7 +8,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Label, validate_params
+from .._inputs.scikit_learn import Average, Label, validate_params
 from .._numerics.smooth import lipschitz_maxima, lipschitz_maximiser
 from ..lenses import Lens
 from ._reductions import average_each, map_reduction
@@ -140,7 +140,7 @@ def smooth_calibration_error(
     return _smooth_calibration_error(data, **select_options(locals()))
 
 
-@validate_params(METRIC_CONSTRAINTS)
+@validate_params()
 def smooth_calibration_witness(
     y_true: ArrayLike,
     y_proba: ArrayLike,

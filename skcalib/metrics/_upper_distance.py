@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Interval, Label, validate_params
+from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import CertifiedTransport, lower_distance_bounds, transport_bounds
 from .._numerics.interval import optimal_partition
@@ -263,7 +263,7 @@ def upper_distance_to_calibration(
     return _upper_distance_to_calibration(data, **select_options(locals()))
 
 
-@validate_params(METRIC_CONSTRAINTS | _ORDER_CONSTRAINTS)
+@validate_params(_ORDER_CONSTRAINTS)
 def upper_distance_certificate(
     y_true: ArrayLike,
     y_proba: ArrayLike,
