@@ -322,11 +322,11 @@ def _labels_of_groups(labels: np.ndarray) -> np.ndarray:
 def check_data(
     y_true: ArrayLike,
     y_pred: Any,
-    *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
+    *,
     groups: ArrayLike | None = None,
     names: tuple[str, str] = ("y_true", "y_pred"),
     multi_class: Any = None,

@@ -258,12 +258,7 @@ def find_miscalibrated_subgroups(
     (0.001, 'age', '> 7...')
     """
     data = check_data(
-        y_true,
-        y_pred,
-        sample_weight=sample_weight,
-        labels=labels,
-        groups=groups,
-        multi_class=multi_class,
+        y_true, y_pred, sample_weight, labels=labels, groups=groups, multi_class=multi_class
     )
     if isinstance(data, MultilabelData):
         raise ValueError(

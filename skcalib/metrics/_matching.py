@@ -221,15 +221,7 @@ def distribution_matching_error(
     >>> distribution_matching_error(y, forecast)
     0.009...
     """
-    data = check_data(
-        y_true,
-        y_pred,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given,
-        may_be_numbers=True,
-    )
+    data = check_data(y_true, y_pred, sample_weight, pos_label, labels, given, may_be_numbers=True)
     if loss is not None and are_classes_reversed(data, labels, pos_label):
         loss = [decision.with_classes_reversed() for decision in MatchingOptions(loss=loss).losses]
     return _distribution_matching_error(data, **select_options(locals()))
