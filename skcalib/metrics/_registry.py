@@ -377,7 +377,7 @@ def raise_data_in_params(name: str) -> NoReturn:
 
 
 def select_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a metric, which are its arguments but data, from its `locals()`."""
+    """Return the options of a metric from its `locals()`: all but data, raw or checked."""
     return {name: arguments[name] for name in arguments if name not in _DATA and name != "data"}
 
 
