@@ -197,14 +197,7 @@ def _iter_events(
         yield BinaryProblem(event, proba, float(data.weight @ event), name)
 
 
-_LENS_CONSTRAINTS: dict = {
-    "y_true": "no_validation",
-    "y_proba": "no_validation",
-    "labels": ["array-like", None],
-}
-
-
-@validate_params(_LENS_CONSTRAINTS | {"k": [IntegerInterval(1)]})
+@validate_params({"k": [IntegerInterval(1)]})
 def top_k(
     y_true: ArrayLike, y_proba: ArrayLike, k: int, *, labels: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -281,7 +274,7 @@ def _rank_classes(data: ClassData, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.minimum(rank, k), proba
 
 
-@validate_params(_LENS_CONSTRAINTS | {"partition": [dict, list, tuple]})
+@validate_params({"partition": [dict, list, tuple]})
 def class_groups(
     y_true: ArrayLike,
     y_proba: ArrayLike,

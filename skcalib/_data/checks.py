@@ -70,8 +70,7 @@ def check_predictions(
     """
     if getattr(multi_class, "needs_indicator", False):
         return _check_multilabel(y_true, y_proba, sample_weight, pos_label, labels, names)
-    if is_forecast(y_true):
-        check_not_swapped(y_true, names)
+    check_not_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
     log_proba = None
     if as_logits:
@@ -270,8 +269,7 @@ def check_forecasts(
     `names` are the names of the first two arguments in error messages. With `may_be_impossible`,
     outcomes may lie beyond the support of their forecasts.
     """
-    if is_forecast(y_true):
-        check_not_swapped(y_true, names)
+    check_not_swapped(y_true, names)
     forecast = as_forecast(y_forecast, name=names[1])
     value = check_outcomes(y_true, len(forecast), names[0])
     if len(value) == 0:
@@ -322,11 +320,11 @@ def _labels_of_groups(labels: np.ndarray) -> np.ndarray:
 def check_data(
     y_true: ArrayLike,
     y_pred: Any,
-    *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
+    *,
     groups: ArrayLike | None = None,
     names: tuple[str, str] = ("y_true", "y_pred"),
     multi_class: Any = None,

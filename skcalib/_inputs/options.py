@@ -12,6 +12,11 @@ from .arrays import format_value
 OptionsOf = dict[str, Mapping[Any, Iterable[str]]]
 
 
+def select_arguments(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return those of the arguments of a function, its `locals()`, that have these names."""
+    return {name: arguments[name] for name in names}
+
+
 def check_options_of(
     function: Callable, options_of: OptionsOf, arguments: Mapping[str, Any]
 ) -> None:

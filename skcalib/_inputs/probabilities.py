@@ -181,19 +181,21 @@ def is_forecast(obj: object) -> bool:
 
 def check_not_swapped(y_true: ArrayLike, names: tuple[str, str]) -> None:
     """Refuse forecasts in place of outcomes; `names` are those of the two arguments."""
-    raise ValueError(
-        f"{names[0]} must hold outcomes; found a forecast of a number, {type(y_true).__name__}. "
-        f"{names[0]} and {names[1]} look swapped: exchange them."
-    )
+    if is_forecast(y_true):
+        raise ValueError(
+            f"{names[0]} must hold outcomes; found a forecast of a number, "
+            f"{type(y_true).__name__}. {names[0]} and {names[1]} look swapped: exchange them."
+        )
 
 
 def check_not_forecast(y_proba: ArrayLike, name: str) -> None:
     """Refuse forecasts of a number, which hold no probabilities of classes."""
-    raise ValueError(
-        f"{name} must hold probabilities of classes; found a forecast of a number, "
-        f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that the "
-        "outcome y exceeds a number t: the labels y > t with as_forecast(...).sf(t)."
-    )
+    if is_forecast(y_proba):
+        raise ValueError(
+            f"{name} must hold probabilities of classes; found a forecast of a number, "
+            f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that "
+            "the outcome y exceeds a number t: the labels y > t with as_forecast(...).sf(t)."
+        )
 
 
 def _raise_wrong_type(proba: np.ndarray, name: str, partner: str, partner_values: Any) -> None:

@@ -87,11 +87,14 @@ REDUCTION_CONSTRAINTS: dict = {
 # Jobs of joblib; −1 stands for all cores, −2 for all but one.
 N_JOBS: list = [IntegerInterval(-(2**15), 2**15), None]
 
-# The arguments that metrics share, where a metric has them; `check_predictions` checks the data.
+# The arguments of metrics and of other functions that have the same rule in each, unless a function
+# states its own; data such as y_true and sample_weight are checked where they are read.
 METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
-    "sample_weight": "no_validation",
     "pos_label": [numbers.Real, str, bytes, "boolean", None],
     "labels": ["array-like", None],
+    "confidence_level": [Interval(numbers.Real, 0, 1, closed="neither")],
+    "n_resamples": [Count(1, 10**9)],
+    "random_state": ["random_state"],
     "n_jobs": N_JOBS,
 }
 
@@ -130,11 +133,15 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], 
 
 
 def validate_params(
-    constraints: dict, *, prefer_skip_nested_validation: bool = True
+    constraints: dict | None = None, *, prefer_skip_nested_validation: bool = True
 ) -> Callable[[Function], Function]:
-    """scikit-learn's decorator of functions, which keeps the signature for type checkers."""
+    """scikit-learn's decorator of functions, which also judges `METRIC_CONSTRAINTS`.
+
+    It keeps the signature for type checkers.
+    """
     return _validate_params(
-        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+        METRIC_CONSTRAINTS | (constraints or {}),
+        prefer_skip_nested_validation=prefer_skip_nested_validation,
     )
 
 

@@ -53,7 +53,6 @@ N_COMPONENTS = 200
 FOURIER_CONSTRAINTS: dict = {
     "method": [StrOptions({"exact", "fourier"})],
     "n_components": [Count(1)],
-    "random_state": ["random_state"],
 }
 
 

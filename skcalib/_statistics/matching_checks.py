@@ -61,12 +61,9 @@ MATCHING_CONSTRAINTS: dict = {
     "bandwidth": _BANDWIDTH,
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
     "given_bandwidth": _BANDWIDTH,
-    "loss": "no_validation",
-    "thresholds": "no_validation",
     "estimator": [StrOptions({"unbiased", "biased", "standardized"})],
     "method": [StrOptions({"exact", "fourier"})],
     "n_components": [Count(1)],
-    "random_state": ["random_state"],
 }
 
 # Terms of the features of larger outcomes have squares that overflow.

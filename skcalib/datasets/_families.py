@@ -18,7 +18,6 @@ from .._inputs.warnings import check_memory
         "n_samples": [Count(1, 10**8)],
         "location": [Interval(Real, -1, 1, closed="both")],
         "return_true_proba": ["boolean"],
-        "random_state": ["random_state"],
     }
 )
 def make_covariate_shift(
@@ -96,7 +95,6 @@ def make_covariate_shift(
         "n_classes": [Count(2, 10**4)],
         "model": [StrOptions({"M1", "M2", "M3"})],
         "return_true_proba": ["boolean"],
-        "random_state": ["random_state"],
     }
 )
 def make_dirichlet_family(
@@ -187,7 +185,6 @@ def make_dirichlet_family(
         "n_samples": [Count(1, 10**8)],
         "inverse_temperature": [Interval(Real, 0, None, closed="left")],
         "return_true_proba": ["boolean"],
-        "random_state": ["random_state"],
     }
 )
 def make_temperature_family(

@@ -52,7 +52,6 @@ _FORECAST_OPTIONS: dict[str, tuple[str, ...]] = {
         "n_waves": [IntegerInterval(1)],
         "return_positions": ["boolean"],
         "return_true_forecast": ["boolean"],
-        "random_state": ["random_state"],
     }
 )
 def make_forecasts(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
-from numbers import Real
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,12 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_value
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
     Count,
     Function,
     IntegerInterval,
-    Interval,
     check_matplotlib_support,
     validate_params,
 )
@@ -32,13 +28,8 @@ else:
     Axes = Figure = Any  # matplotlib is imported where it draws
 
 # Constraints of the options that several displays have.
-_SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
-    "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
+_SHARED: dict[str, Any] = {
     "n_bins": [Count(1, 1000)],
-    "groups": "no_validation",
-    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-    "n_resamples": [Count(1, 10**9)],
-    "random_state": ["random_state"],
     "max_panels": [IntegerInterval(1)],
     "name": [str, None],
 }

@@ -199,9 +199,7 @@ class DecisionDisplay(PredictionsDisplay):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs)
-        data, decision = check_decision_data(
-            y_true, y_pred, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-        )
+        data, decision = check_decision_data(y_true, y_pred, loss, sample_weight, pos_label, labels)
         data = with_groups(data, y_true, groups, sample_weight)
         attributes: dict[str, Any] = {"kind": kind, "name": name}
         if kind == "actions":

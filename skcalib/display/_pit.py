@@ -9,6 +9,7 @@ import numpy as np
 
 from .._data import check_forecasts
 from .._inputs.arrays import ArrayLike
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import RandomState, StrOptions
 from ..metrics._pit_histogram import PIT_CONSTRAINTS, Band, make_quantile_curve, pit_histogram
 from ._base import (
@@ -191,16 +192,8 @@ class PITHistogramDisplay(_PitDisplay):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs, "stairs")
-        numbers = pit_histogram(
-            y_true,
-            y_forecast,
-            sample_weight=sample_weight,
-            n_bins=n_bins,
-            atoms=atoms,
-            confidence_level=confidence_level,
-            n_resamples=n_resamples,
-            random_state=random_state,
-        )
+        options = select_arguments(locals(), PIT_CONSTRAINTS)
+        numbers = pit_histogram(y_true, y_forecast, sample_weight=sample_weight, **options)
         return cls(**vars(numbers), name=name).plot(ax, **kwargs)
 
     def _draw_expected(self, ax: Axes, style: dict[str, Any]) -> None:

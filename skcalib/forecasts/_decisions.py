@@ -408,14 +408,7 @@ def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
     return np.einsum("nk,ka->na", matrix, losses)
 
 
-_DECISION_CONSTRAINTS: dict = {
-    "y_pred": "no_validation",
-    "loss": "no_validation",
-    "labels": ["array-like", None],
-}
-
-
-@validate_params(_DECISION_CONSTRAINTS)
+@validate_params()
 def bayes_action(y_pred: object, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
     """The action of the least expected loss for each prediction.
 
@@ -460,7 +453,7 @@ def bayes_action(y_pred: object, *, loss: Any, labels: ArrayLike | None = None) 
     return decision.named(argmin_first(_class_expected_losses(y_pred, decision, labels)))
 
 
-@validate_params(_DECISION_CONSTRAINTS | {"action": "no_validation"})
+@validate_params()
 def expected_loss(
     y_pred: object, *, loss: Any, action: Any = None, labels: ArrayLike | None = None
 ) -> np.ndarray:

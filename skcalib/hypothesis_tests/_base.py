@@ -118,8 +118,7 @@ def check_test_input(
 
 def check_class_input(test: HypothesisTest, X: ArrayLike, y: Any, sample_weight: Any) -> ClassData:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
-    if is_forecast(X):
-        check_not_forecast(X, "X")
+    check_not_forecast(X, "X")
     data = check_fit_input(test, X, y, sample_weight)
     warn_of_weights(data, sample_weight)
     return data

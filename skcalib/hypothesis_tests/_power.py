@@ -15,7 +15,6 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_labels
 from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import (
-    N_JOBS,
     Count,
     HasMethods,
     IntegerInterval,
@@ -38,13 +37,9 @@ _N_GLANCES = 25
 _N_ROUNDS = 5
 
 _POWER_CONSTRAINTS: dict = {
-    "y_proba": "no_validation",
-    "true_proba": "no_validation",
     "test": [HasMethods(["fit", "get_params"]), None],
     "alpha": [Interval(Real, 0, 1, closed="neither")],
     "n_simulations": [Count(1)],
-    "random_state": ["random_state"],
-    "n_jobs": N_JOBS,
 }
 
 

@@ -50,10 +50,8 @@ class PrecisionSampleSize:
 
 @validate_params(
     {
-        "y_proba": "no_validation",
         "ratio_width": [Interval(Real, 0, None, closed="neither")],
         "slope_width": [Interval(Real, 0, None, closed="neither")],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     }
 )
 def sample_size_for_precision(

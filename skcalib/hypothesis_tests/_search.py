@@ -13,7 +13,6 @@ from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_name
 from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
     Count,
     HasMethods,
     IntegerInterval,
@@ -138,17 +137,12 @@ def _format_cell(value: object) -> str:
 
 
 @validate_params(
-    METRIC_CONSTRAINTS
-    | {
-        "X": "no_validation",
-        "groups": "no_validation",
+    {
         "multi_class": [StrOptions({"confidence", "classwise"}), HasMethods("reduce")],
         "recalibrate": ["boolean"],
         "crossings": ["boolean"],
         "n_bins": [Count(2)],
         "min_samples": [IntegerInterval(1)],
-        "n_resamples": [Count(1, 10**9)],
-        "random_state": ["random_state"],
     }
 )
 def find_miscalibrated_subgroups(
@@ -264,12 +258,7 @@ def find_miscalibrated_subgroups(
     (0.001, 'age', '> 7...')
     """
     data = check_data(
-        y_true,
-        y_pred,
-        sample_weight=sample_weight,
-        labels=labels,
-        groups=groups,
-        multi_class=multi_class,
+        y_true, y_pred, sample_weight, labels=labels, groups=groups, multi_class=multi_class
     )
     if isinstance(data, MultilabelData):
         raise ValueError(

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 
 from .._data import ClassData, check_fit_input, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.probabilities import check_not_forecast, is_forecast
+from .._inputs.probabilities import check_not_forecast
 from .._inputs.scikit_learn import IntegerInterval, check_feature_names, fit_context
 from ..recalibration import (
     InterceptRecalibrator,
@@ -183,8 +183,7 @@ class SequentialCalibrationTest(HypothesisTest):
         self : object
             The test.
         """
-        if is_forecast(X):
-            check_not_forecast(X, "X")
+        check_not_forecast(X, "X")
         if not hasattr(self, "n_seen_"):
             batch = check_fit_input(self, X, y, None)
             self._initialize(batch)

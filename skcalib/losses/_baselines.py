@@ -13,8 +13,8 @@ from array_api_compat import array_namespace
 
 from .._inputs.scikit_learn import Count, Interval, StrOptions
 from .._numerics.array_api import Array, arange_like, asarray_like, special_functions, stop_gradient
-from ._checks import CLASS_CONSTRAINTS, POSITIVE, validate_loss_options
-from ._errors import MULTI_CLASS, ROOT_ATOL, prepare_batch
+from ._checks import POSITIVE, validate_loss_options
+from ._errors import ROOT_ATOL, prepare_batch
 from ._predictions import MIN_PROBABILITY, less_largest
 
 # Soft bins that hold less than this share of a batch add less than that to the sum of squares.
@@ -30,7 +30,6 @@ _MIN_KDE_WIDTH, _MAX_KDE_WIDTH, _N_KDE_WIDTHS = 1e-5, 1.0, 21
         "bandwidth": [POSITIVE, StrOptions({"likelihood"})],
         "order": [Interval(Real, 1, None, closed="left")],
     }
-    | CLASS_CONSTRAINTS
 )
 def kde_calibration_loss(
     prediction: Array,
@@ -135,9 +134,7 @@ def _likely_width(proba: Array, products: Array, weight: Array) -> Array:
     return xp.exp(best)
 
 
-@validate_loss_options(
-    {"n_bins": [Count(1, 10_000)], "temperature": [POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS
-)
+@validate_loss_options({"n_bins": [Count(1, 10_000)], "temperature": [POSITIVE]})
 def soft_binned_calibration_loss(
     prediction: Array,
     target: Array,

@@ -9,19 +9,24 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from .._inputs.arrays import format_value
-from .._inputs.scikit_learn import Function, Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Function, Interval, LensNames, StrOptions, validate_params
 from .._numerics.array_api import Array
 from .._statistics.matching_checks import WITH_BANDWIDTH, MatchingOptions, check_matching_options
 from ._predictions import Distributions, SampledForecast
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 
-CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}
+# The arguments that have the same rule in all losses.
+LOSS_CONSTRAINTS: dict = {
+    "input_type": [StrOptions({"logits", "probabilities"})],
+    "multi_class": [LensNames({"confidence", "classwise"})],
+}
 
 
 def validate_loss_options(constraints: dict) -> Callable[[Function], Function]:
     """`validate_params` for losses. Bad values make them NaN without a warning, as in torch."""
-    return lambda loss: validate_params(constraints)(np.errstate(all="ignore")(loss))
+    judge = validate_params(LOSS_CONSTRAINTS | constraints)
+    return lambda loss: judge(np.errstate(all="ignore")(loss))
 
 
 def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:

@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from array_api_compat import array_namespace
 
-from .._inputs.scikit_learn import Interval, LensNames, StrOptions
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import Array, identity_like
 from .._numerics.smooth_expected import MIN_SMOOTHING_BANDWIDTH, smooth_mass
 from .._statistics.kernels import KERNELS, kernel_values
 from ._checks import (
-    CLASS_CONSTRAINTS,
     POSITIVE,
     check_arrays,
     check_batch,
@@ -31,13 +30,9 @@ ROOT_ATOL = 1e-10
 # Steps per bandwidth of the integral over predictions.
 _STEPS_PER_BANDWIDTH = 32
 
-MULTI_CLASS: dict = {"multi_class": [LensNames({"confidence", "classwise"})]}
-
 
 @validate_loss_options(
     {"bandwidth": [Interval(Real, MIN_SMOOTHING_BANDWIDTH, None, closed="left")]}
-    | MULTI_CLASS
-    | CLASS_CONSTRAINTS
 )
 def smooth_calibration_loss(
     prediction: Array,
@@ -111,9 +106,7 @@ def smooth_calibration_loss(
     return xp.mean(inner) / n_steps
 
 
-@validate_loss_options(
-    {"bandwidth": [POSITIVE], "balanced": ["boolean"]} | MULTI_CLASS | CLASS_CONSTRAINTS
-)
+@validate_loss_options({"bandwidth": [POSITIVE], "balanced": ["boolean"]})
 def maximum_mean_calibration_loss(
     prediction: Array,
     target: Array,
@@ -207,7 +200,6 @@ def maximum_mean_calibration_loss(
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
         "estimator": [StrOptions({"biased", "unbiased"})],
     }
-    | CLASS_CONSTRAINTS
 )
 def conditional_kernel_calibration_loss(
     prediction: Array,

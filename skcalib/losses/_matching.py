@@ -20,7 +20,7 @@ from .._statistics.matching_checks import (
     name_of,
 )
 from ._checks import (
-    CLASS_CONSTRAINTS,
+    LOSS_CONSTRAINTS,
     POSITIVE,
     MatchingLossOptions,
     check_arrays,
@@ -63,7 +63,7 @@ MATCHING_LOSS_CONSTRAINTS: dict = {
     "given_bandwidth": [POSITIVE, None],
     "detach_given": ["boolean"],
     "estimator": [StrOptions({"unbiased", "biased"})],
-    **CLASS_CONSTRAINTS,
+    "input_type": LOSS_CONSTRAINTS["input_type"],
 }
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from .._inputs.arrays import ArrayLike, check_numbers
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import (
@@ -165,20 +166,8 @@ class DistributionMatchingLoss(Penalty):
         detach_given: bool = False,
         estimator: Literal["unbiased", "biased"] = "unbiased",
     ) -> None:
-        super().__init__(
-            _MODULE_CONSTRAINTS,
-            calibration=calibration,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            given_kernel=given_kernel,
-            given_bandwidth=given_bandwidth,
-            input_type=input_type,
-            ignore_index=ignore_index,
-            n_draws=n_draws,
-            gumbel_temperature=gumbel_temperature,
-            detach_given=detach_given,
-            estimator=estimator,
-        )
+        options = select_arguments(locals(), _MODULE_CONSTRAINTS)
+        super().__init__(_MODULE_CONSTRAINTS, **options)
         if class_weight is not None and calibration in ("top-label", "marginal"):
             raise ValueError(
                 f"class_weight must be None for calibration={calibration!r}, which compares one "
@@ -268,7 +257,7 @@ class DistributionMatchingLoss(Penalty):
 
     def _error_of_classes(self, prediction: Tensor | str, batch: Any) -> Tensor:
         prediction, batch = class_batch(prediction, batch, self.input_type, self.ignore_index)
-        given, given_bandwidth = self._condition(batch.given, prediction.dtype)
+        condition = self._condition(batch.given, prediction.dtype)
         classes = class_predictions(prediction, batch.target, self.input_type)
         class_kernel = None
         if self.class_weight is not None:
@@ -284,7 +273,9 @@ class DistributionMatchingLoss(Penalty):
             classes = classes._replace(drawn_labels=draws.mean(dim=0))
         bandwidth = None if self.bandwidth == "median" else self.bandwidth
         thresholds = None if self._learns_thresholds else self.thresholds
-        matching = self._matching(given, given_bandwidth, bandwidth, thresholds, class_kernel)
+        matching = self._matching(
+            **condition, bandwidth=bandwidth, thresholds=thresholds, class_kernel=class_kernel
+        )
         return matching.evaluate_classes(classes, batch.sample_weight)
 
     def _error_of_numbers(self, prediction: Any, batch: Any) -> Tensor:
@@ -300,36 +291,23 @@ class DistributionMatchingLoss(Penalty):
             check_moment_range(batch.target, *distributions.feature_means("moments", None, None))
         is_given_forecast = form in ("distribution", "local")
         parameters = distributions.parameters if is_given_forecast else None
-        given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
+        condition = self._condition(batch.given, distributions.dtype, parameters)
         thresholds = None if self._learns_thresholds else self.thresholds
         has_thresholds = form == "threshold" or (form == "decision" and self.loss is None)
         if has_thresholds or kernel in ("tanh", "thresholds"):
             thresholds = self._standardization("thresholds", "thresholds=None", "quantiles")
             thresholds = thresholds.to(batch.target)
-        matching = self._matching(given, given_bandwidth, self._bandwidth(), thresholds)
+        matching = self._matching(**condition, bandwidth=self._bandwidth(), thresholds=thresholds)
         return matching.evaluate_forecasts(distributions, batch.target, batch.sample_weight)
 
-    def _matching(
-        self,
-        given: Any,
-        given_bandwidth: float | None,
-        bandwidth: Any,
-        thresholds: Tensor | None,
-        class_kernel: Tensor | None = None,
-    ) -> MatchingLoss:
+    def _matching(self, **batch_options: Any) -> MatchingLoss:
+        """The error with the options that depend on the batch, and those of the module."""
         names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimator")
         options = {name: getattr(self, name) for name in names}
         for name, value in options.items():
             if callable(value):
                 options[name] = partial(check_user_values, name, value)
-        return MatchingLoss(
-            given=given,
-            given_bandwidth=given_bandwidth,
-            bandwidth=bandwidth,
-            thresholds=thresholds,
-            class_kernel=class_kernel,
-            **options,
-        )
+        return MatchingLoss(**batch_options, **options)
 
     def _bandwidth(self) -> float | None:
         if self.bandwidth != "median":
@@ -343,12 +321,13 @@ class DistributionMatchingLoss(Penalty):
 
     def _condition(
         self, given: Any, dtype: Any, parameters: Tensor | None = None
-    ) -> tuple[Any, ...]:
+    ) -> dict[str, Any]:
         """The points that the error is conditioned on, and the bandwidth of the kernel on them."""
         variable, points = ("given", given) if given is not None else ("parameter", parameters)
         bandwidth = None if self.given_bandwidth == "median" else self.given_bandwidth
         if bandwidth is not None or points is None or self.calibration not in NEAR_FORMS:
-            return given, None if callable(self.given_kernel) else bandwidth
+            bandwidth = None if callable(self.given_kernel) else bandwidth
+            return {"given": given, "given_bandwidth": bandwidth}
         centre, factor, median = (
             self._standardization(
                 f"{variable}_{statistic}", "given_bandwidth='median'", "the median distance"
@@ -361,7 +340,8 @@ class DistributionMatchingLoss(Penalty):
                 f"given must have the {len(centre)} features that fit saw; found {points.shape[1]}."
             )
         median = None if callable(self.given_kernel) else float(median)
-        return (points - centre.to(points)) * factor.to(points), median
+        standardized = (points - centre.to(points)) * factor.to(points)
+        return {"given": standardized, "given_bandwidth": median}
 
     def _standardization(self, name: str, option: str, variable: str) -> Tensor:
         value = getattr(self, name)

@@ -25,7 +25,7 @@ from .._numerics.sorting import (
 )
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
-from ._registry import register_metric, root_of_estimate
+from ._registry import register_metric, root_of_estimate, select_options
 from ._terms import Witness, witness_terms
 
 # Distances of the mean outcome from the mean prediction, vectors of K numbers: a factor and a power
@@ -324,18 +324,7 @@ def expected_calibration_error(
     0.166...
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _expected_calibration_error(
-        data,
-        n_bins=n_bins,
-        strategy=strategy,
-        min_bin_size=min_bin_size,
-        norm=norm,
-        distance=distance,
-        debias=debias,
-        add_bin_width=add_bin_width,
-        multi_class=multi_class,
-        average=average,
-    )
+    return _expected_calibration_error(data, **select_options(locals()))
 
 
 def check_bin_options(norm: str, distance: str, debias: bool, add_bin_width: bool) -> None:
@@ -504,4 +493,4 @@ def level_set_calibration_error(
     0.15
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _level_set_calibration_error(data, multi_class=multi_class, average=average)
+    return _level_set_calibration_error(data, **select_options(locals()))

@@ -18,7 +18,7 @@ from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties, sort_labelled
 from ..lenses import Lens
 from ._reductions import reduce_classes
-from ._registry import register_metric
+from ._registry import register_metric, select_options
 
 _MAX_CLINICAL_STEPS = 200
 
@@ -502,6 +502,4 @@ def integrated_calibration_index(
     0.16
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _integrated_calibration_index(
-        data, quantile=quantile, multi_class=multi_class, average=average
-    )
+    return _integrated_calibration_index(data, **select_options(locals()))

@@ -46,7 +46,7 @@ from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from ..lenses import Lens
 from ._kernel import CONDITIONAL_CONSTRAINTS, KERNEL_OPTIONS, conditional_kernel
 from ._reductions import average_over_reductions
-from ._registry import register_metric
+from ._registry import register_metric, select_options
 
 # "nystroem" adds pivots until its error is certainly below this share of the value.
 _NYSTROEM_RTOL = 1e-3
@@ -247,7 +247,6 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
         "estimator": [StrOptions({"biased", "debiased", "standardized"})],
         "method": [StrOptions({"exact", "fourier", "nystroem"})],
         "n_components": [Count(1)],
-        "random_state": ["random_state"],
     },
     cost="n³",
     takes=("classes", "forecasts"),
@@ -414,20 +413,7 @@ def conditional_kernel_calibration_error(
         may_be_numbers=isinstance(y_pred, tuple),
         on_device=True,
     )
-    return _conditional_kernel_calibration_error(
-        data,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        outcome_kernel=outcome_kernel,
-        outcome_bandwidth=outcome_bandwidth,
-        regularization=regularization,
-        estimator=estimator,
-        method=method,
-        n_components=n_components,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
+    return _conditional_kernel_calibration_error(data, **select_options(locals()))
 
 
 def check_fourier_kernel(kernel: str | Kernel, method: str) -> None:

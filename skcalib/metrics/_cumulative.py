@@ -10,7 +10,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Label, StrOptions
 from ..lenses import Lens
 from ._reductions import reduce_classes
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, witness_terms
 
 
@@ -142,4 +142,4 @@ def cumulative_calibration_error(
     0.25
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _cumulative_calibration_error(data, kind=kind, multi_class=multi_class, average=average)
+    return _cumulative_calibration_error(data, **select_options(locals()))

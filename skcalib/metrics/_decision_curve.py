@@ -1,14 +1,13 @@
 """Decision curves: announced and realised values of decisions along a cost ratio."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
 from .._data import AnyData, ForecastData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, StrOptions, validate_params
+from .._inputs.scikit_learn import Label, StrOptions, validate_params
 from .._numerics.dependence import GroupedSums
 from ..forecasts._decisions import DecisionLoss
 
@@ -75,13 +74,7 @@ class DecisionCurve:
 
 
 @validate_params(
-    METRIC_CONSTRAINTS
-    | {
-        "kind": [StrOptions({"net-benefit", "loss"})],
-        "thresholds": ["array-like", None],
-        "groups": "no_validation",
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-    }
+    {"kind": [StrOptions({"net-benefit", "loss"})], "thresholds": ["array-like", None]}
 )
 def decision_curve(
     y_true: ArrayLike,

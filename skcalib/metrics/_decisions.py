@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import AnyData, ClassData, ForecastData, check_data, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, Label, StrOptions, validate_params
 from .._numerics.dependence import GroupedSums
 from .._numerics.policies import best_actions, worst_policies
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
@@ -91,20 +91,16 @@ def check_decision_data(
     y_true: ArrayLike,
     y_pred: object,
     loss: Any,
-    *,
-    labels: ArrayLike | None = None,
-    pos_label: Label | None = None,
-    **data_args: Any,
+    sample_weight: ArrayLike | None,
+    pos_label: Label | None,
+    labels: ArrayLike | None,
+    given: ArrayLike | None = None,
 ) -> tuple[AnyData, DecisionLoss]:
     """Return the data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
+    may_be_numbers = not decision.is_of_classes
     data = check_data(
-        y_true,
-        y_pred,
-        labels=labels,
-        pos_label=pos_label,
-        may_be_numbers=not decision.is_of_classes,
-        **data_args,
+        y_true, y_pred, sample_weight, pos_label, labels, given, may_be_numbers=may_be_numbers
     )
     if are_classes_reversed(data, labels, pos_label):
         decision = decision.with_classes_reversed()
@@ -248,13 +244,7 @@ def decision_calibration_error(
     """
     name = given if isinstance(given, str) else None
     data, decision = check_decision_data(
-        y_true,
-        y_pred,
-        loss,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given if name is None else None,
+        y_true, y_pred, loss, sample_weight, pos_label, labels, given if name is None else None
     )
     return _decision_calibration_error(data, loss=decision, given=name, kind=kind)
 
@@ -368,7 +358,7 @@ def any_decision_calibration_error(
     return _any_decision_calibration_error(data, n_actions=n_actions)
 
 
-@validate_params(METRIC_CONSTRAINTS | {"groups": "no_validation"})
+@validate_params()
 def decision_calibration(
     y_true: ArrayLike,
     y_pred: object,
@@ -437,9 +427,7 @@ def decision_calibration(
     >>> table.regret, round(table.regret_bound, 2)
     (1.0, 3.0)
     """
-    data, decision = check_decision_data(
-        y_true, y_pred, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    data, decision = check_decision_data(y_true, y_pred, loss, sample_weight, pos_label, labels)
     data = with_groups(data, y_true, groups, sample_weight)
     return decision_table(DecisionGaps(data, loss=decision, given="action"))
 

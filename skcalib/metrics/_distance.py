@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Interval, Label, validate_params
+from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import lower_distance_bounds, transport_bounds
 from ..lenses import Lens
 from ._reductions import average_over_reductions, map_reduction, reduce_classes
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, witness_terms
 from ._upper_distance import interval_change, make_certificate
 
@@ -229,12 +229,10 @@ def lower_distance_to_calibration(
     0.08
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _lower_distance_to_calibration(
-        data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
-    )
+    return _lower_distance_to_calibration(data, **select_options(locals()))
 
 
-@validate_params(METRIC_CONSTRAINTS | _TOL_CONSTRAINTS)
+@validate_params(_TOL_CONSTRAINTS)
 def distance_certificate(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -312,7 +310,7 @@ def distance_certificate(
     return map_reduction(measure, data, multi_class, n_jobs)
 
 
-@validate_params(METRIC_CONSTRAINTS | _TOL_CONSTRAINTS)
+@validate_params(_TOL_CONSTRAINTS)
 def calibration_distance_bounds(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -417,6 +415,4 @@ def calibration_distance_bounds(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     data = with_given(data, y_true, given, sample_weight)
-    return compute_distance_bounds(
-        data, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
-    )
+    return compute_distance_bounds(data, **select_options(locals()))

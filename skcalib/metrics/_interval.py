@@ -20,7 +20,7 @@ from .._numerics.interval import (
 )
 from ..lenses import Lens
 from ._reductions import average_over_reductions
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 
 # Narrower intervals of a random grid lose digits to rounding.
 _MIN_WIDTH = 1e-6
@@ -115,7 +115,6 @@ def _interval_calibration_error(
         "precision": [Interval(Real, 0, 1, closed="both"), None],
         "width": [Interval(Real, _MIN_WIDTH, 1, closed="both"), None],
         "n_draws": [Count(1, 10**7), None],
-        "random_state": ["random_state"],
     },
     cost="n log n",
     largest=lambda options: 2.0 if options["precision"] else 1.0,
@@ -238,16 +237,7 @@ def interval_calibration_error(
     0.09...
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _interval_calibration_error(
-        data,
-        method=method,
-        precision=precision,
-        width=width,
-        n_draws=n_draws,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
+    return _interval_calibration_error(data, **select_options(locals()))
 
 
 def check_interval_options(

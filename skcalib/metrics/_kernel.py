@@ -36,7 +36,7 @@ from .._statistics.squared_error import (
 )
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, make_square_witness, witness_terms
 
 CONDITIONAL_CONSTRAINTS: dict = (
@@ -343,19 +343,7 @@ def squared_kernel_calibration_error(
     data = check_predictions(
         y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
     )
-    return _squared_kernel_calibration_error(
-        data,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        estimator=estimator,
-        block_size=block_size,
-        class_kernel=class_kernel,
-        method=method,
-        n_components=n_components,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
+    return _squared_kernel_calibration_error(data, **select_options(locals()))
 
 
 def _kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
@@ -473,14 +461,7 @@ def kernel_calibration_error(
     data = check_predictions(
         y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
     )
-    return _kernel_calibration_error(
-        data,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        class_kernel=class_kernel,
-        multi_class=multi_class,
-        average=average,
-    )
+    return _kernel_calibration_error(data, **select_options(locals()))
 
 
 def _joint_error(data: ClassData, kernel: str | Kernel, bandwidth: float | str) -> float:
@@ -597,9 +578,7 @@ def joint_kernel_calibration_error(
     0.047...
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _joint_kernel_calibration_error(
-        data, kernel=kernel, bandwidth=bandwidth, multi_class=multi_class, average=average
-    )
+    return _joint_kernel_calibration_error(data, **select_options(locals()))
 
 
 def check_two_samples(data: ClassData) -> None:

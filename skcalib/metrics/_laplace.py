@@ -15,7 +15,7 @@ from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
 from ..lenses import Lens
 from ._reductions import average_over_reductions
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, make_square_witness, witness_terms
 
 # Pairs of samples in one block of draws; an array of them takes 8 MB.
@@ -123,7 +123,6 @@ def _find_laplace_witness(
         "method": [StrOptions({"exact", *_ESTIMATORS})],
         "n_draws": [Count(1, 10**7), None],
         "squared": ["boolean"],
-        "random_state": ["random_state"],
     },
     largest=1.0,
     cost="n log n",
@@ -240,16 +239,7 @@ def laplace_kernel_calibration_error(
     0.1...
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _laplace_kernel_calibration_error(
-        data,
-        bandwidth=bandwidth,
-        method=method,
-        n_draws=n_draws,
-        squared=squared,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
+    return _laplace_kernel_calibration_error(data, **select_options(locals()))
 
 
 def check_draws(method: str, n_draws: int | None) -> None:

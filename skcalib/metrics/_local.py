@@ -135,9 +135,7 @@ _KERNEL_CONSTRAINTS: dict = {
 }
 
 
-@validate_params(
-    _KERNEL_CONSTRAINTS | {"n_resamples": [Count(0, 10**9)], "random_state": ["random_state"]}
-)
+@validate_params(_KERNEL_CONSTRAINTS | {"n_resamples": [Count(0, 10**9)]})
 def local_calibration(
     y_true: ArrayLike,
     y_forecast: object,

@@ -19,7 +19,7 @@ from .._statistics.matching_checks import (
     MatchingOptions,
 )
 from ._decisions import are_classes_reversed
-from ._registry import register_metric
+from ._registry import register_metric, select_options
 
 # The variance of the error is estimated from all pairs of at most this many samples.
 _MAX_PAIRED_SAMPLES = 1024
@@ -221,31 +221,10 @@ def distribution_matching_error(
     >>> distribution_matching_error(y, forecast)
     0.009...
     """
-    data = check_data(
-        y_true,
-        y_pred,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given,
-        may_be_numbers=True,
-    )
+    data = check_data(y_true, y_pred, sample_weight, pos_label, labels, given, may_be_numbers=True)
     if loss is not None and are_classes_reversed(data, labels, pos_label):
         loss = [decision.with_classes_reversed() for decision in MatchingOptions(loss=loss).losses]
-    return _distribution_matching_error(
-        data,
-        calibration=calibration,
-        loss=loss,
-        thresholds=thresholds,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        given_kernel=given_kernel,
-        given_bandwidth=given_bandwidth,
-        estimator=estimator,
-        method=method,
-        n_components=n_components,
-        random_state=random_state,
-    )
+    return _distribution_matching_error(data, **select_options(locals()))
 
 
 def null_deviation(

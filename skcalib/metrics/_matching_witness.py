@@ -8,6 +8,7 @@ import numpy as np
 
 from .._data import check_forecasts
 from .._inputs.arrays import ArrayLike, check_numbers
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._statistics.matching import MatchingError
 from .._statistics.matching_checks import (
@@ -64,12 +65,12 @@ class MatchingWitness:
 
 
 @validate_params(
-    {
+    MATCHING_CONSTRAINTS
+    | {
         "y_grid": ["array-like", None],
         "given_grid": ["array-like", None],
         "calibration": [StrOptions(FORMS - {"threshold"})],
     }
-    | {name: MATCHING_CONSTRAINTS[name] for name in _OWN}
 )
 def distribution_matching_witness(
     y_true: ArrayLike,
@@ -181,16 +182,8 @@ def distribution_matching_witness(
     True
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
-    options = MatchingOptions(
-        calibration=calibration,
-        loss=loss,
-        thresholds=thresholds,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        given_kernel=given_kernel,
-        given_bandwidth=given_bandwidth,
-        estimator="biased",
-    )
+    shared = select_arguments(locals(), _OWN)
+    options = MatchingOptions(calibration=calibration, estimator="biased", **shared)
     check_matching(data, options)
     error = MatchingError(data, **vars(options))
     grid = _outcomes(error) if y_grid is None else _check_grid(y_grid, "y_grid", 1)

@@ -95,7 +95,7 @@ class PITHistogram:
         return pd.DataFrame(columns)
 
 
-@validate_params({"sample_weight": "no_validation"} | PIT_CONSTRAINTS)
+@validate_params(PIT_CONSTRAINTS)
 def pit_histogram(
     y_true: ArrayLike,
     y_forecast: object,

@@ -21,7 +21,6 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
     Average,
     Count,
     Label,
@@ -214,12 +213,7 @@ def _append_null_mean(
 
 
 @validate_params(
-    METRIC_CONSTRAINTS
-    | {
-        "score": [StrOptions({*PROPER_LOSSES, "crps"})],
-        "n_resamples": [Count(0, 10**9)],
-        "random_state": ["random_state"],
-    }
+    {"score": [StrOptions({*PROPER_LOSSES, "crps"})], "n_resamples": [Count(0, 10**9)]}
 )
 def score_decomposition(
     y_true: ArrayLike,

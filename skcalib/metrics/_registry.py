@@ -14,7 +14,6 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from .._data import AnyData, ClassData, ForecastData
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
     InvalidParameterError,
     StrOptions,
     get_constraints,
@@ -276,7 +275,7 @@ def register_metric(
     """
 
     def register(function: PublicFunction) -> PublicFunction:
-        validated = validate_params(METRIC_CONSTRAINTS | (constraints or {}))(function)
+        validated = validate_params(constraints)(function)
         entry = Metric(validated, compute, **registry_fields)
         _ALL_ENTRIES.append(entry)
         if entry.is_selectable:
@@ -375,6 +374,11 @@ def raise_data_in_params(name: str) -> NoReturn:
         f"metric_params must not hold data, which come from elsewhere; found {name!r}. Pass it to "
         "the function or to fit instead, if that takes it."
     )
+
+
+def select_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a metric from its `locals()`: all but data, raw or checked."""
+    return {name: arguments[name] for name in arguments if name not in _DATA and name != "data"}
 
 
 def get_option_defaults(metric: Callable) -> dict[str, Any]:

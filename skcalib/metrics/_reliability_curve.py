@@ -11,9 +11,8 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.options import OptionsOf, check_options_of
+from .._inputs.options import OptionsOf, check_options_of, select_arguments
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
     Count,
     Interval,
     Label,
@@ -412,9 +411,7 @@ CURVE_CONSTRAINTS: dict = {
     "strategy": [StrOptions({"uniform", "quantile"})],
     "bandwidth": [Interval(Real, MIN_CURVE_BANDWIDTH, None, closed="left"), None],
     "band": [StrOptions({"consistency", "confidence"}), None],
-    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "n_resamples": [Count(1)],
-    "random_state": ["random_state"],
 }
 
 
@@ -432,10 +429,10 @@ CURVE_OPTIONS: OptionsOf = {
 def select_curve_options(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the options that a curve of this method has; refuse those that nothing reads."""
     check_options_of(reliability_curve, CURVE_OPTIONS, arguments)
-    return {name: arguments[name] for name in CURVE_OPTIONS["method"][arguments["method"]]}
+    return select_arguments(arguments, CURVE_OPTIONS["method"][arguments["method"]])
 
 
-@validate_params(METRIC_CONSTRAINTS | CURVE_CONSTRAINTS)
+@validate_params(CURVE_CONSTRAINTS)
 def reliability_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,

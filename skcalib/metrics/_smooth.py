@@ -8,11 +8,11 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Label, validate_params
+from .._inputs.scikit_learn import Average, Label, validate_params
 from .._numerics.smooth import lipschitz_maxima, lipschitz_maximiser
 from ..lenses import Lens
 from ._reductions import average_each, map_reduction
-from ._registry import RadiusRule, register_metric
+from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, witness_terms
 
 
@@ -137,10 +137,10 @@ def smooth_calibration_error(
     0.1875
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _smooth_calibration_error(data, multi_class=multi_class, average=average, n_jobs=n_jobs)
+    return _smooth_calibration_error(data, **select_options(locals()))
 
 
-@validate_params(METRIC_CONSTRAINTS)
+@validate_params()
 def smooth_calibration_witness(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -15,7 +15,7 @@ from .._numerics.smooth_expected import (
 )
 from ..lenses import Lens
 from ._reductions import reduce_classes
-from ._registry import register_metric
+from ._registry import register_metric, select_options
 
 
 def _smooth_expected_error(data: ClassData, bandwidth: float | None) -> float:
@@ -132,6 +132,4 @@ def smooth_expected_calibration_error(
     0.38...
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _smooth_expected_calibration_error(
-        data, bandwidth=bandwidth, multi_class=multi_class, average=average, n_jobs=n_jobs
-    )
+    return _smooth_expected_calibration_error(data, **select_options(locals()))

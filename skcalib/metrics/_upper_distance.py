@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Average, Interval, Label, validate_params
+from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import CertifiedTransport, lower_distance_bounds, transport_bounds
 from .._numerics.interval import optimal_partition
@@ -23,7 +23,7 @@ from .._numerics.upper_distance import (
 )
 from ..lenses import Lens
 from ._reductions import map_reduction, reduce_classes
-from ._registry import register_metric
+from ._registry import register_metric, select_options
 
 # Powers of distances of higher orders would underflow.
 _ORDER_CONSTRAINTS: dict = {"order": [Interval(Real, 1, 16, closed="both")]}
@@ -259,16 +259,11 @@ def upper_distance_to_calibration(
     0.1
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _upper_distance_to_calibration(
-        with_given(data, y_true, given, sample_weight),
-        order=order,
-        multi_class=multi_class,
-        average=average,
-        n_jobs=n_jobs,
-    )
+    data = with_given(data, y_true, given, sample_weight)
+    return _upper_distance_to_calibration(data, **select_options(locals()))
 
 
-@validate_params(METRIC_CONSTRAINTS | _ORDER_CONSTRAINTS)
+@validate_params(_ORDER_CONSTRAINTS)
 def upper_distance_certificate(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -20,7 +20,7 @@ from ..function_classes import (
 from ..lenses import Lens
 from ._binned import pool_class_residuals
 from ._reductions import reduce_classes
-from ._registry import register_metric
+from ._registry import register_metric, select_options
 from ._smooth import smooth_errors
 
 SMOOTH = Lipschitz() & Bounded()
@@ -230,9 +230,7 @@ def weighted_calibration_error(
     0.1
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
-    return _weighted_calibration_error(
-        data, function_class=function_class, multi_class=multi_class, average=average
-    )
+    return _weighted_calibration_error(data, **select_options(locals()))
 
 
 def check_constraints(constraints: Any, function_class: FunctionClass) -> list:

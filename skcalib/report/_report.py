@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by, printable
 from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
     Function,
     Label,
     RandomState,
@@ -352,14 +351,10 @@ def calibration_report(
 
 @_refuse_estimators
 @validate_params(
-    METRIC_CONSTRAINTS
-    | {
+    {
         "name": [str, None],
         "date": [str, datetime.date, None],
-        "by": "no_validation",
-        "groups": "no_validation",
         "recalibrated": ["boolean"],
-        "random_state": ["random_state"],
     }
 )
 def calibration_report(

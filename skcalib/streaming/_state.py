@@ -147,7 +147,6 @@ class CalibrationState:
 
     @validate_params(
         {
-            "labels": ["array-like", None],
             "decimals": [IntegerInterval(3, 6, closed="both")],
             "n_components": [Count(0)],
             "kernel": [StrOptions(set(KERNELS))],
@@ -264,8 +263,8 @@ class CalibrationState:
 
     @classmethod
     @validate_params(
-        {"resolution": [Interval(Real, 0, 1, closed="both")]},
-        prefer_skip_nested_validation=False,  # the state judges its `options`
+        {"resolution": [Interval(Real, 0, 1, closed="both")], "labels": "no_validation"},
+        prefer_skip_nested_validation=False,  # the state judges its labels and options
     )
     def from_counts(
         cls,
@@ -389,7 +388,7 @@ class CalibrationState:
         rows = state._rows()
         return rows.classes[rows.label], rows.proba, rows.weight * state.total_weight
 
-    @validate_params({"n_samples": [IntegerInterval(1), None], "random_state": ["random_state"]})
+    @validate_params({"n_samples": [IntegerInterval(1), None]})
     def sample(
         self, n_samples: int | None = None, *, random_state: RandomState = None
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -18,13 +18,7 @@ from .graphs import make_graph
 from .sql import DIALECTS, float_literal, quote_name, translate
 
 
-@validate_params(
-    {
-        "columns": "no_validation",
-        "aliases": "no_validation",
-        "dialect": [StrOptions(set(DIALECTS))],
-    }
-)
+@validate_params({"dialect": [StrOptions(set(DIALECTS))]})
 def export_sql(
     recalibrator: BaseEstimator,
     *,
