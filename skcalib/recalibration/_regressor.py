@@ -168,8 +168,8 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, for the recalibrator and, if it takes them (with metadata routing:
-            requests them), for the regressor. With metadata routing, a recalibrator after
-            ``set_fit_request(sample_weight=False)`` gets none.
+            requests them), for the regressor. With metadata routing, a recalibrator gets
+            none after its ``set_fit_request(sample_weight=False)``.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None
