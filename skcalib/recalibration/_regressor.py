@@ -50,7 +50,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     cv : int, cross-validation generator or iterable, default=5
         A number of folds, or a splitter whose test sets are a partition of the samples, for the
-        forecasts that the recalibrator is fitted on; `groups` are passed to :meth:`fit`.
+        forecasts that the recalibrator is fitted on; `groups` are passed to :meth:`fit`. If the
+        recalibrator makes folds itself, they divide no group or, without groups, no test set of a
+        splitter.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.
