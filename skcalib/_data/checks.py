@@ -377,7 +377,7 @@ def with_given(data: ClassData, y_true: Any, given: Any, sample_weight: Any) -> 
 def with_groups(
     data: Data, y_true: Any, groups: object, sample_weight: Any, *, may_be_crossed: bool = True
 ) -> Data:
-    """Add codes of one or two columns of groups; rows of weight 0, and their groups, go."""
+    """Add codes of one or two columns of groups, without rows of weight 0 and their groups."""
     if groups is None:
         return data
     check = check_crossed_groups if may_be_crossed else check_groups

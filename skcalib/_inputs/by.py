@@ -300,7 +300,7 @@ def check_groups(groups: object, n: int, sample_weight: ArrayLike | None = None)
     So the codes do not depend on how the groups are called. The labels may be of any type that can
     be hashed, none of them missing. Samples of weight 0, and their groups, are left out.
     """
-    remedy = "Pass one column: that whose samples depend on each other most."
+    remedy = "Pass one column: the one within whose groups samples depend on each other most."
     labels, code = _distinct(groups, n, "groups", remedy)
     if None in labels:
         row = int(np.argmax(code == labels.index(None)))

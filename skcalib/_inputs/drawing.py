@@ -160,7 +160,7 @@ def _draw_coupled(
     n_draws: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Labels (n, n_draws), of a group from one number with the probability of its dependence, (G,).
+    """Draw labels (n, n_draws). A group shares one number with a probability `dependences` (G,).
 
     Of two columns, the first one decides where groups of the second do not. Two samples of a group
     of the first one are both left to it with the probability (1 − d)², if d is the mean dependence
@@ -241,10 +241,10 @@ def draw_levels_in_groups(
     """Draw uniform numbers (n_draws, n) that depend on each other within groups (n,) or (n, 2).
 
     Their normal scores are √ρ c + √(1 − ρ) e, with a standard normal number c for each group and e
-    for each sample. ρ is the correlation that the normal scores of observed PITs show in groups;
-    there are two such numbers c of two columns that cross each other.
-    Of PITs that are intervals only the mean score is known, which varies less: its correlation is
-    multiplied by (the mean of squared scores) / (that of squared mean scores). Weights sum to 1.
+    for each sample. ρ is the correlation that the normal scores of observed PITs show in groups.
+    Two columns that cross each other have a c and a ρ each. Of PITs that are intervals only the
+    mean score is known, which varies less: its correlation is multiplied by (the mean of squared
+    scores) / (that of squared mean scores). Weights sum to 1.
     """
     score, excess, _ = normal_scores(*pit_bounds)
     scale = (weight @ score**2) / np.sqrt(1 + np.sqrt(2) * (weight @ excess))
@@ -270,8 +270,8 @@ def draw_by_sample(
 
     A uniform number u is drawn for each label. Of K classes, the label is the first class k with
     p_1 + … + p_k > u. Samples may be drawn in parts, one after another: the labels are the same.
-    `shared` holds numbers (codes, n_draws) for all samples of a code, unless NaN, and codes (n,);
-    the last ones that are not NaN count.
+    Each pair of `shared` holds numbers (codes, n_draws) for all samples of a code, unless NaN, and
+    codes (n,). Of several numbers for a sample the last one counts.
     """
     if not isinstance(proba, np.ndarray):
         proba = proba if samples is None else take_rows(proba, samples)

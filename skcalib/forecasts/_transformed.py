@@ -103,20 +103,20 @@ def concatenate(forecasts: Sequence[Any]) -> Forecast:
     Returns
     -------
     forecast : Forecast
-        A forecast of the same kind, if all are of one kind, hold arrays, and share all that is not
-        by row, such as levels or the number of members (which may differ with weights). Else they
-        stand side by side, and each row is answered by the forecast that it came from.
+        All rows, in this order. It is of the same kind as the forecasts if all are of one kind,
+        hold arrays, and share what rows have in common: levels, or the number of members (which may
+        differ with weights). Otherwise each row is answered by the forecast that it came from.
 
     See Also
     --------
-    as_forecast : What a single object says.
+    as_forecast : The forecast that a single object stands for.
 
     Examples
     --------
     >>> from skcalib.forecasts import GaussianForecast, concatenate
     >>> days = [GaussianForecast([day, day + 1.0], [1.0, 2.0]) for day in (10, 20)]
-    >>> week = concatenate(days)
-    >>> type(week).__name__, week.mean()
+    >>> forecast = concatenate(days)
+    >>> type(forecast).__name__, forecast.mean()
     ('GaussianForecast', array([10., 11., 20., 21.]))
     """
     forecasts = [as_forecast(each, name=f"forecasts[{k}]") for k, each in enumerate(forecasts)]

@@ -153,9 +153,9 @@ class CalibrationTest(HypothesisTest):
     for the forecast :math:`Q_i`. To test weaker notions (marginal, group, decision, threshold), use
     "asymptotic". The CRPS of quantiles is refused.
 
-    **Groups.** Residuals of a group get a common random sign, or its outcomes are drawn with the
-    dependence that the groups show, of two columns at once; the largest p-value counts. For
-    "omnibus", "skce" and the two losses. For a series, pass blocks.
+    **Groups.** Residuals of a group get a common random sign, for each of two columns in turn, or
+    outcomes are drawn with the dependence that the groups show, of both columns at once; the
+    largest p-value counts. For "omnibus", "skce" and the two losses. For a series, pass blocks.
 
     **Weights.** Outcomes are drawn with the weights held. That is exact for weights that say
     nothing of the outcome beyond the prediction; a warning tells of others.

@@ -108,9 +108,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
 
     cv : int, splitter or iterable of splits, default=5
         Number of folds, at most that of the samples; random within each class, whatever the order
-        of samples. No fold divides a group, nor samples of equal predictions, which may be copies,
-        if there are at least 20 distinct ones for each fold. Or what makes the folds, with each
-        sample in one test set.
+        of samples. They divide no group. Without groups, they divide no samples of equal
+        predictions, which may be copies, if there are at least 20 distinct predictions for each
+        fold. Or a splitter, or its splits, with each sample in exactly one test set.
 
     n_jobs : int, default=None
         Number of jobs that fit candidates to folds; see :obj:`joblib.parallel_backend`.
@@ -175,9 +175,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         w_c \propto e^{b_c - n \bar L_c / 2},
 
     with the mean cross-validated loss :math:`\bar L_c` of candidate c and the number n of samples
-    (:math:`1 / \sum_i w_i^2` if weighted). :math:`b_c` is 3 for no recalibration, else 0. Weights
-    below 0.01 become 0. Equal probabilities are mixed in with the share 1/(n + 1) for two
-    classes (not into "none"), and 0.1/(n + 1) for more (default candidates only).
+    (:math:`1 / \sum_i w_i^2` if weighted), or of groups, which are then resampled. :math:`b_c` is 3
+    for no recalibration, else 0. Weights below 0.01 become 0. Equal probabilities are mixed in with
+    the share 1/(n + 1) for two classes (not into "none"), and 0.1/(n + 1) for more (default
+    candidates only).
 
     **One candidate.** With ``ensemble=False``, and for forecasts, the largest gain minus its
     standard error decides. Coverage has no bound; for one, use ``PITRecalibrator()``. If the spread
@@ -299,9 +300,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             Sample weights.
 
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples that are not independent, such as patients with several visits. No
-            fold divides a group, and the number of groups decides on the weights. Pass them also
-            for copies that differ by rounding.
+            Groups of samples that are not independent, such as the visits of a patient, or copies
+            that differ by rounding. No fold divides a group, and for the weights of candidates the
+            number of groups counts.
 
         Returns
         -------
@@ -311,8 +312,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         Warns
         -----
         UserWarning
-            If each of many distinct predictions recurs as often as the others, always with the same
-            label, as in a joined table, and there are no groups.
+            Without groups, if all distinct predictions occur equally often, more than once, and
+            always with the same outcome, as in a joined table.
         """
         check_cv_is_no_string(self)
         data = self._check(X, y, sample_weight)
@@ -591,7 +592,7 @@ def is_dominated(loss: np.ndarray, units: UnitSums, rows: np.ndarray) -> np.ndar
 
 
 def estimate_mean(values: np.ndarray, units: UnitSums, rows: np.ndarray) -> tuple[float, float]:
-    """Return the mean of values (n,) in rows (n,) that count, and its standard error by units."""
+    """Return the mean of the values (n,) in some rows, and its standard error by units."""
     share = units.weight[rows] / units.weight[rows].sum()
     mean = values[rows] @ share
     with np.errstate(invalid="ignore"):  # an infinite loss

@@ -37,8 +37,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     Parameters
     ----------
     estimator : estimator
-        A classifier with `predict_proba` or `decision_function`, whose decisions follow no
-        threshold of its own. With a :class:`sklearn.frozen.FrozenEstimator`, the recalibrator is
+        A classifier with `predict_proba` or `decision_function`, without a threshold of its own,
+        which would be lost. With a :class:`sklearn.frozen.FrozenEstimator`, the recalibrator is
         fitted on all data passed to :meth:`fit`.
 
     recalibrator : estimator, default=None
@@ -51,8 +51,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     cv : int, cross-validation generator or iterable, default=5
         A number of (stratified) folds, or a splitter, for the probabilities that the recalibrator
-        is fitted on; `groups` are passed to :meth:`fit`. Where the recalibrator has folds itself,
-        they divide no group, and without groups no test set of a splitter.
+        is fitted on; `groups` are passed to :meth:`fit`. If the recalibrator makes folds itself,
+        they divide no group or, without groups, no test set of a splitter.
 
     ensemble : bool, "nested" or "auto", default="auto"
         One recalibrator is fitted on all out-of-fold probabilities. True: it is applied to each
@@ -113,7 +113,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     The classifier is fitted once for each of k folds, without an ensemble once more, and k(k − 1)/2
     times more if "nested". A class that the training part of a fold lacks gets probability 0 there.
 
-    In a search, set ``scoring="neg_log_loss"``. Thresholds go around it:
+    In a search, set ``scoring="neg_log_loss"``. Put a threshold around it:
     ``FixedThresholdClassifier(RecalibratedClassifier(classifier), threshold=0.2)``.
 
     The scale r of decision scores is their weighted root mean square over the samples that the
@@ -189,8 +189,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, for the recalibrator and, if it takes them (with metadata routing:
-            requests them), for the classifier. With metadata routing, a recalibrator after
-            ``set_fit_request(sample_weight=False)`` gets none.
+            requests them), for the classifier. With metadata routing, a recalibrator gets
+            none after its ``set_fit_request(sample_weight=False)``.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None

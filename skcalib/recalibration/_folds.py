@@ -61,7 +61,7 @@ def join_samples(data: Data, n_folds: int) -> Data:
 
 
 def _warn_of_copies(data: AnyData) -> None:
-    """Warn if each block, of equal predictions, is of the same size and has one outcome."""
+    """Warn if all blocks, of equal predictions, have the same size and one outcome each."""
     if data.blocks is None:
         return
     count, outcome = np.bincount(data.blocks), data.value if data.is_forecast else data.label
@@ -69,8 +69,8 @@ def _warn_of_copies(data: AnyData) -> None:
     if np.ptp(count) == 0 and n_pairs == len(count):
         warn(
             f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the "
-            "same outcome, as in a joined table. Copies are no further samples: drop them, or pass "
-            "groups, the same label for all copies of a row."
+            "same outcome, as in a joined table. Copies say nothing new: drop them, or pass "
+            "groups, with the same label for all copies of a row."
         )
 
 
@@ -136,7 +136,7 @@ def find_units(data: AnyData) -> np.ndarray | None:
 def _find_copies(data: AnyData, n_folds: int) -> np.ndarray | None:
     """Return codes (n,) of samples with equal predictions, which may be copies of each other.
 
-    None if hardly any differ, or all do.
+    None if there are few distinct predictions, or all are distinct.
     """
     keys = np.column_stack(data.forecast._sort_keys()) if data.is_forecast else data.columns
     first = keys if keys.ndim == 1 else keys[:, 0]

@@ -224,8 +224,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
         moves.
 
     offsets_ : ndarray of shape (n_levels,)
-        What is added to the quantiles, in the units of the outcome; infinite where only infinite
-        intervals keep the bound of :meth:`partial_fit`.
+        What is added to the quantiles, in the units of the outcome; infinite where the bound of
+        :meth:`partial_fit` needs infinite or empty intervals.
 
     See Also
     --------
@@ -260,9 +260,9 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     .. math:: \frac{\max(α_1, 1 - α_1) + γm}{γT}.
 
-    Below :math:`α_t = 1/(n + 1)` only an infinite interval keeps this bound, which counts it as a
-    hit; above 1 it is empty, and a miss. :meth:`transform` then gives a finite one instead, by the
-    largest or the smallest of the n scores, and warns of the first.
+    If :math:`α_t` is below :math:`1/(n + 1)`, this bound needs an infinite interval, which counts
+    as a hit; from 1 on an empty one, which counts as a miss. Instead, :meth:`transform` moves the
+    ends out by the largest or the smallest of the n scores; it warns of infinite ones.
 
     References
     ----------

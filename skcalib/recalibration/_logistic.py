@@ -110,8 +110,9 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit (Platt scaling).
 
     The calibrated log-odds are an intercept plus a slope times the predicted ones. It keeps the
-    ranking, unless outcomes fall with the predictions; where some are 0 or 1, the nearest to these
-    may become equal. More than two classes: one against the rest, and rows divided by their sums.
+    ranking, unless outcomes fall with the predictions; if some predictions are 0 or 1, those next
+    to 0 and 1 may become equal. More than two classes: one against the rest, and rows divided by
+    their sums.
 
     Parameters
     ----------
@@ -165,9 +166,10 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, or 1/n for equal weights. Platt
     [1]_ regressed on decision scores.
 
-    If some predictions are 0 or 1, as votes of a forest are, all are clipped first: at half the
-    smallest positive one, or at 0.0025, 0.005, ..., 0.08, up to half the share of the rarest class,
-    wherever the fit is likeliest. Clipped ones become equal.
+    If some predictions are 0 or 1, as shares of the votes of a forest may be, all are first clipped
+    at a distance from 0 and 1: half of the smallest positive one, or a larger one of 0.0025, 0.005,
+    0.01, ..., 0.08 below half the share of the rarest class, where the fit is likeliest. Clipped
+    ones become equal.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
@@ -197,9 +199,9 @@ class QuadraticRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit and its square.
 
     The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
-    predictions are corrected differently, and straight beyond the predictions of the fit. It need
-    not keep the ranking. More than two classes: one against the rest, and rows divided by their
-    sums.
+    predictions are corrected differently; beyond the predictions of the fit they are a straight
+    line. It need not keep the ranking. More than two classes: one against the rest, and rows
+    divided by their sums.
 
     Parameters
     ----------
@@ -252,8 +254,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         \operatorname{logit} q_i = a + b x_i + c x_i^2, \qquad x_i = \operatorname{logit} p_i.
 
     A square grows fast, and turns back. So beyond an end e of the fit the calibrated logit is that
-    of e plus :math:`s (x - e)`, where s is the slope :math:`b + 2ce` at this end, raised to 0 or
-    lowered to 1: it never falls there, nor goes further than the prediction.
+    of e plus :math:`s (x - e)`, where s is the slope :math:`b + 2ce` at this end, but at least 0
+    and at most 1: it never falls there, nor rises faster than the predicted logit.
 
     With two distinct predictions c is 0, with one b is 1, too. Cost, ties, bounds and warnings are
     those of :class:`SigmoidRecalibrator`.

@@ -37,9 +37,9 @@ _MEAN_DISTANCE = np.sqrt(2 / np.pi)
 # Exponents of the spread at which the search begins, and the largest one.
 _STARTS, _MAX_EXPONENT = (0.0, 1.0), 2.0
 
-# What prior samples add to the loss for (d − 1)². Spreads that hardly vary do not tell d from
-# noise, and those of prior samples vary no more. Samples whose spreads vary by a factor of 1.5
-# would add as much.
+# What prior samples add to the loss, times (d − 1)². Spreads that hardly vary say nothing of d,
+# and those of prior samples vary no more. Samples whose spreads vary by a factor of 1.5 would add
+# as much.
 _EXPONENT_PENALTY = 0.02
 
 
@@ -80,7 +80,8 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         Spreads below count as this one: a hundredth of the root mean square of all at fit.
 
     spread_range_ : tuple of float
-        The least and the largest spread s at fit; with d > 1, σ is proportional to s beyond them.
+        The least and the largest spread s at fit. With d > 1, "power" makes σ proportional to s
+        beyond them.
 
     See Also
     --------
@@ -95,7 +96,7 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
 
     Prior samples have the outcomes m and :math:`m \pm 1.08fs`, where f is 1.25 times the mean of |y
     − m| over that of s, with `prior_weight` samples of f = 1 among them. Spreads that hardly vary
-    do not tell an exponent: "power" adds :math:`0.02 e π (d - 1)^2` to the score, where e is the
+    say nothing of d: "power" adds :math:`0.02 e π (d - 1)^2` to the score, where e is the
     root mean square error of a linear regression on m, and π the share of the prior samples in all.
 
     A spread s beyond those of the fit changes σ at most in proportion to s: where d > 1, the power

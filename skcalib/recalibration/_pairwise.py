@@ -76,8 +76,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
         two classes.
 
     smallest_of_products_ : float
-        ε, the smallest result of `base_` at fit, at least 1e-5. Products count less as ε, so that
-        they do not grow beyond those of the fit.
+        ε, the smallest result of `base_` at fit, at least 1e-5. In products, smaller ones count as
+        ε, so that the products do not grow beyond those of the fit.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns.

@@ -50,7 +50,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     cv : int, cross-validation generator or iterable, default=5
         A number of folds, or a splitter whose test sets are a partition of the samples, for the
-        forecasts that the recalibrator is fitted on; `groups` are passed to :meth:`fit`.
+        forecasts that the recalibrator is fitted on; `groups` are passed to :meth:`fit`. If the
+        recalibrator makes folds itself, they divide no group or, without groups, no test set of a
+        splitter.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.
@@ -168,8 +170,8 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, for the recalibrator and, if it takes them (with metadata routing:
-            requests them), for the regressor. With metadata routing, a recalibrator after
-            ``set_fit_request(sample_weight=False)`` gets none.
+            requests them), for the regressor. With metadata routing, a recalibrator gets
+            none after its ``set_fit_request(sample_weight=False)``.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None

@@ -94,7 +94,7 @@ def check_response(estimator: BaseEstimator, response_method: str, *, fitted: bo
             name = type(inner).__name__
             raise ValueError(
                 "estimator must be a classifier that decides by the largest probabilities; found "
-                f"{name}. Its threshold would be lost: set one around, as in {name}("
+                f"{name}, whose threshold would be lost. Put the threshold around: {name}("
                 "RecalibratedClassifier(classifier), ...)."
             )
     if fitted and not hasattr(estimator, "classes_"):
@@ -117,9 +117,10 @@ def check_response(estimator: BaseEstimator, response_method: str, *, fitted: bo
 
 
 def iter_predictors(estimator: BaseEstimator | None) -> Iterator[BaseEstimator]:
-    """Yield an estimator, and one inside the other what predicts for it, as far as there is one.
+    """Yield an estimator, then the one inside of it that predicts for it, and so on.
 
-    That is the last of its steps, the best of a search, or the estimator that it is made of.
+    That is the last step of a pipeline, the best estimator of a search, the final one of a stack,
+    or the `estimator` of a wrapper.
     """
     while estimator is not None:
         yield estimator
@@ -170,6 +171,6 @@ def check_scores(scores: np.ndarray, estimator: BaseEstimator) -> np.ndarray:
 
 def _has_pairwise_scores(estimator: BaseEstimator) -> bool:
     """True if a support vector machine scores pairs of classes; three classes have three pairs."""
-    # several classifiers are put together by scores of classes, whatever each of them says
+    # an ensemble has a score for each class, whatever the scores of its members are
     path = takewhile(lambda inner: not hasattr(inner, "estimators_"), iter_predictors(estimator))
     return any(getattr(inner, "decision_function_shape", None) == "ovo" for inner in path)

@@ -165,7 +165,7 @@ def test_more_columns_and_grades_are_refused():
     with pytest.raises(ValueError, match="one column, or two that cross each other"):
         CalibrationTest().fit(proba, y, groups=np.column_stack([GROUPS, READER]))
     grades = np.arange(len(y)) % 3
-    with pytest.raises(ValueError, match="Pass one column: that whose samples depend"):
+    with pytest.raises(ValueError, match="Pass one column: the one within whose groups"):
         RatingGradeTest().fit(np.array([0.1, 0.2, 0.3])[grades], y, groups=GROUPS)
 
 

@@ -662,7 +662,7 @@ def recalibrated(model):
     ],
 )
 def test_a_threshold_inside_is_refused_with_what_works(model):
-    match = r"largest probabilities; found (\w+ThresholdClassifier\w*)\. .* in \1\(Recalibrated"
+    match = r"largest probabilities; found (\w+ThresholdClassifier\w*), .* around: \1\(Recalibrated"
     with pytest.raises(ValueError, match=match):
         model.fit(X, y)
 

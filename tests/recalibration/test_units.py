@@ -46,7 +46,7 @@ def overconfident(n, n_classes, seed):
 
 
 def row_arguments(recalibrator, n, seed=0):
-    """What `fit` needs besides predictions and labels; nothing tells of them."""
+    """Random values of what `fit` needs besides predictions and labels."""
     rng = np.random.default_rng(seed)
     columns = {"by": rng.integers(3, size=n).astype(str), "given": rng.normal(size=(n, 2))}
     parameters = inspect.signature(recalibrator.fit).parameters
@@ -99,9 +99,9 @@ def test_all_that_make_folds_take_groups():
 @pytest.mark.slow
 @over_folding
 def test_rows_given_twice_are_no_worse_than_once(estimator, n_classes):
-    # twice as many rows make all maps less careful: that costs 0.0011 of four classes
+    # twice as many rows make all maps less careful: that costs a log loss of 0.0011 of four classes
     case = Case(estimator(), n_classes)
-    if estimator is SubgroupRecalibrator:  # chance decides on its prior weight, for noise
+    if estimator is SubgroupRecalibrator:  # with nothing to learn, noise chooses the prior
         case.recalibrator.set_params(prior_weight=np.inf)
     assert case.loss(np.r_[ROWS, ROWS]) < case.loss(ROWS) + 0.0015
 
