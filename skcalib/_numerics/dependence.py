@@ -23,7 +23,7 @@ class UnitSums:
     def __init__(self, weight: np.ndarray, groups: np.ndarray | None) -> None:
         self.weight, self.has_groups = weight, groups is not None
         if groups is not None and groups.ndim > 1:
-            groups = groups @ [len(groups), 1]
+            groups = groups @ [groups.max() + 1, 1]
         self.code = np.arange(len(weight)) if groups is None else codes_by_appearance(groups)
         self.number = int(self.code.max()) + 1
         self.share = self.add(weight)

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Iterable
+from copy import copy
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import BaseCrossValidator
 
@@ -216,7 +217,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         "ensemble": ["boolean"],
         "keep_order": ["boolean"],
         "trees": ["boolean"],
-        "cv": [IntegerInterval(2), HasMethods(["split", "get_n_splits"]), "cv_object"],
+        "cv": [IntegerInterval(2), HasMethods(["split", "get_n_splits"]), Iterable],
         "n_jobs": N_JOBS,
     }
 
@@ -477,7 +478,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         if not hasattr(self, "weights_"):
             return super().__repr__(N_CHAR_MAX)
         # the labels may be those that a classifier has passed on
-        text = super(AutoRecalibrator, clone(self).set_params(labels=None)).__repr__(N_CHAR_MAX)
+        text = super(AutoRecalibrator, copy(self).set_params(labels=None)).__repr__(N_CHAR_MAX)
         by_weight = sorted(self.weights_.items(), key=lambda pair: -pair[1])
         terms = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _IDENTITY_TRACE]
         text += "  # " + " + ".join(terms)

@@ -470,7 +470,7 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
             "recalibrator must need nothing but predictions and labels inside of another one; "
             f"found {name}, which needs {needed}. Fit the {name} itself: it may hold others."
         )
-    if is_inner and declines_weights(recalibrator):
+    if is_inner and declines(recalibrator, "sample_weight"):
         raise ValueError(
             "recalibrator must take the weights of the one around it; found a request for none by "
             f"{type(recalibrator).__name__}. Set the request of the outer one instead."
@@ -482,8 +482,8 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool =
     return recalibrator
 
 
-def declines_weights(recalibrator: BaseEstimator) -> bool:
-    """True if metadata routing is on, and `fit` requests no weights; unset requests count as set.
+def declines(recalibrator: BaseEstimator, argument: str) -> bool:
+    """True if metadata are routed, and `fit` requests no such one; unset requests count as set.
 
     Of a pipeline, True if all its steps decline.
     """
@@ -492,8 +492,8 @@ def declines_weights(recalibrator: BaseEstimator) -> bool:
     routing = get_routing_for_object(recalibrator)
     if isinstance(routing, MetadataRouter):
         names = routing._get_param_names(method="fit", return_alias=True, ignore_self_request=False)
-        return "sample_weight" not in names
-    return routing.fit.requests.get("sample_weight") not in (None, True)
+        return argument not in names
+    return routing.fit.requests.get(argument) not in (None, True)
 
 
 def find_needed_arguments(recalibrator: BaseEstimator) -> set[str]:

@@ -208,7 +208,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         """
         X, y, self.classes_ = self._check_data(X, y)
         arguments = self._row_arguments(X, by)
-        recalibrator, weight, routed = self._prepare(y, sample_weight, arguments, params)
+        recalibrator, weight, groups, routed = self._prepare(y, sample_weight, arguments, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
@@ -241,7 +241,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         if row_weight is not None:
             fit_params["sample_weight"] = row_weight
         recalibrator = clone_for(recalibrator, self.classes_, is_inner=False)
-        units = self._find_units(params.get("groups"), tests, rows)
+        units = self._find_units(groups, tests, rows)
         self.recalibrator_ = fit_with_units(recalibrator, proba, y[rows], **units, **fit_params)
         self.combine_ = self._resolve_combine()
         self._temperature = None

@@ -32,14 +32,14 @@ from .._inputs.warnings import warn
 from .._numerics.temperature import scale_by_temperature
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._base import clone_for, declines_weights
+from ._base import clone_for, declines
 from ._checks import (
     check_cv_is_no_string,
     check_is_object,
     check_recalibrator,
     check_supports_arguments,
 )
-from ._folds import check_folds, check_partition, find_blocks
+from ._folds import check_folds, check_partition, find_blocks, makes_folds
 from ._responses import FittedClassifier, check_response, fit_classifier
 from ._scaling import TemperatureRecalibrator
 
@@ -85,6 +85,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
             router = copy(self)
             router.cv = self.cv if hasattr(self.cv, "split") else None
+            if not router.get_metadata_routing().consumes(method, ["groups"]):
+                params = {name: value for name, value in params.items() if name != "groups"}
             return process_routing(router, method, **params)
         split = {"groups": params["groups"]} if "groups" in params else {}
         fit = {name: value for name, value in params.items() if name != "groups"}
@@ -106,7 +108,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return takes_weights
 
     def _prepare(self, y: Any, sample_weight: Any, arguments: dict[str, Any], params: dict) -> Any:
-        """Return the unfitted recalibrator, checked weights and the routed parameters of `fit`."""
+        """Return the unfitted recalibrator, its weights and groups, and the routed parameters."""
         recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
         if "by" in arguments:
@@ -115,9 +117,13 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             sample_weight = check_sample_weight(sample_weight, len(y))
             if self._supports_weights():
                 params["sample_weight"] = sample_weight
-            if declines_weights(recalibrator):
+            if declines(recalibrator, "sample_weight"):
                 sample_weight = None
-        return recalibrator, sample_weight, self._route("fit", params)
+        groups = None
+        if makes_folds(recalibrator) and not declines(recalibrator, "groups"):
+            groups = params.get("groups")
+        groups = None if groups is None else check_groups(groups, len(y))
+        return recalibrator, sample_weight, groups, self._route("fit", params)
 
     def _row_arguments(self, X: ArrayLike, by: Columns | None) -> dict[str, Any]:
         """Return what the recalibrator is told of each row, as keywords: subgroups, if any."""
@@ -164,7 +170,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return whole, concatenate_rows(fits_of_folds)[rows], tests
 
     def _find_units(
-        self, groups: ArrayLike | None, tests: list[np.ndarray], rows: np.ndarray
+        self, groups: np.ndarray | None, tests: list[np.ndarray], rows: np.ndarray
     ) -> dict[str, np.ndarray]:
         """Return for predictions of some rows what no fold of the recalibrator divides.
 
@@ -173,7 +179,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         """
         n = int(rows.max()) + 1
         if groups is not None:
-            return {"groups": check_groups(groups, np.shape(groups)[0])[rows]}
+            return {"groups": groups[rows]}
         units = {} if len(np.unique(rows)) == len(rows) else {"groups": rows}
         if self.cv is not None and not isinstance(self.cv, Integral) and tests:
             units["blocks"] = find_blocks(tests, n)[rows]

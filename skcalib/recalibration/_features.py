@@ -13,9 +13,10 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import are_unnamed, encode_column, to_columns
 from .._inputs.checks import check_predict_input, positive_weight_rows
-from .._inputs.drawing import draw_labels, make_batches
+from .._inputs.drawing import make_batches
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
+from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL
 from ._auto import AutoRecalibrator
 from ._base import Recalibrator, check_calibration_data, clone_for, to_matrix
@@ -217,10 +218,11 @@ class FeatureRecalibrator(Recalibrator):
         self.recalibrator_, start, fold = _cross_fit(plain, data)
         rng = check_random_state(self.random_state)
         unit = find_units(data)
-        unit = np.arange(len(data.label)) if unit is None else unit
+        unit = np.arange(len(data.label)) if unit is None else codes_by_appearance(unit)
         test_fold = (rng.permutation(unit.max() + 1) % _N_FOLDS)[unit]
         p_values = []
-        for k in range(_FIRST_TEST_FOLD, _N_FOLDS):
+        last = int(test_fold.max())
+        for k in range(min(_FIRST_TEST_FOLD, last), last + 1):
             rows = np.flatnonzero(test_fold <= k)
             look = data.take(rows), design[rows], test_fold[rows] == k
             p_values.append(_feature_p_value(plain, *look, rng))
@@ -294,7 +296,13 @@ class FeatureRecalibrator(Recalibrator):
         return self.predict_proba(X, given=given)
 
     def fit_transform(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, given: Any
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        given: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> np.ndarray:
         """Learn the map, and return calibrated probabilities of the same samples.
 
@@ -312,12 +320,16 @@ class FeatureRecalibrator(Recalibrator):
         given : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
             Features.
 
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples, as in :meth:`fit`.
+
         Returns
         -------
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; a data frame after ``set_output``.
         """
-        return self.fit(X, y, sample_weight, given=given).transform(X, given=given)
+        fitted = self.fit(X, y, sample_weight, given=given, groups=groups)
+        return fitted.transform(X, given=given)
 
     def predict(self, X: ArrayLike, *, given: ArrayLike | None) -> np.ndarray:  # type: ignore[override]
         """The class of the largest calibrated probability.
@@ -396,10 +408,11 @@ def _feature_p_value(
     for _ in range(_N_TEST_ROUNDS):
         run.grow(memory)
     correction = np.log(run.proba[test] / start[test])
-    rows = np.arange(len(proba))
+    rows, predicted = np.arange(len(proba)), data.take(np.flatnonzero(test))
+    predicted = predicted.with_proba(proba[:, 1] if data.is_binary else proba)
     observed, n_extreme = correction[rows, data.label[test]] @ weight[test], 0
     for size, seed in make_batches(_N_SIMULATIONS, proba.size, 1, rng):
-        label = draw_labels(proba, size, np.random.default_rng(seed))
+        label = predicted.simulate_outcomes(np.random.default_rng(seed), size)
         null_values = correction[rows, label] @ weight[test]
         n_extreme += np.sum(null_values >= observed - TIE_RTOL * abs(observed))
     return (1 + n_extreme) / (1 + _N_SIMULATIONS)

@@ -34,13 +34,14 @@ def add_units(
     without groups, samples with equal predictions.
     """
     n = np.shape(y)[0]
-    blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", 5)
-    if not isinstance(cv, Integral):
-        y = np.asarray(y)
-        splits = check_folds(list(check_cv(cv).split(np.zeros((n, 1)), y, groups)))
-        tests = [test for _, test in splits]
+    inner = getattr(recalibrator, "recalibrator", None)
+    blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", getattr(inner, "cv", 5))
+    if blocks is None and not isinstance(cv, Integral):
+        splits = check_cv(cv).split(np.zeros((n, 1)), np.asarray(y), groups)
+        tests = [test for _, test in check_folds(list(splits))]
         check_partition(tests, n, alternative="")
         blocks = find_blocks(tests, n)
+        check_several_blocks(blocks[positive_weight_rows(sample_weight, n)])
     if blocks is not None:
         data = replace(data, blocks=blocks[positive_weight_rows(sample_weight, n)])
     data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
@@ -65,13 +66,18 @@ def _warn_of_copies(data: AnyData) -> None:
     if data.blocks is None:
         return
     count, outcome = np.bincount(data.blocks), data.value if data.is_forecast else data.label
-    n_pairs = len(np.unique(np.stack([data.blocks, outcome]), axis=1).T)
-    if np.ptp(count) == 0 and n_pairs == len(count):
+    first = np.unique(data.blocks, return_index=True)[1]
+    if np.ptp(count) == 0 and (outcome == outcome[first[data.blocks]]).all():
         warn(
             f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the "
             "same outcome, as in a joined table. Copies say nothing new: drop them, or pass "
             "groups, with the same label for all copies of a row."
         )
+
+
+def makes_folds(recalibrator: BaseEstimator) -> bool:
+    """True if the recalibrator divides samples into folds at `fit`."""
+    return isinstance(recalibrator, Recalibrator) and recalibrator._makes_folds
 
 
 def fit_with_units(
@@ -84,7 +90,7 @@ def fit_with_units(
     **params: ArrayLike | None,
 ) -> Any:
     """Fit, and pass groups (n,) and blocks (n,) on to a recalibrator that makes folds."""
-    if not (isinstance(recalibrator, Recalibrator) and recalibrator._makes_folds):
+    if not makes_folds(recalibrator):
         return recalibrator.fit(X, y, **params)
     if groups is not None and np.ptp(groups) > 0:
         params["groups"] = groups
@@ -159,9 +165,14 @@ def canonical_order(data: AnyData) -> tuple[np.ndarray, np.ndarray]:
         first_key = data.matrix[:, classes[-1]]
         if len(np.unique(first_key)) == len(first_key):  # no other key matters
             return np.argsort(first_key), class_rank
-        return np.lexsort((class_rank, data.weight, *data.matrix.T[classes])), class_rank
-    order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
-    return order, np.zeros_like(order)
+        keys = [class_rank, data.weight, *data.matrix.T[classes]]
+    else:
+        class_rank = np.zeros(len(data.value), dtype=np.intp)
+        keys = [data.value, data.weight, *data.forecast._sort_keys()]
+    if data.groups is not None:  # equal samples are sorted by what is in their groups
+        moment = np.bincount(data.groups, data.weight * (np.pi + keys[0] + keys[-1]) ** 2)
+        keys.insert(0, moment[data.groups])
+    return np.lexsort(keys), class_rank
 
 
 def canonical_class_order(data: ClassData) -> np.ndarray:
@@ -199,6 +210,15 @@ def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
             )
         checked_folds.append((train, test))
     return checked_folds
+
+
+def check_several_blocks(blocks: np.ndarray) -> None:
+    """Refuse samples of positive weight that are all in one test set."""
+    if np.ptp(blocks) == 0:
+        raise ValueError(
+            "cv must put samples of positive weight into at least two test sets; found all in one."
+            " Choose other folds, or more weights above 0."
+        )
 
 
 def check_partition(

@@ -191,7 +191,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         regressor = self._regressor()
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, check_outcomes(y, len(y), "y"))
-        recalibrator, sample_weight, routed = self._prepare(
+        recalibrator, sample_weight, groups, routed = self._prepare(
             y, sample_weight, self._row_arguments(X, by), params
         )
         fitted, predicted, tests = self._fit_out_of_fold(
@@ -203,7 +203,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
         fit_params: dict[str, Any] = {"sample_weight": sample_weight, "by": by}
         fit_params = {name: value for name, value in fit_params.items() if value is not None}
-        units = self._find_units(params.get("groups"), tests, np.arange(len(y)))
+        units = self._find_units(groups, tests, np.arange(len(y)))
         self.recalibrator_ = fit_with_units(
             clone(recalibrator), predicted, y, **units, **fit_params
         )

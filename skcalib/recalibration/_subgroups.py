@@ -316,7 +316,13 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return self._map(as_forecast(X, name="X"), by)
 
     def fit_transform(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Columns
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: Columns,
+        groups: ArrayLike | None = None,
     ) -> Any:
         """Learn the maps, and return calibrated predictions of the same samples.
 
@@ -334,12 +340,15 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
             The subgroup of each sample.
 
+        groups : array-like of shape (n_samples,), default=None
+            Groups of samples, as in :meth:`fit`.
+
         Returns
         -------
         calibrated : ndarray of shape (n_samples, n_classes), or Forecast
             Calibrated probabilities, a data frame after ``set_output``; or forecasts.
         """
-        return self.fit(X, y, sample_weight, by=by).transform(X, by=by)
+        return self.fit(X, y, sample_weight, by=by, groups=groups).transform(X, by=by)
 
     @available_if(check_fitted_on_classes)
     def predict(self, X: ArrayLike, *, by: Columns) -> np.ndarray:

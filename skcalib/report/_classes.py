@@ -222,8 +222,8 @@ class ClassSections(Sections):
         if train is not None:
             model = AutoRecalibrator(labels=np.arange(len(train.classes)))
             weight = train.weight / train.weight.max()
-            sample = {"sample_weight": weight, "groups": train.groups}
-            fit_with_units(model, train.proba, train.label, **sample)
+            units = {"groups": train.groups, "blocks": train.blocks}
+            fit_with_units(model, train.proba, train.label, sample_weight=weight, **units)
             proba = model.predict_proba(proba)
             proba = proba[:, 1] if data.is_binary else proba
         return PROPER_LOSSES["log_loss"](proba, data.label)

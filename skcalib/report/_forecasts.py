@@ -127,8 +127,9 @@ class ForecastSections(Sections):
     def losses(self, data: ForecastData, train: ForecastData | None = None) -> np.ndarray:
         forecast = data.forecast
         if train is not None:
-            model, sample = AutoRecalibrator(), {"sample_weight": train.weight}
-            fit_with_units(model, train.forecast, train.value, groups=train.groups, **sample)
+            model, sample_weight = AutoRecalibrator(), {"sample_weight": train.weight}
+            units = {"groups": train.groups, "blocks": train.blocks}
+            fit_with_units(model, train.forecast, train.value, **units, **sample_weight)
             forecast = model.transform(forecast)
         return forecast.crps(data.value)
 

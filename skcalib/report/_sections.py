@@ -237,7 +237,8 @@ class Sections(ABC, Generic[Data]):
         gain = self.losses(data)
         if not np.isfinite(gain).all():
             return None
-        fold = assign_folds(join_samples(data, _N_GAIN_FOLDS), _N_GAIN_FOLDS)
+        data = join_samples(data, _N_GAIN_FOLDS)
+        fold = assign_folds(data, _N_GAIN_FOLDS)
         for k in range(fold.max() + 1):
             test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
             gain[test] -= self.losses(data.take(test), data.take(train))

@@ -158,6 +158,8 @@ def test_codes_of_both_columns_are_those_of_their_crossings():
     groups = np.array([[0, 1], [1, 0], [0, 1], [0, 0]])
     units = UnitSums(np.full(4, 0.25), groups)
     np.testing.assert_array_equal(units.code, [0, 1, 0, 2])
+    some = np.array([[1, 12], [2, 8], [50, 60], [70, 80]])  # the codes of a few rows of many
+    assert UnitSums(np.full(4, 0.25), some).number == 4
 
 
 def test_more_columns_and_grades_are_refused():

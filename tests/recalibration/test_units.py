@@ -6,11 +6,19 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+)
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import recalibration
@@ -402,3 +410,112 @@ def test_blocks_of_a_series_are_not_harmed(seed):
     alone = log_loss(y[500:], model.predict_proba(X[500:]).clip(1e-12))
     blocks = RecalibratedClassifier(model, cv=KFold(5)).fit(X[:500], y[:500])
     assert log_loss(y[500:], blocks.predict_proba(X[500:])) < alone
+
+
+# Few units, other orders of rows, and routed metadata
+
+
+@pytest.mark.parametrize("n_units", [2, 3, 4])
+def test_features_with_few_units(n_units):
+    proba, y = overconfident(200, 2, 0)
+    given = np.random.default_rng(0).normal(size=(200, 2))
+    groups = np.arange(200) % n_units
+    model = FeatureRecalibrator(random_state=0).fit(proba, y, given=given, groups=groups)
+    assert 0 < model.p_value_ <= 1
+    in_blocks = RecalibratedClassifier(
+        LogisticRegression(), FeatureRecalibrator(), cv=KFold(n_units), given="X"
+    )
+    assert in_blocks.fit(given, y).predict_proba(given).shape == (200, 2)
+
+
+def test_features_get_the_splitter_of_the_plain_map():
+    proba, y = overconfident(200, 2, 0)
+    given, plain = np.arange(200) % 7, AutoRecalibrator(cv=list(KFold(3).split(proba)))
+    fitted = FeatureRecalibrator(plain, random_state=0).fit(proba, y, given=given)
+    alone = clone(plain).fit(proba, y)
+    assert fitted.recalibrator_.weights_.keys() == alone.weights_.keys()
+
+
+@pytest.mark.parametrize("estimator", FOLDING)
+def test_the_order_of_tied_rows_in_groups_does_not_matter(estimator):
+    rng = np.random.default_rng(0)
+    proba = rng.random(400).round(1).clip(0.05, 0.95)
+    y, groups = (rng.random(400) < proba**1.5).astype(int), rng.integers(60, size=400)
+    new, order = np.linspace(0.05, 0.95, 9), rng.permutation(400)
+    case = Case(estimator(), 2)
+    columns = {name: column[:400] for name, column in case.columns.items()}
+    new_columns = {name: column[:9] for name, column in columns.items()}
+    first, second = (
+        clone(case.recalibrator)
+        .fit(
+            proba[rows],
+            y[rows],
+            groups=groups[rows],
+            **{name: column[rows] for name, column in columns.items()},
+        )
+        .predict_proba(new, **new_columns)
+        for rows in (np.arange(400), order)
+    )
+    np.testing.assert_allclose(first, second, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_labels_shared_in_groups_do_not_pass_for_features():
+    # half of 25 groups of 16 share labels, and features say nothing of them: 0.05 of 40 are 2
+    p_values = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        groups, proba = np.repeat(np.arange(25), 16), rng.random(400)
+        uniform = np.where(groups < 12, rng.random(25)[groups], rng.random(400))
+        given = rng.normal(size=(25, 3))[groups]
+        model = FeatureRecalibrator(random_state=0)
+        model.fit(proba, (uniform < proba).astype(int), given=given, groups=groups)
+        p_values.append(model.p_value_)
+    assert np.mean(np.array(p_values) <= 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+
+
+def test_blocks_without_weight_are_refused():
+    proba, y = overconfident(90, 2, 0)
+    thirds = np.arange(90) % 3
+    with pytest.raises(ValueError, match="at least two test sets"):
+        AutoRecalibrator(cv=PredefinedSplit(thirds)).fit(proba, y, (thirds == 0) * 1.0)
+
+
+def test_groups_of_other_rows_are_refused_before_anything_is_fitted():
+    X, y, person = people(40, 2, 0.1)
+    for groups in (np.tile(person, 2), person[:30]):
+        with pytest.raises(ValueError, match="same length"):
+            RecalibratedClassifier(FrozenEstimator(GaussianNB().fit(X, y))).fit(X, y, groups=groups)
+    frozen = RecalibratedClassifier(
+        FrozenEstimator(GaussianNB().fit(X, y)), TemperatureRecalibrator()
+    )
+    frozen.fit(X, y, groups=np.zeros(80))  # of no use
+
+
+def test_fit_transform_takes_groups():
+    proba, y = overconfident(150, 2, 0)
+    groups = np.repeat(np.arange(50), 3)
+    for recalibrator, columns in (
+        (SubgroupRecalibrator(), {"by": np.arange(150) % 2}),
+        (FeatureRecalibrator(random_state=0), {"given": np.arange(150) % 2}),
+    ):
+        found = clone(recalibrator).fit_transform(proba, y, groups=groups, **columns)
+        fitted = recalibrator.fit(proba, y, groups=groups, **columns)
+        np.testing.assert_array_equal(found, fitted.transform(proba, **columns))
+
+
+def test_routed_groups_reach_the_recalibrator_unless_it_declines():
+    X, y, person = people(40, 2, 0.1)
+    with config_context(enable_metadata_routing=True):
+        for recalibrator, cv, is_passed in (
+            (Recorder(trees=False).set_fit_request(groups=True), 4, True),
+            (Recorder(trees=False), GroupKFold(4), True),
+            (Recorder(trees=False).set_fit_request(groups=False), GroupKFold(4), False),
+        ):
+            RecalibratedClassifier(GaussianNB(), recalibrator, cv=cv).fit(X, y, groups=person)
+            assert (Recorder.seen[1] is not None) == is_passed
+
+
+def test_a_generator_of_splits_is_shown():
+    proba, y = overconfident(100, 2, 0)
+    assert "generator" in repr(AutoRecalibrator(cv=KFold(3).split(proba)).fit(proba, y))
