@@ -187,8 +187,8 @@ class FeatureRecalibrator(Recalibrator):
             which may be missing. Rows count by their position.
 
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples that are not independent, which no fold divides. The test takes labels
-            as independent all the same: within groups that share labels, its p-value is too small.
+            Groups of samples that are not independent, which no fold divides. The test draws labels
+            that depend on each other within groups as much as the observed ones do.
 
         Returns
         -------
