@@ -134,7 +134,7 @@ LISTS = {
 MAX_FIT, MAX_TEST, MAX_ROWS = 1500, 2500, 12_000
 
 # Sizes of calibration sets, and how many are drawn.
-TWO_SIZES = {30: 4, 100: 3, 300: 2}
+TWO_SIZES = {30: 3, 100: 2, 300: 1}
 MORE_SIZES = {300: 1, 1000: 1}
 
 CLASSIFIERS = {
@@ -223,8 +223,6 @@ def settings_of(n_classes):
         }
     return {
         "matrix scaling, Dirichlet": more_class_setting("matrix scaling", "Dirichlet"),
-        "Dirichlet": more_class_setting("Dirichlet"),
-        "matrix scaling": more_class_setting("matrix scaling"),
         "neither": more_class_setting(),
     }
 
