@@ -39,8 +39,7 @@ class Entry(NamedTuple):
     for_two_classes: bool = False
     for_more_classes: bool = False
     power: int = 0  # a step takes n K^power multiplications; 0 if they never are too many
-    samples_per_class: int = 0  # least number for a fit to more classes than the next number
-    few_classes: int = 2
+    samples_per_class: int = 0  # least number for a fit to more than two classes
     without_trees: bool = False  # True if trees take its place
     joins_last: bool = False  # True if it is mixed with the average of the others, as trees are
     has_formula: bool = True  # False if its SQL would be too long to be of use
@@ -57,9 +56,8 @@ _MIN_CLASS_SAMPLES_FOR_PAIRS = 10
 # With fewer samples for each of more than two classes, the steps of an isotonic map are noise.
 _MIN_CLASS_SAMPLES_FOR_KNOTS = 2
 
-# With fewer samples than classes, the ill-conditioned Dirichlet fit takes longest: ten seconds for
-# three samples of 120 classes, hardly any time up to this number of classes.
-_MAX_CLASSES_FOR_FEW_SAMPLES = 30
+# With fewer samples for each class, a matrix takes seconds to fit, and hardly anything speaks of it.
+_MIN_CLASS_SAMPLES_FOR_MATRICES = 1
 
 # Trees join the default candidates with at least this many samples, at most this many classes, and
 # at most this many probabilities.
@@ -91,14 +89,8 @@ RECALIBRATORS = {
         EnsembleTemperatureRecalibrator(), for_two_classes=True, for_more_classes=True
     ),
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
-    "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True, power=2),
-    "Dirichlet": Entry(
-        DirichletRecalibrator(),
-        for_more_classes=True,
-        power=2,
-        samples_per_class=1,
-        few_classes=_MAX_CLASSES_FOR_FEW_SAMPLES,
-    ),
+    "matrix scaling": Entry(MatrixScalingRecalibrator()),
+    "Dirichlet": Entry(DirichletRecalibrator()),
     "pairwise scaling": Entry(
         PairwiseScalingRecalibrator(),
         for_more_classes=True,
@@ -157,7 +149,12 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
 
 # Further settings that an AutoRecalibrator tries for more than two classes.
 _MULTICLASS_SETTINGS = {
-    "matrix scaling with weak penalties": Entry(WEAKLY_PENALISED, for_more_classes=True, power=2),
+    "matrix scaling with weak penalties": Entry(
+        WEAKLY_PENALISED,
+        for_more_classes=True,
+        power=2,
+        samples_per_class=_MIN_CLASS_SAMPLES_FOR_MATRICES,
+    ),
     "isotonic and pairwise scaling": Entry(
         PairwiseScalingRecalibrator(RecalibratorChain(IsotonicRecalibrator(), WEAKLY_PENALISED)),
         for_more_classes=True,
@@ -193,7 +190,7 @@ def select_candidates(
     entries = {
         name: entry
         for name, entry in default_candidates(data.is_binary).items()
-        if (n_classes <= entry.few_classes or n_train >= entry.samples_per_class * n_classes)
+        if (data.is_binary or n_train >= entry.samples_per_class * n_classes)
         and not (with_trees and has_room and entry.without_trees)
         and (with_trees or not entry.joins_last)
     }

@@ -33,7 +33,7 @@ _PATIENCE, _MAX_ROUNDS, _MAX_ROUNDS_OF_MANY, _MANY_SAMPLES = 8, 150, 300, 10_000
 
 # With more than the first number of samples, trees end after the second one of rounds if a share of
 # them in a mixture with other predictions raises the log-likelihood by less than the third.
-_FEW_SAMPLES, _N_TRIAL_ROUNDS, _MIN_LIKELIHOOD_GAIN = 1000, 32, 0.5
+_FEW_SAMPLES, _N_TRIAL_ROUNDS, _MIN_LIKELIHOOD_GAIN = 500, 32, 0.5
 
 
 class TreeRecalibrator(Recalibrator):

@@ -47,8 +47,6 @@ MORE = [
     "isotonic",
     "ensemble temperature",
     "vector scaling",
-    "matrix scaling",
-    "Dirichlet",
     "pairwise scaling",
     "matrix scaling with weak penalties",
     "isotonic and pairwise scaling",
@@ -258,19 +256,11 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     assert left_out == names
 
 
-@pytest.mark.parametrize(("n_classes", "is_tried"), [(120, False), (31, False), (30, True)])
-@pytest.mark.filterwarnings("ignore:.*no sample")
-def test_few_samples_of_many_classes_get_no_dirichlet_fit(n_classes, is_tried, monkeypatch):
-    n_fits, regress = [], DirichletRecalibrator._regress
-
-    def count(self, *arguments):
-        n_fits.append(1)
-        return regress(self, *arguments)
-
-    monkeypatch.setattr(DirichletRecalibrator, "_regress", count)
-    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=3)
-    AutoRecalibrator(labels=range(n_classes)).fit(proba, [0, 1, 2])
-    assert bool(n_fits) == is_tried
+@pytest.mark.parametrize(("n_classes", "is_tried"), [(8, True), (9, False)])
+def test_a_matrix_needs_as_many_samples_as_classes(n_classes, is_tried):
+    label, proba = random_problem(np.random.default_rng(0), 10, n_classes)
+    auto = AutoRecalibrator(labels=range(n_classes)).fit(proba, label)  # folds are fitted to eight
+    assert (MORE[-2] in auto.results_["name"]) == is_tried
 
 
 def test_what_is_left_out_is_named(monkeypatch):
