@@ -158,10 +158,11 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     -----
     **Default candidates.** For two classes: temperature, sigmoid, spline, isotonic and ensemble
     temperature. For more: temperature, ensemble temperature, isotonic, vector scaling, matrix
-    scaling with penalties of 1, pairwise scaling on matrix scaling and on isotonic followed by
-    matrix scaling, and trees. Matrix scaling needs a sample for each class, isotonic 2, pairwise
-    scaling 10. With n samples and K classes, matrix scaling is left out if :math:`n K^2` exceeds
-    5e8, pairwise scaling if :math:`n K^3` does.
+    scaling with penalties 10 and 1, Dirichlet, pairwise scaling on matrix scaling and on isotonic
+    followed by matrix scaling, and trees. Isotonic needs 2 samples for each class, pairwise scaling
+    10, other maps of a matrix 1; penalties of 10 and Dirichlet are left out above 50. With n
+    samples and K classes, maps of a matrix are left out if :math:`n K^2` exceeds 5e8, pairwise
+    scaling if :math:`n K^3` does.
     For forecasts: "scale", "location and scale" (:class:`LocationScaleRecalibrator`), "levels"
     (:class:`PITRecalibrator` with ``method="beta"``, :class:`QuantileRecalibrator` for quantiles),
     and "location, scale and levels"; below 50 samples only "scale"; for discrete forecasts only

@@ -40,6 +40,7 @@ class Entry(NamedTuple):
     for_more_classes: bool = False
     power: int = 0  # a step takes n K^power multiplications; 0 if they never are too many
     samples_per_class: int = 0  # least number for a fit to more than two classes
+    for_few_samples: bool = False  # True if it is not tried with many for each class
     without_trees: bool = False  # True if trees take its place
     joins_last: bool = False  # True if it is mixed with the average of the others, as trees are
     has_formula: bool = True  # False if its SQL would be too long to be of use
@@ -56,8 +57,9 @@ _MIN_CLASS_SAMPLES_FOR_PAIRS = 10
 # With fewer samples for each of more than two classes, the steps of an isotonic map are noise.
 _MIN_CLASS_SAMPLES_FOR_KNOTS = 2
 
-# With fewer samples for each class, a matrix takes seconds to fit, and hardly anything speaks of it.
-_MIN_CLASS_SAMPLES_FOR_MATRICES = 1
+# With more samples for each class, strong penalties of a matrix gain nothing beside weak ones: the
+# log loss changes by 0.0000 ± 0.0001 without them, a fit takes 0.85 of the time.
+_MAX_FEW_CLASS_SAMPLES = 50
 
 # Trees join the default candidates with at least this many samples, at most this many classes, and
 # at most this many probabilities.
@@ -89,8 +91,12 @@ RECALIBRATORS = {
         EnsembleTemperatureRecalibrator(), for_two_classes=True, for_more_classes=True
     ),
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
-    "matrix scaling": Entry(MatrixScalingRecalibrator()),
-    "Dirichlet": Entry(DirichletRecalibrator()),
+    "matrix scaling": Entry(
+        MatrixScalingRecalibrator(), for_more_classes=True, power=2, for_few_samples=True
+    ),
+    "Dirichlet": Entry(
+        DirichletRecalibrator(), for_more_classes=True, power=2, for_few_samples=True
+    ),
     "pairwise scaling": Entry(
         PairwiseScalingRecalibrator(),
         for_more_classes=True,
@@ -149,12 +155,7 @@ class RecalibratorChain(ClassOrForecastRecalibrator):
 
 # Further settings that an AutoRecalibrator tries for more than two classes.
 _MULTICLASS_SETTINGS = {
-    "matrix scaling with weak penalties": Entry(
-        WEAKLY_PENALISED,
-        for_more_classes=True,
-        power=2,
-        samples_per_class=_MIN_CLASS_SAMPLES_FOR_MATRICES,
-    ),
+    "matrix scaling with weak penalties": Entry(WEAKLY_PENALISED, for_more_classes=True, power=2),
     "isotonic and pairwise scaling": Entry(
         PairwiseScalingRecalibrator(RecalibratorChain(IsotonicRecalibrator(), WEAKLY_PENALISED)),
         for_more_classes=True,
@@ -184,13 +185,16 @@ def select_candidates(
         score: Any = scoring  # it was checked for forecasts
         return forecast_candidates(data.forecast, n_train, score), []
     n, n_classes = len(data.label), len(data.classes)
+    class_samples = n_train / n_classes
     size = 1 / data.inverse_effective_size
     with_trees &= scoring == "log_loss" and n_classes > 2 and size >= _MIN_SAMPLES_FOR_TREES
     has_room = n_classes <= _MAX_CLASSES_FOR_TREES and n * n_classes <= _MAX_ENTRIES_FOR_TREES
     entries = {
         name: entry
         for name, entry in default_candidates(data.is_binary).items()
-        if (data.is_binary or n_train >= entry.samples_per_class * n_classes)
+        # a matrix needs as many samples as classes
+        if (data.is_binary or class_samples >= max(entry.samples_per_class, entry.power > 0))
+        and not (entry.for_few_samples and class_samples > _MAX_FEW_CLASS_SAMPLES)
         and not (with_trees and has_room and entry.without_trees)
         and (with_trees or not entry.joins_last)
     }

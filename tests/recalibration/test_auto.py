@@ -47,6 +47,8 @@ MORE = [
     "isotonic",
     "ensemble temperature",
     "vector scaling",
+    "matrix scaling",
+    "Dirichlet",
     "pairwise scaling",
     "matrix scaling with weak penalties",
     "isotonic and pairwise scaling",
@@ -256,11 +258,14 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     assert left_out == names
 
 
-@pytest.mark.parametrize(("n_classes", "is_tried"), [(8, True), (9, False)])
-def test_a_matrix_needs_as_many_samples_as_classes(n_classes, is_tried):
-    label, proba = random_problem(np.random.default_rng(0), 10, n_classes)
-    auto = AutoRecalibrator(labels=range(n_classes)).fit(proba, label)  # folds are fitted to eight
-    assert (MORE[-2] in auto.results_["name"]) == is_tried
+@pytest.mark.parametrize(
+    ("n", "names"), [(2, MORE[5:]), (3, PAIRS), (150, []), (151, ["matrix scaling", "Dirichlet"])]
+)
+def test_matrices_need_samples_and_strong_penalties_few(n, names):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    candidates, _ = _registry.select_candidates(check_predictions(label, proba), n, "log_loss")
+    expected = [name for name in MORE if name not in (*names, "isotonic" * (n < 6))]
+    assert ["none", *candidates] == expected
 
 
 def test_what_is_left_out_is_named(monkeypatch):
