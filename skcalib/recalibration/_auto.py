@@ -512,12 +512,12 @@ def share_labels_with_absent_classes(data: ClassData) -> ClassData:
     absent &= size * (data.weight @ expected) >= _MIN_EXPECTED
     if not absent.any():
         return data
-    part = np.vstack([1 - expected[:, absent].sum(axis=1), expected[:, absent].T])
-    row = np.tile(np.arange(n), len(part))
+    label_share = np.vstack([expected[:, ~absent].sum(axis=1), expected[:, absent].T])
+    row = np.tile(np.arange(n), len(label_share))
     fields = {"groups": row, "blocks": row} | data._map_rows(lambda values: values[row])
     fields["label"][n:] = np.repeat(np.flatnonzero(absent), n)
-    fields["weight"] = fields["weight"] * part.ravel()
-    fields["square"] = data.squares[row] * part.ravel()
+    fields["weight"] = fields["weight"] * label_share.ravel()
+    fields["square"] = data.squares[row] * label_share.ravel()
     return replace(data, **fields)
 
 
