@@ -258,19 +258,14 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     assert left_out == names
 
 
-@pytest.mark.parametrize(("n_classes", "is_tried"), [(120, False), (31, False), (30, True)])
-@pytest.mark.filterwarnings("ignore:.*no sample")
-def test_few_samples_of_many_classes_get_no_dirichlet_fit(n_classes, is_tried, monkeypatch):
-    n_fits, regress = [], DirichletRecalibrator._regress
-
-    def count(self, *arguments):
-        n_fits.append(1)
-        return regress(self, *arguments)
-
-    monkeypatch.setattr(DirichletRecalibrator, "_regress", count)
-    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=3)
-    AutoRecalibrator(labels=range(n_classes)).fit(proba, [0, 1, 2])
-    assert bool(n_fits) == is_tried
+@pytest.mark.parametrize(
+    ("n", "names"), [(2, MORE[5:]), (3, PAIRS), (150, []), (151, ["matrix scaling", "Dirichlet"])]
+)
+def test_matrices_need_samples_and_strong_penalties_few(n, names):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    candidates, _ = _registry.select_candidates(check_predictions(label, proba), n, "log_loss")
+    expected = [name for name in MORE if name not in (*names, "isotonic" * (n < 6))]
+    assert ["none", *candidates] == expected
 
 
 def test_what_is_left_out_is_named(monkeypatch):
@@ -389,10 +384,44 @@ def test_candidates_of_other_packages_get_two_columns_and_give_all():
 def test_the_usual_candidates():
     label, proba = random_problem(np.random.default_rng(0), 50)
     two = AutoRecalibrator().fit(proba, label).results_["name"]
-    assert two == TWO
+    assert two == [*TWO, "Venn-Abers"]
+    few, many = (
+        _registry.select_candidates(check_predictions(label, proba), n, "log_loss")[0]
+        for n in (400, 401)
+    )
+    assert [*few] == two[1:]
+    assert [*many] == TWO[1:]
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     more = AutoRecalibrator().fit(proba, label).results_["name"]
     assert more == MORE
+
+
+def absent_class_means(name, n, monkeypatch):
+    """Mean probability of a class that n samples lack, after one candidate and a temperature."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(600, 4)) * 1.5
+    truth, proba = softmax(0.7 * scores, axis=1), softmax(scores, axis=1)
+    label = (truth.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
+    entries = {name: _registry.default_candidates(is_binary=False)[name]}
+    monkeypatch.setattr(_registry, "default_candidates", lambda is_binary: entries)
+    known = np.flatnonzero(label < 3)[:n]
+    auto = AutoRecalibrator(labels=range(4), trees=name == "trees").fit(proba[known], label[known])
+    temperature = TemperatureRecalibrator(labels=range(4)).fit(proba[known], label[known])
+    return [fitted.predict_proba(proba)[:, 3].mean() for fitted in (auto, temperature)]
+
+
+@pytest.mark.parametrize("name", [*MORE[1:], "trees"])
+@pytest.mark.filterwarnings("ignore:.*no sample")
+def test_a_class_without_samples_stays_as_the_temperature_has_it(name, monkeypatch):
+    n = 300 if name == "trees" else 240  # with more samples, two candidates are not tried
+    mean, expected = absent_class_means(name, n, monkeypatch)
+    assert mean == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.*no sample")
+def test_a_class_that_few_samples_lack_is_taken_to_be_rare(monkeypatch):
+    mean, expected = absent_class_means("vector scaling", 199, monkeypatch)
+    assert mean < 0.2 < expected
 
 
 def test_of_equals_nothing_is_done():

@@ -226,4 +226,4 @@ def test_trees_end_early_where_they_cannot_improve_a_rival(monkeypatch):
         return fitted.n_rounds_
 
     assert n_rounds(1500, np.full(1500, 0.9)) <= 5 < n_rounds(1500, np.full(1500, 0.1))
-    assert n_rounds(1000, np.full(1000, 0.9)) == n_rounds(1000, None)
+    assert n_rounds(500, np.full(500, 0.9)) == n_rounds(500, None)
