@@ -12,7 +12,11 @@ import numpy as np
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    RandomState,
+    validate_parameter_constraints,
+)
 from ..metrics._registry import ALL_METRICS, find_multi_class
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import LIMITS_CONSTRAINTS, MeasuredModels, check_predicted
@@ -252,9 +256,8 @@ class ComparisonDisplay(PredictionsDisplay):
             "n_jobs": n_jobs,
         }
         for metric in by_name.values():
-            validate_parameter_constraints(
-                LIMITS_CONSTRAINTS, {"metric": metric, **options}, cls.__name__
-            )
+            rules = METRIC_CONSTRAINTS | LIMITS_CONSTRAINTS
+            validate_parameter_constraints(rules, {"metric": metric, **options}, cls.__name__)
         data: dict[str, Any] = {
             "sample_weight": sample_weight,
             "labels": labels,

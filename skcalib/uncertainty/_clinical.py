@@ -286,7 +286,7 @@ def _format_interval(ends: tuple[float, ...]) -> str:
     return f"{estimate} ({low} to {high})".lstrip() if low else estimate
 
 
-@validate_params(LIMITS_CONSTRAINTS | {"by": "no_validation"})
+@validate_params(LIMITS_CONSTRAINTS)
 def clinical_calibration(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -16,7 +16,6 @@ _MIN_CORRELATION = 1e-6
     {
         "n_obligors": ["array-like"],
         "n_defaults": ["array-like"],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "correlation": [Interval(Real, 0, 1, closed="left")],
     }
 )

@@ -24,10 +24,7 @@ from ._measured import (
 )
 from ._units import check_finite_values
 
-INTERVAL_CONSTRAINTS = LIMITS_CONSTRAINTS | {
-    "method": [StrOptions({"auto", "finite-sample"})],
-    "by": "no_validation",
-}
+INTERVAL_CONSTRAINTS = LIMITS_CONSTRAINTS | {"method": [StrOptions({"auto", "finite-sample"})]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -482,10 +479,7 @@ def tabulate_subgroups(
     )
 
 
-@validate_params(
-    LIMITS_CONSTRAINTS | {"y_pred_a": "no_validation", "y_pred_b": "no_validation"},
-    prefer_skip_nested_validation=False,
-)
+@validate_params(LIMITS_CONSTRAINTS, prefer_skip_nested_validation=False)
 def compare_models(
     metric: str | Callable,
     y_true: ArrayLike,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,7 @@ import numpy as np
 from .._data import AnyData, check_data, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    N_JOBS,
-    Count,
-    Interval,
-    Label,
-    RandomState,
-    StrOptions,
-    num_samples,
-)
+from .._inputs.scikit_learn import Label, RandomState, StrOptions, num_samples
 from ..metrics._registry import (
     ALL_METRICS,
     SIGNED_METRICS,
@@ -39,16 +29,10 @@ from ._limits import Changes, Hull, ScaledLimits, cross_groups, to_root, to_squa
 from ._losses import mean_limits, mean_terms, subtract_terms
 from ._units import Units, check_finite_values
 
-LIMITS_CONSTRAINTS = METRIC_CONSTRAINTS | {
+LIMITS_CONSTRAINTS: dict[str, Any] = {
     "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable],
-    "given": "no_validation",
-    "groups": "no_validation",
     "metric_params": [dict, None],
-    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "alternative": [StrOptions({"two-sided", "less", "greater"})],
-    "n_resamples": [Count(1, 10**9)],
-    "random_state": ["random_state"],
-    "n_jobs": N_JOBS,
 }
 
 
