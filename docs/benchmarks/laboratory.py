@@ -33,7 +33,14 @@ MARKS = {
     "refused": "Refused",
     "slow": "Too slow to be measured",
 }
-REASONS = ()  # of marks that stay: patterns of number and data, and why
+# Of marks that stay: patterns of number and data, and why.
+REASONS = (
+    (
+        "equal models: calibration_slope",
+        "wrong: *weights*",
+        "few weights make up most of the variance of a slope",
+    ),
+)
 ALPHA, END_ATOL = 0.05, 1e-12
 MIN_SECONDS, MAX_FAILURES = 0.02, 20  # of a cell
 PAGE = """# Do intervals and tests hold on every kind of data?

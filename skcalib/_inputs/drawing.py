@@ -139,18 +139,17 @@ def draw_labels_in_groups(
     columns that cross each other.
     """
     codes = [codes_by_appearance(code) for code in cast(Any, split_columns(groups)[:2])]
-    if not by_rank:
-        dependences = [estimate_group_dependence(proba, label, code, weight) for code in codes]
-        return contiguous(_draw_coupled(proba, codes, dependences, n_draws, generator).T)
-    classes = np.argsort(-proba, axis=1, kind="stable")  # the likeliest one first
-    ranked = np.take_along_axis(proba, classes, axis=1)
-    right_or_wrong = np.column_stack([ranked[:, 0], 1 - ranked[:, 0]])
-    is_wrong = (label != classes[:, 0]).astype(np.int32)
-    dependences = [
-        estimate_group_dependence(right_or_wrong, is_wrong, code, weight) for code in codes
-    ]
-    rank = _draw_coupled(ranked, codes, dependences, n_draws, generator)
-    return contiguous(np.take_along_axis(classes, rank, axis=1).astype(np.int32).T)
+    ranked, observed, outcome = proba, proba, label
+    if by_rank:
+        classes = np.argsort(-proba, axis=1, kind="stable")  # the likeliest one first
+        ranked = np.take_along_axis(proba, classes, axis=1)
+        observed = np.column_stack([ranked[:, 0], 1 - ranked[:, 0]])
+        outcome = (label != classes[:, 0]).astype(np.int32)
+    dependences = [estimate_group_dependence(observed, outcome, code, weight) for code in codes]
+    drawn = _draw_coupled(ranked, codes, dependences, n_draws, generator)
+    if by_rank:
+        drawn = np.take_along_axis(classes, drawn, axis=1).astype(np.int32)
+    return contiguous(drawn.T)
 
 
 def _draw_coupled(

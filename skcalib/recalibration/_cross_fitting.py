@@ -119,9 +119,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
                 params["sample_weight"] = sample_weight
             if declines(recalibrator, "sample_weight"):
                 sample_weight = None
-        groups = None
-        if makes_folds(recalibrator) and not declines(recalibrator, "groups"):
-            groups = params.get("groups")
+        uses_groups = makes_folds(recalibrator) and not declines(recalibrator, "groups")
+        groups = params.get("groups") if uses_groups else None
         groups = None if groups is None else check_groups(groups, len(y))
         return recalibrator, sample_weight, groups, self._route("fit", params)
 
