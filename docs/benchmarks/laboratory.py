@@ -40,6 +40,11 @@ REASONS = (
         "wrong: *weights*",
         "few weights make up most of the variance of a slope",
     ),
+    (
+        "margin: net-benefit at 0.5",
+        "weights by outcome",
+        "hardly any prediction exceeds 0.5, and those without an event weigh ten times as much",
+    ),
 )
 ALPHA, END_ATOL = 0.05, 1e-12
 MIN_SECONDS, MAX_FAILURES = 0.02, 20  # of a cell

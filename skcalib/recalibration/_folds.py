@@ -48,9 +48,9 @@ def add_units(
     if data.groups is not None and not data.is_forecast:
         units = UnitSums(data.weight, data.groups)
         data = replace(data, square=data.weight * units.share[units.code])
-    joined = join_samples(data, cv)
-    if blocks is None and groups is None and not recalibrator._is_nested:
-        _warn_of_copies(joined)
+    joined, may_be_copies = join_samples(data, cv), blocks is None and groups is None
+    if may_be_copies and joined.blocks is not None and not recalibrator._is_nested:
+        _warn_of_copies(joined, joined.blocks)
     return joined
 
 
@@ -61,13 +61,11 @@ def join_samples(data: Data, n_folds: int) -> Data:
     return replace(data, blocks=_find_copies(data, n_folds) if data.groups is None else data.groups)
 
 
-def _warn_of_copies(data: AnyData) -> None:
+def _warn_of_copies(data: AnyData, blocks: np.ndarray) -> None:
     """Warn if all blocks, of equal predictions, have the same size and one outcome each."""
-    if data.blocks is None:
-        return
-    count, outcome = np.bincount(data.blocks), data.value if data.is_forecast else data.label
-    first = np.unique(data.blocks, return_index=True)[1]
-    if np.ptp(count) == 0 and (outcome == outcome[first[data.blocks]]).all():
+    count, outcome = np.bincount(blocks), data.value if data.is_forecast else data.label
+    first = np.unique(blocks, return_index=True)[1]
+    if np.ptp(count) == 0 and (outcome == outcome[first[blocks]]).all():
         warn(
             f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the "
             "same outcome, as in a joined table. Copies say nothing new: drop them, or pass "
