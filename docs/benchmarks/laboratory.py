@@ -41,7 +41,7 @@ REASONS = (
         "few weights make up most of the variance of a slope",
     ),
     (
-        "margin: net-benefit at 0.5",
+        "margin: *",
         "weights by outcome",
         "hardly any prediction exceeds 0.5, and those without an event weigh ten times as much",
     ),

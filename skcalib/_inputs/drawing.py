@@ -146,10 +146,10 @@ def draw_labels_in_groups(
         observed = np.column_stack([ranked[:, 0], 1 - ranked[:, 0]])
         outcome = (label != classes[:, 0]).astype(np.int32)
     dependences = [estimate_group_dependence(observed, outcome, code, weight) for code in codes]
-    drawn = _draw_coupled(ranked, codes, dependences, n_draws, generator)
+    position = _draw_coupled(ranked, codes, dependences, n_draws, generator)
     if by_rank:
-        drawn = np.take_along_axis(classes, drawn, axis=1).astype(np.int32)
-    return contiguous(drawn.T)
+        position = np.take_along_axis(classes, position, axis=1).astype(np.int32)
+    return contiguous(position.T)
 
 
 def _draw_coupled(
