@@ -94,10 +94,11 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     first, such as precipitation by a square root. Forecasts of any kind are allowed: m and s are
     their mean and standard deviation.
 
-    Prior samples have the outcomes m and :math:`m \pm 1.08fs`, where f is 1.25 times the mean of |y
-    − m| over that of s, with `prior_weight` samples of f = 1 among them. Spreads that hardly vary
-    say nothing of d: "power" adds :math:`0.02 e π (d - 1)^2` to the score, where e is the
-    root mean square error of a linear regression on m, and π the share of the prior samples in all.
+    Prior samples have the outcomes m and :math:`m \pm 1.08fs`, where f is 1.25 times the mean of
+    :math:`|y - m|` over that of s, with `prior_weight` samples of f = 1 among them. Spreads that
+    hardly vary say nothing of d: "power" adds :math:`0.02 e π (d - 1)^2` to the score, where e is
+    the root mean square error of a linear regression on m, and π the share of the prior samples in
+    all.
 
     A spread s beyond those of the fit changes σ at most in proportion to s: where d > 1, the power
     is :math:`\log σ = c + \log s + (d - 1) \log s'`, with s' the nearest spread of the fit.
