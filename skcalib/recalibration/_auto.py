@@ -63,8 +63,8 @@ _MIN_CANDIDATE_WEIGHT = 0.01
 # if its mean loss were smaller by this many standard errors.
 _MIN_SAMPLES_TO_STOP, _STOP_STANDARD_ERRORS = 200, 3.0
 
-# With at least so many samples, a class that has none, although at least the second number are
-# expected, keeps its probabilities. With fewer, rare classes that a model overrates lack them, too.
+# A class keeps its probabilities if none of at least this many samples has it, although at least
+# the second number are expected to. Fewer samples may lack a rare class that a model overrates.
 _MIN_SAMPLES_TO_MISS, _MIN_EXPECTED = 200, 20
 
 # Of more than two classes, the share of equal probabilities is this part of that of two.

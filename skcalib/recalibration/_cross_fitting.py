@@ -176,12 +176,11 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         These are groups, or the copies of a row; and the test sets of a splitter if there are no
         groups, as they may be blocks of time.
         """
-        n = int(rows.max()) + 1
         if groups is not None:
             return {"groups": groups[rows]}
         units = {} if len(np.unique(rows)) == len(rows) else {"groups": rows}
         if self.cv is not None and not isinstance(self.cv, Integral) and tests:
-            units["blocks"] = find_blocks(tests, n)[rows]
+            units["blocks"] = find_blocks(tests, int(rows.max()) + 1)[rows]
         return units
 
     def _cross_fit(

@@ -385,8 +385,7 @@ def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, 
     if type(plain) is AutoRecalibrator:  # others may fit otherwise
         fitted = clone_for(plain, data.classes)
         checked = fitted._check(examples.X, examples.y, examples.weight)
-        units = {"groups": data.groups, "blocks": data.blocks, "square": data.square}
-        checked = replace(checked, **units)
+        checked = replace(checked, groups=data.groups, blocks=data.blocks, square=data.square)
         return fitted, clip_proba(fitted._fit_average(checked, keeps_proba=True)), fold
     proba = np.empty((len(fold), len(data.classes)))
     for k in range(fold.max() + 1):

@@ -36,14 +36,17 @@ def add_units(
     n = np.shape(y)[0]
     inner = getattr(recalibrator, "recalibrator", None)
     blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", getattr(inner, "cv", 5))
-    if blocks is None and not isinstance(cv, Integral):
+    has_splitter = not isinstance(cv, Integral)
+    if has_splitter and (blocks is None or not recalibrator._is_nested):
         splits = check_cv(cv).split(np.zeros((n, 1)), np.asarray(y), groups)
         tests = [test for _, test in check_folds(list(splits))]
         check_partition(tests, n, alternative="")
         blocks = find_blocks(tests, n)
-        check_several_blocks(blocks[positive_weight_rows(sample_weight, n)])
     if blocks is not None:
-        data = replace(data, blocks=blocks[positive_weight_rows(sample_weight, n)])
+        blocks = blocks[positive_weight_rows(sample_weight, n)]
+        if has_splitter:
+            check_several_blocks(blocks)
+        data = replace(data, blocks=blocks)
     data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
     if data.groups is not None and not data.is_forecast:
         units = UnitSums(data.weight, data.groups)

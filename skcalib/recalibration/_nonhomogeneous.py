@@ -37,9 +37,8 @@ _MEAN_DISTANCE = np.sqrt(2 / np.pi)
 # Exponents of the spread at which the search begins, and the largest one.
 _STARTS, _MAX_EXPONENT = (0.0, 1.0), 2.0
 
-# What prior samples add to the loss, times (d − 1)². Spreads that hardly vary say nothing of d,
-# and those of prior samples vary no more. Samples whose spreads vary by a factor of 1.5 would add
-# as much.
+# The penalty of the exponent d is this number times (d − 1)², as spreads that hardly vary say
+# nothing of d. Samples whose spreads vary by a factor of 1.5 would penalise it as much.
 _EXPONENT_PENALTY = 0.02
 
 

@@ -475,6 +475,13 @@ def test_labels_shared_in_groups_do_not_pass_for_features():
     assert np.mean(np.array(p_values) <= 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
 
 
+def test_the_own_splitter_goes_before_the_test_sets_around_it():
+    X, y, _ = people(60, 1, 0.1)
+    own = AutoRecalibrator(cv=KFold(3))
+    model = RecalibratedClassifier(GaussianNB(), own, cv=LeaveOneOut(), ensemble=False)
+    assert max(model.fit(X, y % 2).recalibrator_.results_["folds"]) == 3  # not 60 fits
+
+
 def test_blocks_without_weight_are_refused():
     proba, y = overconfident(90, 2, 0)
     thirds = np.arange(90) % 3
