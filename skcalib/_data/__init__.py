@@ -9,6 +9,7 @@ from .checks import (
     check_given,
     check_no_labels,
     check_predictions,
+    count_groups,
     with_given,
     with_groups,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "check_given",
     "check_no_labels",
     "check_predictions",
+    "count_groups",
     "with_given",
     "with_groups",
 ]

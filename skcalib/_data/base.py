@@ -25,6 +25,7 @@ class EvaluationData(ABC):
     given: np.ndarray | None  # (n, d), or (n,) labels of groups: conditioned on
     groups: np.ndarray | None  # codes (n,), or crossed (n, 2), of dependent samples
     blocks: np.ndarray | None  # codes (n,) of what no fold of recalibrators divides
+    square: np.ndarray | None  # (n,), parts of Σ w² if a row is not one sample of its own
 
     @property
     @abstractmethod
@@ -32,9 +33,14 @@ class EvaluationData(ABC):
         """The number of samples."""
 
     @property
-    @abstractmethod
     def inverse_effective_size(self) -> float:
         """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
+        return float(self.weight @ self.weight if self.square is None else self.square.sum())
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Σ w² of the samples that each row stands for, or its part of that of its group, (n,)."""
+        return self.weight**2 if self.square is None else self.square
 
     @property
     @abstractmethod
@@ -61,6 +67,10 @@ class EvaluationData(ABC):
     @abstractmethod
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Return outcomes drawn from the predictions, (size, n)."""
+
+    @abstractmethod
+    def iter_residuals(self) -> Iterator[np.ndarray]:
+        """Yield what outcomes are beyond the predictions, (n,), on average 0; on the host."""
 
     def iter_couplings(self) -> Iterator[Self]:
         """Yield the data with each way in which simulated outcomes of a group may be alike."""

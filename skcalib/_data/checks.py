@@ -37,6 +37,8 @@ from .._inputs.probabilities import (
 )
 from .._inputs.scikit_learn import Label, check_feature_names
 from .._inputs.warnings import warn
+from .._numerics.array_api import to_numpy
+from .._numerics.dependence import UnitSums
 from .._numerics.logits import log_softmax
 from ..forecasts import as_forecast
 from ..forecasts._base import MAX_NUMBER, check_outcomes
@@ -382,6 +384,19 @@ def with_groups(
         return data
     check = check_crossed_groups if may_be_crossed else check_groups
     return replace(data, groups=check(groups, len(y_true), sample_weight))
+
+
+def count_groups(data: Data, groups: np.ndarray) -> Data:
+    """Add codes of groups (n,), and let the effective number of samples be what they show.
+
+    That is 1 / (Σ w_i² + ρ Σ w_i w_j) over pairs i ≠ j within groups, where ρ is the correlation
+    of residuals there: 0 if samples are independent, 1 if they are copies of each other.
+    """
+    units = UnitSums(to_numpy(data.weight), groups)
+    square = units.weight**2
+    pairs = units.weight * units.share[units.code] - square
+    square += units.correlation(data.iter_residuals()) * pairs
+    return replace(data, groups=groups, square=square)
 
 
 def check_no_labels(labels: ArrayLike | None, pos_label: Label | None = None) -> None:

@@ -57,7 +57,7 @@ class ClassData(EvaluationData):
     log_proba: np.ndarray | None = None  # (n, K), logarithms of `matrix`; None without logits
     groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
     blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
-    # (n,), Σ w² of the samples that a row stands for; None if each is one sample
+    # (n,), Σ w² of the samples that a row stands for, or its part of that of its group; or None
     square: np.ndarray | None = None
     # (n,), how many samples a row stands for; None if each is one. Outcomes are shares of events
     # if rows stand for several.
@@ -111,16 +111,6 @@ class ClassData(EvaluationData):
         return np.divide(matrix, total, out=matrix, where=inexact)
 
     @property
-    def inverse_effective_size(self) -> float:
-        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
-        return float(self.weight @ self.weight if self.square is None else self.square.sum())
-
-    @property
-    def squares(self) -> np.ndarray:
-        """Σ w² of the samples that each row stands for, (n,)."""
-        return self.weight**2 if self.square is None else self.square
-
-    @property
     def n_samples(self) -> int:
         """The number of samples, of which a row may stand for several."""
         return self.weight.shape[0] if self.count is None else int(self.count.sum())
@@ -167,6 +157,22 @@ class ClassData(EvaluationData):
             by_rank = self.has_common_rank
             return draw_labels_in_groups(*sample, size, generator, by_rank=by_rank)
         return draw_labels(self.proba, size, generator)
+
+    def iter_residuals(self) -> Iterator[np.ndarray]:
+        """Yield what the best line through them leaves of y − p of each class, (n,).
+
+        So what all samples share, such as overconfidence, does not count as dependence.
+        """
+        data = self.to_numpy()
+        for k, proba in enumerate([data.proba] if data.is_binary else data.iter_class_proba()):
+            residual = (
+                data.label == k + data.is_binary if data.label.ndim == 1 else data.label[:, k]
+            ) - proba
+            residual -= data.weight @ residual
+            centred = proba - data.weight @ proba
+            variance = data.weight @ centred**2
+            slope = data.weight @ (centred * residual) / variance if variance > 0 else 0.0
+            yield residual - slope * centred
 
     def iter_couplings(self) -> Iterator["ClassData"]:
         """Yield the data whose groups share classes, and those whose groups share ranks.

@@ -1,5 +1,6 @@
 """Checked forecasts of a number and their outcomes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -24,15 +25,11 @@ class ForecastData(EvaluationData):
     given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
     groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
     blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
+    square: np.ndarray | None = None  # (n,), the part of each row in Σ w² over groups
 
     @property
     def n_samples(self) -> int:
         return len(self.value)
-
-    @property
-    def inverse_effective_size(self) -> float:
-        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
-        return float(self.weight @ self.weight)
 
     @property
     def outcome(self) -> np.ndarray:
@@ -48,7 +45,11 @@ class ForecastData(EvaluationData):
     def take(self, rows: np.ndarray | slice) -> "ForecastData":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
         fields = self._map_rows(lambda values: values[rows])
-        return replace(self, **fields | {"weight": fields["weight"] / fields["weight"].sum()})
+        total = fields["weight"].sum()
+        fields["weight"] = fields["weight"] / total
+        if self.square is not None:
+            fields["square"] = fields["square"] / total**2
+        return replace(self, **fields)
 
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Outcomes drawn from the forecasts, (size, n); they are independent but for groups.
@@ -64,6 +65,11 @@ class ForecastData(EvaluationData):
             n_values = self.exchangeable_values().shape[1]
             return generator.integers(n_values, size=(size, len(self.value)))
         return self.forecast._simulate(generator, size)
+
+    def iter_residuals(self) -> Iterator[np.ndarray]:
+        """Yield the levels of the outcomes, minus their mean, (n,)."""
+        level = np.mean(self.forecast.pit_bounds(self.value), axis=0)
+        yield level - self.weight @ level
 
     def _simulate_at(self, level: np.ndarray) -> np.ndarray:
         """Outcomes, or positions, drawn by uniform numbers (size, n): high values by high ones."""

@@ -1,5 +1,7 @@
 """Sums over units, such as groups of samples, whose terms may go together."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy.stats import t
 
@@ -17,21 +19,36 @@ class UnitSums:
     """Sums over units: over groups of samples, or samples if there are none.
 
     Parameters: the weights (n,), and the groups (n,) or None. Those of two columns (n, 2) are the
-    groups in which both agree.
+    groups in which both agree. Squares (n,) have the sum 1 / the effective number of samples; by
+    default that is the number of units.
     """
 
-    def __init__(self, weight: np.ndarray, groups: np.ndarray | None) -> None:
+    def __init__(
+        self, weight: np.ndarray, groups: np.ndarray | None, square: np.ndarray | None = None
+    ) -> None:
         self.weight, self.has_groups = weight, groups is not None
         if groups is not None and groups.ndim > 1:
             groups = groups @ [groups.max() + 1, 1]
         self.code = np.arange(len(weight)) if groups is None else codes_by_appearance(groups)
         self.number = int(self.code.max()) + 1
         self.share = self.add(weight)
-        self.effective_size = float(1 / (self.share @ self.share))
+        self.square = weight * self.share[self.code] if square is None else square
+        total = self.share @ self.share if square is None else square.sum()
+        self.effective_size = float(1 / total)
 
     def add(self, terms: np.ndarray) -> np.ndarray:
         """The sums (U,) of terms (n,)."""
         return np.bincount(self.code, terms, self.number) if self.has_groups else terms
+
+    def correlation(self, residuals: Iterable[np.ndarray]) -> float:
+        """The correlation within groups of residuals of mean 0, each (n,); from 0 to 1."""
+        products = most = 0.0
+        for residual in residuals:
+            square = self.weight * residual**2
+            same = float(self.weight @ square)
+            products += float(np.sum(self.add(self.weight * residual) ** 2)) - same
+            most += float(self.share @ self.add(square)) - same
+        return min(max(products / most, 0.0), 1.0) if most > 0 else 1.0
 
     def dependence(self, residual: np.ndarray, deviation: np.ndarray) -> np.ndarray:
         """How far residuals (n,) of standard deviations (n,) go together in each unit, (U,).

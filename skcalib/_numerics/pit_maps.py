@@ -154,17 +154,21 @@ def _logit_from_log(log_u: np.ndarray) -> np.ndarray:
         return log_u - np.log(-np.expm1(log_u))
 
 
-def rank_levels(weight: np.ndarray) -> np.ndarray:
-    """Σ_{i ≤ k} w_i/(1 + Σ_i w_i²) for weights (n,) that sum to 1: k/(n + 1) if they are equal."""
+def rank_levels(weight: np.ndarray, share: float) -> np.ndarray:
+    """Σ_{i ≤ k} w_i/(1 + share) for weights (n,) that sum to 1: k/(n + 1) if all are 1/n.
+
+    The share of one more sample is Σ w², of n samples or of groups.
+    """
     if (weight == weight[0]).all():
-        return np.arange(1, len(weight) + 1) / (len(weight) + 1)
-    return np.cumsum(weight) / (1 + weight @ weight)
+        n = len(weight)
+        return np.arange(1, n + 1) / (n + n * share)
+    return np.cumsum(weight) / (1 + share)
 
 
-def fit_conformal(z: np.ndarray, weight: np.ndarray) -> ConformalMap:
-    """The map whose ranks are those of the log-odds (n,)."""
+def fit_conformal(z: np.ndarray, weight: np.ndarray, share: float) -> ConformalMap:
+    """The map whose ranks are those of the log-odds (n,); the share is that of one more sample."""
     order = np.argsort(z, kind="stable")
-    rank_point, rank_level = z[order], rank_levels(weight[order])
+    rank_point, rank_level = z[order], rank_levels(weight[order], share)
     last = np.append(rank_point[1:] != rank_point[:-1], True) & np.isfinite(rank_point)
     if not last.any():  # outcomes at the ends of the support only
         return ConformalMap(rank_point, rank_level, np.zeros(1), np.full(1, 0.5))

@@ -283,7 +283,6 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         return self
 
     _for_sql = False
-    _makes_folds = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -342,7 +341,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         if self.candidates is None and not data.is_forecast:
             data = share_labels_with_absent_classes(data)
         examples, fold = to_fit_data(data), assign_folds(data, n_folds)
-        units = UnitSums(data.weight, data.groups)
+        units = UnitSums(data.weight, data.groups, data.squares)
         candidates, trees = self._choose_candidates(data, units, fold, scoring)
         averages = self.ensemble and not data.is_forecast
         losses = cross_validated_losses(
@@ -376,8 +375,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         if named_candidates is None and self.keep_order:
             named_candidates = _ORDER_PRESERVING
         elif named_candidates is None:
-            fold_of_unit = fold[np.unique(units.code, return_index=True)[1]]
-            n_train = units.number - int(np.bincount(fold_of_unit).max())
+            share = (
+                float(data.weight @ data.weight) / data.inverse_effective_size
+            )  # 1 without groups
+            n_train = int(share * (len(fold) - np.bincount(fold).max()))
             with_trees = self.trees and self.ensemble
             defaults, self.left_out_ = select_candidates(
                 data, n_train, scoring, with_trees=with_trees, for_sql=self._for_sql
@@ -657,10 +658,9 @@ def summarize_losses(
 
 
 def uniform_weight(units: UnitSums, rows: np.ndarray | slice = slice(None)) -> float:
-    """Return the weight of equal probabilities: 1/(n + 1) for n units of equal weight."""
-    share = np.bincount(units.code[rows], units.weight[rows])
-    square = float(share @ share)
-    return square / (share.sum() ** 2 + square)
+    """Return the weight of equal probabilities: 1/(n + 1) for n samples of equal weight."""
+    square = float(units.square[rows].sum())
+    return square / (float(units.weight[rows].sum()) ** 2 + square)
 
 
 def _losses_of_fold(

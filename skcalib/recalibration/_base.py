@@ -18,9 +18,16 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from .._data import ClassData, ForecastData, check_fit_input, check_forecasts
+from .._data import (
+    ClassData,
+    Data,
+    ForecastData,
+    check_fit_input,
+    check_forecasts,
+    count_groups,
+)
 from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.checks import check_predict_input
+from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.scikit_learn import clone_instance, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, row_sums, to_numpy
@@ -56,16 +63,16 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # True if it was fitted to two columns of two classes that tell more than the last one.
     _reads_both_columns = False
 
-    # True if `fit` can start from a fit to almost the same samples; `_neighbour` is that fit.
+    # True if `fit` can start from a fit to almost the same samples, which is `_neighbour` then.
     _starts_near = False
     _neighbour: Any = None
 
     # The recalibrator that is fitted first to the same samples, as `base_`.
     _base_recalibrator: Any = None
 
-    # True if samples are divided into folds at `fit`; then the blocks (n,) that no fold divides, of
-    # a cross-validation around it, if there is one.
-    _makes_folds = False
+    # During a fit inside of another object: the groups (n,) of its samples, which count as samples
+    # do, and the blocks (n,) that no fold divides.
+    _outer_groups: np.ndarray | None = None
     _outer_blocks: np.ndarray | None = None
 
     # True if tensors stay on their device, at `fit` and afterwards.
@@ -111,14 +118,6 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         with _threads().limit(limits=limit, user_api="blas"):
             self._fit(data)
         return self
-
-    def _fit_near(self, neighbour: Self, X: ArrayLike, y: ArrayLike, **weights: Any) -> Self:
-        """Fit, starting from a copy that is fitted to almost the same samples."""
-        self._neighbour = neighbour
-        try:
-            return self.fit(X, y, **weights)
-        finally:
-            del self._neighbour
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities.
@@ -259,6 +258,7 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
     """Check the arguments of `fit`; warn of a single class, or named classes without samples."""
     lens = getattr(recalibrator, "multi_class", None)
     data = check_fit_input(recalibrator, X, y, sample_weight, lens)
+    data = count_outer_groups(recalibrator, data, sample_weight)
     if data.label.ndim == 2:
         constant = data.classes[(data.label == data.label[0]).all(axis=0)]
         if len(constant):
@@ -284,10 +284,20 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
     return data
 
 
+def count_outer_groups(recalibrator: Any, data: Data, sample_weight: Any) -> Data:
+    """Let the groups of what is around the recalibrator count as samples, if there are several."""
+    groups = recalibrator._outer_groups
+    if groups is None:
+        return data
+    groups = groups[positive_weight_rows(sample_weight, len(groups))]
+    return data if np.ptp(groups) == 0 else count_groups(data, groups)
+
+
 class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     """Maps forecasts to forecasts: input is checked here, subclasses do the mapping."""
 
     _parameter_constraints: dict = {}
+    _outer_groups: np.ndarray | None = None  # as of a `Recalibrator`
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -311,6 +321,7 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
             The fitted recalibrator.
         """
         data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
+        data = count_outer_groups(self, data, sample_weight)
         with _threads().limit(limits=1, user_api="blas"):  # products with vectors, and small ones
             self._fit(data)
         return self

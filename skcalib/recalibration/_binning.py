@@ -15,8 +15,8 @@ from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, Str
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clip_proba, smallest_probability
 from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
-from ._base import OneVsRestRecalibrator, Recalibrator, clone_for, one_vs_rest
-from ._either import calibrate
+from ._base import OneVsRestRecalibrator, Recalibrator, one_vs_rest
+from ._either import calibrate, to_fit_data
 from ._logistic import SigmoidRecalibrator
 from ._maps import Composition, PerClass, Pieces, state_map
 from ._scaling import TemperatureRecalibrator
@@ -440,10 +440,7 @@ class ScalingBinningRecalibrator(Recalibrator):
         classes, weight = data.classes, data.weight
         default = SigmoidRecalibrator if data.is_binary else TemperatureRecalibrator
         unfitted = default() if self.recalibrator is None else self.recalibrator
-        weights = {"sample_weight": weight} if np.ptp(weight) > 0 else {}
-        y = classes[data.label]
-        columns = data.columns if isinstance(unfitted, Recalibrator) else data.matrix
-        self.recalibrator_ = clone_for(unfitted, classes).fit(columns, y, **weights)
+        self.recalibrator_ = to_fit_data(data).fit_clone(unfitted)
         check_has_classes(self.recalibrator_, classes)
         results = self._smooth_results(data.columns)
         self.maps_ = [self._steps(column, weight) for column in np.atleast_2d(results.T)]

@@ -39,7 +39,7 @@ from ._checks import (
     check_recalibrator,
     check_supports_arguments,
 )
-from ._folds import check_folds, check_partition, find_blocks, makes_folds
+from ._folds import check_folds, check_partition, find_blocks, reads_units
 from ._responses import FittedClassifier, check_response, fit_classifier
 from ._scaling import TemperatureRecalibrator
 
@@ -119,7 +119,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
                 params["sample_weight"] = sample_weight
             if declines(recalibrator, "sample_weight"):
                 sample_weight = None
-        uses_groups = makes_folds(recalibrator) and not declines(recalibrator, "groups")
+        uses_groups = reads_units(recalibrator) and not declines(recalibrator, "groups")
         groups = params.get("groups") if uses_groups else None
         groups = None if groups is None else check_groups(groups, len(y))
         return recalibrator, sample_weight, groups, self._route("fit", params)

@@ -158,7 +158,8 @@ class DecisionRecalibrator(Recalibrator):
             return shifts
         for a in np.unique(action):
             rows = action == a
-            shift = best_shift(matrix[rows], data.label[rows], data.weight[rows], directions)
+            own = matrix[rows], data.label[rows], data.weight[rows], data.squares[rows]
+            shift = best_shift(*own, directions)
             adjusted = min(shift.p_value * len(shifts), 1.0)  # Bonferroni
             if adjusted <= self.alpha and np.abs(shift.vector).max() > _MIN_SHIFT:
                 shifts[a] = shift.vector
@@ -385,28 +386,33 @@ def loss_directions(losses: np.ndarray) -> np.ndarray:
 
 
 def best_shift(
-    matrix: np.ndarray, label: np.ndarray, weight: np.ndarray, directions: np.ndarray
+    matrix: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    square: np.ndarray,
+    directions: np.ndarray,
 ) -> Shift:
     """The mean residual e_y − p in the given directions, and whether it is more than chance.
 
-    Parameters: probabilities (m, K), labels (m,), positive weights (m,), directions (K, d). The
-    sum of residuals divided by its standard deviation is held against χ²_d, with labels drawn from
-    the probabilities as they are, or from the shifted ones if these vary more. (With rare classes
-    a single label would else look like a great surprise.)
+    Parameters: probabilities (m, K), labels (m,), positive weights (m,) and their squares, or parts
+    of those of groups (m,), directions (K, d). The sum of residuals divided by its standard
+    deviation is held against χ²_d, with labels drawn from the probabilities as they are, or from
+    the shifted ones if these vary more. (With rare classes a single label would else look like a
+    great surprise.)
     """
-    share = weight / weight.sum()
+    total = weight.sum()
+    share, square = weight / total, square / total**2
     mean = share @ directions[label] - (share @ matrix) @ directions  # (d,)
     vector = directions @ mean
     shifted = onto_simplex(matrix + vector)
-    squares = min(_mahalanobis_square(mean, rows, share, directions) for rows in (matrix, shifted))
+    squares = min(_mahalanobis_square(mean, rows, square, directions) for rows in (matrix, shifted))
     return Shift(vector, float(chi2.sf(squares, directions.shape[1])))
 
 
 def _mahalanobis_square(
-    mean: np.ndarray, matrix: np.ndarray, share: np.ndarray, directions: np.ndarray
+    mean: np.ndarray, matrix: np.ndarray, square: np.ndarray, directions: np.ndarray
 ) -> float:
     """mᵀ C⁻¹ m with the covariance C of the mean residual if labels follow these probabilities."""
-    square = share**2
     projected = matrix @ directions  # (m, d)
     second = directions.T @ ((square @ matrix)[:, None] * directions)
     covariance = second - (projected * square[:, None]).T @ projected

@@ -16,7 +16,13 @@ from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._quantile import check_same_levels
-from ._base import Recalibrator, check_calibration_data, clone_for, to_matrix
+from ._base import (
+    Recalibrator,
+    check_calibration_data,
+    clone_for,
+    count_outer_groups,
+    to_matrix,
+)
 from ._folds import fit_with_units
 from ._maps import ClassFactors
 from ._responses import align_proba
@@ -91,7 +97,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
         for name in _CLASS_ATTRIBUTES:
             self.__dict__.pop(name, None)
         self._is_forecast = True
-        return forecast_data
+        return count_outer_groups(self, forecast_data, sample_weight)
 
     if not TYPE_CHECKING:  # for type checkers they are those of a recalibrator
         predict_proba = available_if(check_fitted_on_classes)(Recalibrator.predict_proba)
@@ -249,14 +255,11 @@ class FitData(NamedTuple):
         self, recalibrator: BaseEstimator, rows: Any = slice(None), *, warm_start_from: Any = None
     ) -> Any:
         """Return a copy of the recalibrator, fitted to some rows, from a fit to similar ones."""
-        weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
+        named = {"sample_weight": self.weight, "groups": self.groups, "blocks": self.blocks}
+        params = {name: values[rows] for name, values in named.items() if values is not None}
         X = self.X if self.classes is None else _columns_for(recalibrator, self.X)
-        copy = clone_for(recalibrator, self.classes)
-        if warm_start_from is None:
-            units = {"groups": self.groups, "blocks": self.blocks}
-            weights |= {name: code[rows] for name, code in units.items() if code is not None}
-            return fit_with_units(copy, X[rows], self.y[rows], **weights)
-        return copy._fit_near(warm_start_from, X[rows], self.y[rows], **weights)
+        copy, neighbour = clone_for(recalibrator, self.classes), warm_start_from
+        return fit_with_units(copy, X[rows], self.y[rows], neighbour=neighbour, **params)
 
     def losses(
         self, recalibrator: BaseEstimator, rows: Any, scoring: str, uniform: float = 0.0

@@ -156,8 +156,6 @@ class FeatureRecalibrator(Recalibrator):
         self.random_state = random_state
         self.labels = labels
 
-    _makes_folds = True
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]
         self,

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
-from .._data import AnyData, ClassData, Data, with_groups
+from .._data import AnyData, ClassData, Data, count_groups
 from .._inputs.arrays import ArrayLike
+from .._inputs.by import check_groups
 from .._inputs.checks import positive_weight_rows
 from .._inputs.warnings import warn
-from .._numerics.dependence import UnitSums
 from ..forecasts import Forecast
-from ._base import Recalibrator
+from ._base import ForecastRecalibrator, Recalibrator
 
 # With fewer distinct predictions for each fold, equal ones are those of a grid, not copies.
 _MIN_DISTINCT_PER_FOLD = 20
@@ -34,6 +34,10 @@ def add_units(
     without groups, samples with equal predictions.
     """
     n = np.shape(y)[0]
+    if groups is not None:
+        data = count_groups(data, check_groups(groups, n, sample_weight))
+    else:
+        groups = recalibrator._outer_groups
     inner = getattr(recalibrator, "recalibrator", None)
     blocks, cv = recalibrator._outer_blocks, getattr(recalibrator, "cv", getattr(inner, "cv", 5))
     has_splitter = not isinstance(cv, Integral)
@@ -47,10 +51,6 @@ def add_units(
         if has_splitter:
             check_several_blocks(blocks)
         data = replace(data, blocks=blocks)
-    data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
-    if data.groups is not None and not data.is_forecast:
-        units = UnitSums(data.weight, data.groups)
-        data = replace(data, square=data.weight * units.share[units.code])
     joined, may_be_copies = join_samples(data, cv), blocks is None and groups is None
     if may_be_copies and joined.blocks is not None and not recalibrator._is_nested:
         _warn_of_copies(joined, joined.blocks)
@@ -76,9 +76,9 @@ def _warn_of_copies(data: AnyData, blocks: np.ndarray) -> None:
         )
 
 
-def makes_folds(recalibrator: BaseEstimator) -> bool:
-    """True if the recalibrator divides samples into folds at `fit`."""
-    return isinstance(recalibrator, Recalibrator) and recalibrator._makes_folds
+def reads_units(recalibrator: BaseEstimator) -> bool:
+    """True for recalibrators of this package, whose `fit` knows what belongs together."""
+    return isinstance(recalibrator, Recalibrator | ForecastRecalibrator)
 
 
 def fit_with_units(
@@ -88,18 +88,22 @@ def fit_with_units(
     *,
     groups: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
+    neighbour: Any = None,
     **params: ArrayLike | None,
 ) -> Any:
-    """Fit, and pass groups (n,) and blocks (n,) on to a recalibrator that makes folds."""
-    if not makes_folds(recalibrator):
+    """Fit, and tell a recalibrator of this package the groups (n,) and the blocks (n,).
+
+    The fit may start from that of a neighbour, to almost the same samples.
+    """
+    if not reads_units(recalibrator):
         return recalibrator.fit(X, y, **params)
-    if groups is not None and np.ptp(groups) > 0:
-        params["groups"] = groups
-    recalibrator._outer_blocks = blocks
+    context = {"_outer_groups": groups, "_outer_blocks": blocks, "_neighbour": neighbour}
+    vars(recalibrator).update(context)
     try:
         return recalibrator.fit(X, y, **params)
     finally:
-        del recalibrator._outer_blocks
+        for name in context:
+            delattr(recalibrator, name)
 
 
 def find_blocks(tests: list[np.ndarray], n: int) -> np.ndarray:

@@ -112,7 +112,9 @@ class PITRecalibrator(ForecastRecalibrator):
         forecast, weight = data.forecast, data.weight
         check_has_cdf(forecast)
         if self.method == "conformal":
-            self.map_: Any = fit_conformal(check_log_odds(data), weight)
+            self.map_: Any = fit_conformal(
+                check_log_odds(data), weight, data.inverse_effective_size
+            )
             return
         check_enough_outcomes(data, "to fit a curve")
         if forecast.is_continuous:
@@ -314,7 +316,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             find_ranks = [least_rank] * len(targets)
         offsets = np.array(
             [
-                _select_rank(score, data.weight, target, find_rank)
+                _select_rank(score, data, target, find_rank)
                 for score, target, find_rank in zip(scores.T, targets, find_ranks, strict=False)
             ]
         )
@@ -418,10 +420,11 @@ def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
     return forecast.quantiles(levels)
 
 
-def _select_rank(score: np.ndarray, weight: np.ndarray, level: float, find_rank: Callable) -> float:
+def _select_rank(score: np.ndarray, data: ForecastData, level: float, find_rank: Callable) -> float:
     """The score of the rank that is found for this level; infinite if there is none."""
     order = np.argsort(score, kind="stable")
-    return float(find_rank(score[order], rank_levels(weight[order]), level))
+    levels = rank_levels(data.weight[order], data.inverse_effective_size)
+    return float(find_rank(score[order], levels, level))
 
 
 def _enforce_order(quantiles: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -144,8 +144,6 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         self.min_samples = min_samples
         self.labels = labels
 
-    _makes_folds = True
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]
         self,

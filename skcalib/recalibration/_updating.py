@@ -268,12 +268,12 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         for k, name in enumerate([*updates][:-1]):
             freedom = parameters[-1] - parameters[k]
             scale, shift, _ = updates[name]
-            inflation = data.inverse_effective_size
-            if freedom and np.ptp(data.weight) > 0:
-                effects = sandwich_traces(scale, shift, log_proba, data.weight)
+            inflation, ratio = data.inverse_effective_size, data.squares / data.weight
+            if freedom and np.ptp(ratio) > 0:
+                effects = sandwich_traces(scale, shift, log_proba, data.weight, data.squares)
                 inflation = (effects[-1] - effects[k]) / freedom
                 # a mean of weights, but for directions that almost certain predictions hide
-                inflation = np.clip(inflation, data.weight.min(), data.weight.max())
+                inflation = np.clip(inflation, ratio.min(), ratio.max())
             statistic = 2 * max(losses[k] - losses[-1], 0.0) / inflation
             self.statistics_[name] = statistic
             self.degrees_of_freedom_[name] = freedom
@@ -356,18 +356,22 @@ def cross_entropy(
 
 
 def sandwich_traces(
-    scale: np.ndarray, shift: np.ndarray, log_proba: np.ndarray, weight: np.ndarray
+    scale: np.ndarray,
+    shift: np.ndarray,
+    log_proba: np.ndarray,
+    weight: np.ndarray,
+    square: np.ndarray,
 ) -> list[float]:
     """tr(I⁻¹J) of the parameters of each of these four updates, at the given one.
 
-    I is the information with weights w (n,), and J that with w². For equal weights it is the
-    number of parameters divided by n.
+    I is the information with weights w (n,), and J that with w² (n,), or the parts of rows in those
+    of groups. For equal weights it is the number of parameters divided by n.
     """
     n_classes = len(scale)
     proba = softmax_in_place(scale * log_proba + shift)
     centred = log_proba - weight @ log_proba
     information = _information(proba, centred, weight)
-    noise = _information(proba, centred, weight**2)
+    noise = _information(proba, centred, square)
     scales, shifts = np.split(np.eye(2 * n_classes), 2, axis=1)
     common = scales.sum(axis=1, keepdims=True)
     bases = shifts[:, :0], shifts, np.hstack([common, shifts]), np.hstack([scales, shifts])

@@ -80,7 +80,7 @@ def test_an_ensemble_averages_what_the_recalibrator_says_of_each_subgroup():
         ]
     )
     share = 1 / np.bincount(rows)[rows]
-    expected = clone(SUBGROUPS).fit(proba, y[rows], share, by=site[rows])
+    expected = clone(SUBGROUPS).fit(proba, y[rows], share, by=site[rows], groups=rows)
     np.testing.assert_allclose(
         with_overlaps.recalibrator_.predict_proba(proba, by=site[rows]),
         expected.predict_proba(proba, by=site[rows]),

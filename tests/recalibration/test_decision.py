@@ -37,7 +37,9 @@ def test_one_shift_by_hand():
 def test_the_surprise_is_the_squared_z_score_of_two_classes():
     p, n = 0.3, 50
     label = (np.arange(n) < 22).astype(int)
-    shift = best_shift(np.tile([1 - p, p], (n, 1)), label, np.ones(n), loss_directions(np.eye(2)))
+    shift = best_shift(
+        np.tile([1 - p, p], (n, 1)), label, np.ones(n), np.ones(n), loss_directions(np.eye(2))
+    )
     from scipy.stats import norm
 
     shifted = 0.44  # varies more

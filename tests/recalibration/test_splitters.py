@@ -21,6 +21,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
+from skcalib.recalibration._folds import fit_with_units
 
 X, y = (column[::2] for column in load_breast_cancer(return_X_y=True))
 
@@ -78,8 +79,12 @@ def test_ensemble_with_any_splitter(name, weighted):
         proba.append(classifiers[-1].predict_proba(X[test]))
         rows.extend(test)
     count = np.bincount(rows)[rows]
-    recalibrator = IsotonicRecalibrator()
-    recalibrator.fit(np.vstack(proba), y[rows], sample_weight=weight[rows] / count)
+    row_arguments = {"sample_weight": weight[rows] / count}
+    if name in NEED_GROUPS or count.max() > 1:
+        row_arguments["groups"] = (GROUPS if name in NEED_GROUPS else np.arange(len(y)))[rows]
+    recalibrator = fit_with_units(
+        IsotonicRecalibrator(), np.vstack(proba), y[rows], **row_arguments
+    )
     expected = [recalibrator.predict_proba(one.predict_proba(X)) for one in classifiers]
     np.testing.assert_allclose(model.predict_proba(X), np.mean(expected, axis=0), atol=1e-10)
 
@@ -95,7 +100,7 @@ def test_out_of_fold_with_any_partition(name):
     np.testing.assert_array_equal(transformer.fit_transform(X, y, **params), expected)
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv, ensemble=False)
     model.fit(X, y, **params)
-    maps = IsotonicRecalibrator().fit(expected, y).maps_
+    maps = fit_with_units(IsotonicRecalibrator(), expected, y, **params).maps_
     np.testing.assert_array_equal(model.recalibrator_.maps_[0], maps[0])
 
 
@@ -118,7 +123,11 @@ def test_groups_in_a_pipeline_without_routing():
     model = RecalibratedClassifier(
         GaussianNB(), IsotonicRecalibrator(), cv=GroupKFold(3), ensemble=False
     ).fit(X, y, groups=pd.Series(GROUPS, index=np.arange(len(y)) + 7))
-    np.testing.assert_array_equal(pipeline.predict_proba(X), model.predict_proba(X))
+    proba = pipeline[0].fit_transform(X, y, groups=GROUPS)
+    expected = fit_with_units(IsotonicRecalibrator(), proba, y, groups=GROUPS)
+    new_proba = pipeline[0].transform(X)
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(new_proba))
+    np.testing.assert_allclose(pipeline.predict_proba(X), model.predict_proba(X), atol=0.02)
     with pytest.raises(ValueError, match="'groups' parameter should not be None"):
         model.fit(X, y)
 

@@ -232,9 +232,9 @@ def test_the_effects_of_weights_are_traces(n_classes):
     slope, flexible, intercept = (
         np.trace(np.linalg.solve(b.T @ information @ b, b.T @ noise @ b)) for b in bases
     )
-    actual = sandwich_traces(scale, shift, log_proba, weight)
+    actual = sandwich_traces(scale, shift, log_proba, weight, weight**2)
     np.testing.assert_allclose(actual, [0, intercept, slope, flexible], rtol=1e-8)
-    equal = sandwich_traces(scale, shift, log_proba, np.full(30, 1 / 30))
+    equal = sandwich_traces(scale, shift, log_proba, *np.full((30, 2), [1 / 30, 1 / 900]).T)
     np.testing.assert_allclose(equal, np.array(numbers_of_parameters(log_proba)) / 30, rtol=1e-8)
 
 
@@ -255,7 +255,7 @@ def test_statistics_of_weighted_samples_are_divided_by_their_inflation(n_classes
     moved = InterceptRecalibrator().fit(proba, label, sample_weight=weight).predict_proba(proba)
     shift = np.log(moved[0]) - log_proba[0]
     for k, at in enumerate((np.zeros(n_classes), shift)):
-        effects = sandwich_traces(np.ones(n_classes), at, log_proba, weight)
+        effects = sandwich_traces(np.ones(n_classes), at, log_proba, weight, weight**2)
         freedom = 2 * n_classes - 1 if k == 0 else n_classes
         expected = 2 * (losses[k] - losses[-1]) * freedom / (effects[-1] - effects[k])
         assert recalibrator.statistics_[NAMES[k]] == pytest.approx(expected, rel=1e-6)
