@@ -185,10 +185,12 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         w_c \propto e^{b_c - n \bar L_c / 2},
 
     with the mean cross-validated loss :math:`\bar L_c` of candidate c and the number n of samples
-    (:math:`1 / \sum_i w_i^2` if weighted), or of groups, which are then resampled. :math:`b_c` is 3
-    for no recalibration, else 0. Weights below 0.01 become 0. Equal probabilities are mixed in with
-    the share 1/(n + 1) for two classes (not into "none"), and 0.1/(n + 1) for more (default
-    candidates only).
+    (:math:`1 / \sum_i w_i^2` if weighted). :math:`b_c` is 3 for no recalibration, else 0. Groups
+    are resampled as a whole, and n is :math:`1 / \sum_{ij} w_i w_j \rho_{ij}`, where
+    :math:`\rho_{ij}` is 1 if i = j, the correlation of residuals within groups for other pairs of a
+    group, else 0; so for all priors of the candidates. Weights below 0.01 become 0. Equal
+    probabilities are mixed in with the share 1/(n + 1) for two classes (not into "none"), and
+    0.1/(n + 1) for more (default candidates only).
 
     **One candidate.** With ``ensemble=False``, and for forecasts, the largest gain minus its
     standard error decides. Coverage has no bound; for one, use ``PITRecalibrator()``. If the spread
@@ -310,8 +312,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
 
         groups : array-like of shape (n_samples,), default=None
             Groups of samples that are not independent, such as the visits of a patient, or copies
-            that differ by rounding. No fold divides a group, and for the weights of candidates the
-            number of groups counts.
+            that differ by rounding. No fold divides a group, and as a group says less than as many
+            independent samples, the effective number of samples counts, see Notes.
 
         Returns
         -------

@@ -51,8 +51,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     cv : int, cross-validation generator or iterable, default=5
         A number of (stratified) folds, or a splitter, for the probabilities that the recalibrator
-        is fitted on; `groups` are passed to :meth:`fit`. If the recalibrator makes folds itself,
-        they divide no group or, without groups, no test set of a splitter.
+        is fitted on. A number with `groups` at :meth:`fit` is a
+        :class:`~sklearn.model_selection.GroupKFold`. If the recalibrator makes folds itself, they
+        divide no group or, without groups, no test set of a splitter.
 
     ensemble : bool, "nested" or "auto", default="auto"
         One recalibrator is fitted on all out-of-fold probabilities. True: it is applied to each
@@ -198,8 +199,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             :class:`SubgroupRecalibrator`.
 
         **params : dict
-            Passed to the classifier's `fit`, but `groups` to the splitter; with metadata routing,
-            to whatever requests them.
+            Passed to the classifier's `fit`, but `groups` to the splitter and the recalibrator, for
+            which they count less than as many samples if those of a group agree; with metadata
+            routing, to whatever requests them.
 
         Returns
         -------

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -84,7 +84,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         if get_config()["enable_metadata_routing"]:
             # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
             router = copy(self)
-            router.cv = self.cv if hasattr(self.cv, "split") else None
+            has_splitter = hasattr(self.cv, "split")
+            router.cv = self.cv if has_splitter else self._splitter(params.get("groups"))
             if not router.get_metadata_routing().consumes(method, ["groups"]):
                 params = {name: value for name, value in params.items() if name != "groups"}
             return process_routing(router, method, **params)
@@ -135,9 +136,16 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         check_supports_arguments(self.recalibrator_, arguments, self._by_example)
         return arguments
 
+    def _splitter(self, groups: ArrayLike | None) -> Any:
+        """Return `cv`; of a number of folds with groups, a splitter that divides none of them."""
+        if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
+            return self.cv
+        return GroupKFold(5 if self.cv is None else int(self.cv))
+
     def _folds(self, X: ArrayLike, y: Any, routed: Bunch) -> list[tuple[np.ndarray, np.ndarray]]:
         check_enough_samples(self.cv, len(y))
-        cv = check_cv(self.cv, y, classifier=self._is_stratified)
+        cv = self._splitter(routed.splitter.split.get("groups"))
+        cv = check_cv(cv, y, classifier=self._is_stratified)
         try:
             folds = list(cv.split(X, y, **routed.splitter.split))
         except ValueError as error:

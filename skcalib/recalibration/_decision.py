@@ -158,8 +158,8 @@ class DecisionRecalibrator(Recalibrator):
             return shifts
         for a in np.unique(action):
             rows = action == a
-            own = matrix[rows], data.label[rows], data.weight[rows], data.squares[rows]
-            shift = best_shift(*own, directions)
+            sample = matrix[rows], data.label[rows], data.weight[rows], data.squares[rows]
+            shift = best_shift(*sample, directions)
             adjusted = min(shift.p_value * len(shifts), 1.0)  # Bonferroni
             if adjusted <= self.alpha and np.abs(shift.vector).max() > _MIN_SHIFT:
                 shifts[a] = shift.vector

@@ -50,9 +50,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     cv : int, cross-validation generator or iterable, default=5
         A number of folds, or a splitter whose test sets are a partition of the samples, for the
-        forecasts that the recalibrator is fitted on; `groups` are passed to :meth:`fit`. If the
-        recalibrator makes folds itself, they divide no group or, without groups, no test set of a
-        splitter.
+        forecasts that the recalibrator is fitted on. A number with `groups` at :meth:`fit` is a
+        :class:`~sklearn.model_selection.GroupKFold`. If the recalibrator makes folds itself, they
+        divide no group or, without groups, no test set of a splitter.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.
@@ -179,8 +179,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             :class:`SubgroupRecalibrator`.
 
         **params : dict
-            Passed to the regressor's `fit`, but `groups` to the splitter; with metadata routing,
-            to whatever requests them.
+            Passed to the regressor's `fit`, but `groups` to the splitter and the recalibrator, for
+            which they count less than as many samples if those of a group agree; with metadata
+            routing, to whatever requests them.
 
         Returns
         -------
