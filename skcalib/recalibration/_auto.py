@@ -380,7 +380,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             share = (
                 float(data.weight @ data.weight) / data.inverse_effective_size
             )  # 1 without groups
-            n_train = int(share * (len(fold) - np.bincount(fold).max()))
+            n_train = round(share * (len(fold) - np.bincount(fold).max()))
             with_trees = self.trees and self.ensemble
             defaults, self.left_out_ = select_candidates(
                 data, n_train, scoring, with_trees=with_trees, for_sql=self._for_sql

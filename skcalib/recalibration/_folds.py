@@ -13,6 +13,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_groups
 from .._inputs.checks import positive_weight_rows
 from .._inputs.warnings import warn
+from .._numerics.sorting import first_of_ties
 from ..forecasts import Forecast
 from ._base import ForecastRecalibrator, Recalibrator
 
@@ -119,22 +120,21 @@ def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
 
     No fold divides a block.
     """
-    order, class_rank = canonical_order(data)
-    shuffled = np.random.default_rng(0).permutation(order)
-    shuffled = shuffled[np.argsort(class_rank[shuffled], kind="stable")]
-    fold, unit = np.empty(len(shuffled), dtype=np.intp), find_units(data)
+    first, class_rank = canonical_order(data)
+    unit = find_units(data)
     if unit is None:
-        fold[shuffled] = np.arange(len(shuffled)) % n_folds
-        return fold
-    # a unit counts as one of its rarest class; large ones of a class come first
-    count = np.bincount(class_rank)[class_rank]
-    shuffled = shuffled[np.argsort(count[shuffled], kind="stable")]
-    start = np.unique(unit[shuffled], return_index=True)[1]
-    first = shuffled[start]
-    unit_order = np.lexsort((start, -np.bincount(unit), class_rank[first], count[first]))
-    fold_of_unit = np.empty(len(start), dtype=np.intp)
-    fold_of_unit[unit_order] = np.arange(len(start)) % n_folds
-    return fold_of_unit[unit]
+        unit = np.arange(len(first))
+    else:  # a unit counts as one of its rarest class
+        place, count = np.argsort(first), np.bincount(class_rank)[class_rank]
+        by_unit = np.lexsort((place, count, unit))
+        first = by_unit[first_of_ties(unit[by_unit])]
+        first = first[np.argsort(place[first])]
+    shuffled, size = np.random.default_rng(0).permutation(first), np.bincount(unit)
+    # large ones of a class come first
+    shuffled = shuffled[np.lexsort((-size[unit[shuffled]], class_rank[shuffled]))]
+    fold = np.empty(len(size), dtype=np.intp)
+    fold[unit[shuffled]] = np.arange(len(size)) % n_folds
+    return fold[unit]
 
 
 def find_units(data: AnyData) -> np.ndarray | None:
