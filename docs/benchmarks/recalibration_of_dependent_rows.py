@@ -198,7 +198,34 @@ def series(quick):
                     print_row(f"{n_classes}, {n}, {name}, {seed}", *losses)
 
 
-SECTIONS = (copies, people, panels, series)
+def draw_sites(n_sites, n_rows, effect, n_classes, seed):
+    """Overconfident predictions; the log-odds of labels differ between sites."""
+    rng = np.random.default_rng(seed)
+    site = np.repeat(np.arange(n_sites), n_rows)
+    logits = 2 * rng.normal(size=(len(site), n_classes))
+    shift = effect * rng.normal(size=(n_sites, n_classes))[site]
+    truth = softmax(0.6 * logits + np.linspace(-0.3, 0.3, n_classes) + shift, axis=1)
+    label = (truth.cumsum(axis=1) < rng.random((len(site), 1))).sum(axis=1)
+    return softmax(logits, axis=1), label.clip(max=n_classes - 1), site
+
+
+def sites(quick):
+    """Sites: rows of new ones are measured"""
+    print_header("classes, sites, rows of each, effect, seed", "nothing", "default", "`groups`")
+    for n_classes in (2, 4):
+        for n_sites, n_rows in ((5, 200), (30, 40)):
+            for effect in (0.0, 0.3, 1.0):
+                new_proba, new_y, _ = draw_sites(4000, 1, effect, n_classes, 99)
+                for seed in range(1 if quick else 3):
+                    proba, y, site = draw_sites(n_sites, n_rows, effect, n_classes, seed)
+                    fits = AutoRecalibrator().fit(proba, y), AutoRecalibrator()
+                    fits[1].fit(proba, y, groups=site)
+                    losses = [log_loss(new_y, fit.predict_proba(new_proba)) for fit in fits]
+                    name = f"{n_classes}, {n_sites}, {n_rows}, {effect}, {seed}"
+                    print_row(name, log_loss(new_y, new_proba), *losses)
+
+
+SECTIONS = (copies, people, panels, series, sites)
 
 
 def main(arguments):
