@@ -10,7 +10,7 @@ from scipy import sparse
 
 from .._data import ClassData
 from .._inputs.drawing import draw_seed
-from .._inputs.scikit_learn import Count, RandomState, StrOptions
+from .._inputs.scikit_learn import RandomState
 from .._numerics.array_api import (
     Array,
     apply_out,
@@ -49,11 +49,6 @@ _SINGLE_SUM_RTOL = 1e-5
 
 # Frequencies of the metric, if no number is chosen.
 N_COMPONENTS = 200
-
-FOURIER_CONSTRAINTS: dict = {
-    "method": [StrOptions({"exact", "fourier"})],
-    "n_components": [Count(1)],
-}
 
 
 def check_fourier(method: str, kernel: str | Callable, estimator: str) -> None:

@@ -9,7 +9,6 @@ from array_api_compat import array_namespace
 
 from .._data import ClassData
 from .._inputs.arrays import as_array
-from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
@@ -32,13 +31,6 @@ _MAX_KERNEL_ENTRY = 1e150  # of a class kernel
 # Where rows stand for several samples, the weight of all pairs is a difference of rounded sums, of
 # which less than this may be rounding alone.
 _PAIR_WEIGHT_RTOL = 1e-9
-
-CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
-
-ESTIMATOR_CONSTRAINTS: dict = {
-    "estimator": [StrOptions({"unbiased", "biased", "linear", "block"})],
-    "block_size": [IntegerInterval(2), None],
-}
 
 
 class SquaredKernelError(Statistic):

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from .._inputs.options import check_options_of
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, validate_params
 
 # The options of each problem.
 _HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
@@ -19,11 +19,9 @@ _HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
 
 @validate_params(
     {
-        "problem": [StrOptions(set(_HARD_INSTANCE_OPTIONS))],
         "offset": [Interval(Real, 0, 0.5, closed="neither")],
         "separation": [Interval(Real, None, None, closed="neither")],
         "period": [Interval(Real, 0, 0.1, closed="right")],
-        "return_inputs": ["boolean"],
     }
 )
 def make_hard_instance(

@@ -14,10 +14,8 @@ from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import (
     Count,
-    HasMethods,
     IntegerInterval,
     RandomState,
-    StrOptions,
     validate_params,
 )
 from .._inputs.warnings import check_memory
@@ -136,15 +134,7 @@ def _format_cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-@validate_params(
-    {
-        "multi_class": [StrOptions({"confidence", "classwise"}), HasMethods("reduce")],
-        "recalibrate": ["boolean"],
-        "crossings": ["boolean"],
-        "n_bins": [Count(2)],
-        "min_samples": [IntegerInterval(1)],
-    }
-)
+@validate_params({"n_bins": [Count(2)], "min_samples": [IntegerInterval(1)]})
 def find_miscalibrated_subgroups(
     y_true: ArrayLike,
     y_pred: object,

@@ -20,7 +20,6 @@ from .._statistics.matching_checks import (
     name_of,
 )
 from ._checks import (
-    LOSS_CONSTRAINTS,
     POSITIVE,
     MatchingLossOptions,
     check_arrays,
@@ -63,7 +62,7 @@ MATCHING_LOSS_CONSTRAINTS: dict = {
     "given_bandwidth": [POSITIVE, None],
     "detach_given": ["boolean"],
     "estimator": [StrOptions({"unbiased", "biased"})],
-    "input_type": LOSS_CONSTRAINTS["input_type"],
+    "input_type": [StrOptions({"logits", "probabilities"})],
 }
 
 

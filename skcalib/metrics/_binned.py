@@ -8,12 +8,10 @@ import numpy as np
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import (
-    CANONICAL_CONSTRAINTS,
     Average,
     Count,
     IntegerInterval,
     Label,
-    StrOptions,
 )
 from .._numerics.sorting import (
     bin_extents,
@@ -165,16 +163,7 @@ def _expected_calibration_error(
 
 @register_metric(
     _expected_calibration_error,
-    CANONICAL_CONSTRAINTS
-    | {
-        "n_bins": [Count(1)],
-        "strategy": [StrOptions({"uniform", "quantile", "median-variance"})],
-        "min_bin_size": [IntegerInterval(1)],
-        "norm": [StrOptions({"l1", "l2", "max"})],
-        "distance": [StrOptions(set(_DISTANCES))],
-        "debias": ["boolean"],
-        "add_bin_width": ["boolean"],
-    },
+    {"n_bins": [Count(1)], "min_bin_size": [IntegerInterval(1)]},
     largest=lambda options: 2 * _DISTANCES[options["distance"]][0] + options["add_bin_width"],
     cost="n log n",
     in_report=True,
@@ -407,7 +396,6 @@ def _find_level_witness(data: ClassData) -> Witness:
 
 @register_metric(
     _level_set_calibration_error,
-    CANONICAL_CONSTRAINTS,
     largest=1.0,
     cost="n log n",
     supports_counts=True,

@@ -244,8 +244,6 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
         "outcome_kernel": [StrOptions({"rbf", "laplacian"}), callable],
         "outcome_bandwidth": MATCHING_CONSTRAINTS["bandwidth"],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), StrOptions({"cv"}), None],
-        "estimator": [StrOptions({"biased", "debiased", "standardized"})],
-        "method": [StrOptions({"exact", "fourier", "nystroem"})],
         "n_components": [Count(1)],
     },
     cost="n³",

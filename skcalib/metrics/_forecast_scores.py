@@ -9,13 +9,11 @@ import numpy as np
 
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, is_number
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval
 from ..forecasts import Forecast
 from ..forecasts._quantile import select_levels
 from ..forecasts._thresholds import threshold_crps_of_members, threshold_weighted_crps
 from ._registry import register_metric
-
-_AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
 
 
 def _check_score_input(
@@ -75,12 +73,7 @@ def _negative_log_likelihood(data: ForecastData, average: str | None) -> float |
 
 @register_metric(
     _continuous_ranked_probability_loss,
-    _AVERAGE_CONSTRAINTS
-    | {
-        "estimator": [StrOptions({"ecdf", "fair"})],
-        "thresholds": [tuple, list, np.ndarray, None],
-        "levels": ["array-like", None],
-    },
+    {"thresholds": [tuple, list, np.ndarray, None], "levels": ["array-like", None]},
     cost="n",
     takes=("forecasts",),
     chosen=False,
@@ -195,7 +188,7 @@ def check_has_fair_estimate(forecast: Forecast, value: np.ndarray) -> None:
 
 @register_metric(
     _interval_loss,
-    _AVERAGE_CONSTRAINTS | {"coverage": [Interval(Real, 0, 1, closed="neither")]},
+    {"coverage": [Interval(Real, 0, 1, closed="neither")]},
     cost="n",
     takes=("forecasts",),
     chosen=False,
@@ -267,7 +260,6 @@ def interval_loss(
 
 @register_metric(
     _negative_log_likelihood,
-    _AVERAGE_CONSTRAINTS,
     cost="n",
     takes=("forecasts",),
     chosen=False,

@@ -11,8 +11,9 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import (
-    CANONICAL_CONSTRAINTS,
     Average,
+    Count,
+    IntegerInterval,
     Label,
     RandomState,
     StrOptions,
@@ -20,7 +21,6 @@ from .._inputs.scikit_learn import (
 from .._numerics.laplace import laplace_product
 from .._statistics.base import Statistic
 from .._statistics.fourier_error import (
-    FOURIER_CONSTRAINTS,
     N_COMPONENTS,
     check_fourier,
     make_kernel_error,
@@ -28,8 +28,6 @@ from .._statistics.fourier_error import (
 from .._statistics.gram import gram_product
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
 from .._statistics.squared_error import (
-    CLASS_KERNEL_CONSTRAINTS,
-    ESTIMATOR_CONSTRAINTS,
     SquaredKernelError,
     check_enough_for_estimator,
     has_negligible_pairs,
@@ -39,11 +37,9 @@ from ._reductions import SampleRequirement, average_over_reductions
 from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, make_square_witness, witness_terms
 
-CONDITIONAL_CONSTRAINTS: dict = (
-    CANONICAL_CONSTRAINTS
-    | KERNEL_CONSTRAINTS
-    | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
-)
+CONDITIONAL_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {
+    "kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]
+}
 
 
 # Options that only some values of other options read.
@@ -181,12 +177,12 @@ def _max_square(options: dict[str, Any]) -> float:
     return 2.0 if is_known else math.inf
 
 
-_ERROR_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS
+_ERROR_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {"class_kernel": ["array-like", None]}
 
 
 @register_metric(
     _squared_kernel_calibration_error,
-    _ERROR_CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
+    _ERROR_CONSTRAINTS | {"block_size": [IntegerInterval(2), None], "n_components": [Count(1)]},
     cost="n²",
     largest=_max_square,
     statistic=_kernel_statistic,

@@ -262,8 +262,7 @@ def _local_calibration_error(
 
 @register_metric(
     _local_calibration_error,
-    _KERNEL_CONSTRAINTS
-    | {"debias": ["boolean"], "average": [StrOptions({"mean", "root-mean-square"}), None]},
+    _KERNEL_CONSTRAINTS,
     cost="n²",
     takes=("forecasts",),
     clips_square=lambda options: options["debias"],

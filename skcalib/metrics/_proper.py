@@ -25,7 +25,6 @@ from .._inputs.scikit_learn import (
     Count,
     Label,
     RandomState,
-    StrOptions,
     validate_params,
 )
 from .._inputs.warnings import warn_if_slow
@@ -212,9 +211,7 @@ def _append_null_mean(
     return np.append(decompose_data(data), np.mean(null))
 
 
-@validate_params(
-    {"score": [StrOptions({*PROPER_LOSSES, "crps"})], "n_resamples": [Count(0, 10**9)]}
-)
+@validate_params({"n_resamples": [Count(0, 10**9)]})
 def score_decomposition(
     y_true: ArrayLike,
     y_pred: object,

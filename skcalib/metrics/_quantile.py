@@ -9,7 +9,7 @@ import numpy as np
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_sample_weight
-from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.scikit_learn import validate_params
 from .._numerics.pit import (
     PitLaw,
     gap_integral,
@@ -101,13 +101,7 @@ def _quantile_calibration_error(
 
 @register_metric(
     _quantile_calibration_error,
-    {
-        "norm": [StrOptions({"l1", "l2", "max"})],
-        "kind": [StrOptions({"quantile", "interval"})],
-        "levels": ["array-like", None],
-        "debias": ["boolean"],
-        "squared": ["boolean"],
-    },
+    {"levels": ["array-like", None]},
     cost="n log n",
     takes=("forecasts",),
     largest=1.0,

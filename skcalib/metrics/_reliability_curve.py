@@ -17,7 +17,6 @@ from .._inputs.scikit_learn import (
     Interval,
     Label,
     RandomState,
-    StrOptions,
     validate_params,
 )
 from .._numerics.isotonic import isotonic_knots
@@ -406,11 +405,8 @@ def make_curve(
 
 
 CURVE_CONSTRAINTS: dict = {
-    "method": [StrOptions(set(METHODS))],
     "n_bins": [Count(1)],
-    "strategy": [StrOptions({"uniform", "quantile"})],
     "bandwidth": [Interval(Real, MIN_CURVE_BANDWIDTH, None, closed="left"), None],
-    "band": [StrOptions({"consistency", "confidence"}), None],
     "n_resamples": [Count(1)],
 }
 

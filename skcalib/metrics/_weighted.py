@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Average, HasMethods, Label
+from .._inputs.scikit_learn import Average, HasMethods, Label
 from ..function_classes import (
     Bounded,
     FunctionClass,
@@ -123,7 +123,7 @@ _weighted_calibration_error = reduce_classes(_weighted_error)
 
 @register_metric(
     _weighted_calibration_error,
-    CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
+    {"function_class": [HasMethods("constraints")]},
     cost="minutes for more than two classes and some hundred samples",
     may_be_negative=True,
     is_selectable=False,

@@ -350,13 +350,7 @@ def calibration_report(
 
 
 @_refuse_estimators
-@validate_params(
-    {
-        "name": [str, None],
-        "date": [str, datetime.date, None],
-        "recalibrated": ["boolean"],
-    }
-)
+@validate_params({"name": [str, None], "date": [str, datetime.date, None]})
 def calibration_report(
     y_true: ArrayLike,
     y_pred: Any,

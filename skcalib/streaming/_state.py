@@ -17,16 +17,13 @@ from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts, draw_seed
 from .._inputs.scikit_learn import (
     Count,
-    HasMethods,
     IntegerInterval,
     Interval,
     RandomState,
-    StrOptions,
     num_samples,
     validate_params,
 )
 from .._inputs.warnings import check_memory
-from .._statistics.kernels import KERNELS
 from ..lenses import Lens, _check_all_rows, _get_lens
 from ._arrow import from_table, to_table
 from ._checks import (
@@ -149,10 +146,8 @@ class CalibrationState:
         {
             "decimals": [IntegerInterval(3, 6, closed="both")],
             "n_components": [Count(0)],
-            "kernel": [StrOptions(set(KERNELS))],
             "bandwidth": [Interval(Real, 0, None, closed="neither")],
             "random_state": [IntegerInterval(0)],
-            "multi_class": [HasMethods("reduce"), None],
         }
     )
     def __init__(
