@@ -18,7 +18,6 @@ from .._numerics.array_api import (
     as_type,
     asarray_like,
     doubles,
-    empty_on,
     row_dots,
     take_labels,
     take_rows,
@@ -123,7 +122,7 @@ class FourierKernelError(Statistic):
     def waves(self, rows: np.ndarray) -> np.ndarray:
         """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
         xp, (n_components, _) = array_namespace(self.frequencies), self.frequencies.shape
-        features = empty_on(self.frequencies, (rows.shape[0], 2 * n_components), xp.float32)
+        features = zeros_on(self.frequencies, (rows.shape[0], 2 * n_components), xp.float32)
         turns_per_unit = self.frequencies.T / (2 * math.pi)
         for block in self._blocks(rows.shape[0]):
             turns = self._matrix(rows[block]) @ turns_per_unit
