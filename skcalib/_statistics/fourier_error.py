@@ -10,6 +10,7 @@ from scipy import sparse
 
 from .._data import ClassData
 from .._inputs.drawing import draw_seed
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import RandomState
 from .._numerics.array_api import (
     Array,
@@ -92,14 +93,8 @@ class FourierKernelError(Statistic):
         self.data = data
         self.estimator = estimator
         bandwidth = resolve_bandwidth(data, kernel, bandwidth)
-        self.options = {
-            "kernel": kernel,
-            "bandwidth": bandwidth,
-            "class_kernel": class_kernel,
-            "estimator": estimator,
-            "n_components": n_components,
-            "seed": seed,
-        }
+        names = ("kernel", "bandwidth", "class_kernel", "estimator", "n_components", "seed")
+        self.options = select_arguments(locals(), names)
         n_classes, weight = len(data.classes), to_numpy(data.weight)
         self.class_kernel = None
         if class_kernel is not None:

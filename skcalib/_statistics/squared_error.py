@@ -9,6 +9,7 @@ from array_api_compat import array_namespace
 
 from .._data import ClassData
 from .._inputs.arrays import as_array
+from .._inputs.options import select_arguments
 from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
@@ -72,13 +73,8 @@ class SquaredKernelError(Statistic):
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, data)
         bandwidth = resolve_bandwidth(data, kernel, bandwidth)
-        self.options = {
-            "kernel": kernel,
-            "bandwidth": bandwidth,
-            "class_kernel": class_kernel,
-            "estimator": estimator,
-            "block_size": block_size,
-        }
+        names = ("kernel", "bandwidth", "class_kernel", "estimator", "block_size")
+        self.options = select_arguments(locals(), names)
         self.uses_sorted_algorithm = (
             data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )

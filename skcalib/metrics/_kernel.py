@@ -80,11 +80,11 @@ def _squared_error(data: ClassData, **options: Any) -> float:
     return float(error(error.data.label[None, :])[0])
 
 
-def _kernel_statistic(
-    data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
+def _canonical_statistic(
+    make: Callable, data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
 ) -> Statistic | None:
-    """Return the error of batches of labels of all classes at once; None for other reductions."""
-    return make_kernel_error(data, **options) if multi_class == "canonical" else None
+    """Make the error of batches of labels of all classes at once; None for other reductions."""
+    return make(data, **options) if multi_class == "canonical" else None
 
 
 class _RootOfError(Statistic):
@@ -102,12 +102,6 @@ class _RootOfError(Statistic):
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R label vectors (R, n)."""
         return np.sqrt(self.error(outcomes))
-
-
-def _root_statistic(
-    data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
-) -> Statistic | None:
-    return _RootOfError(data, **options) if multi_class == "canonical" else None
 
 
 def _min_samples(estimator: str, block_size: int | None) -> int:
@@ -185,7 +179,7 @@ _ERROR_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {"class_kernel": ["array-like", 
     _ERROR_CONSTRAINTS | {"block_size": [IntegerInterval(2), None], "n_components": [Count(1)]},
     cost="n²",
     largest=_max_square,
-    statistic=_kernel_statistic,
+    statistic=partial(_canonical_statistic, make_kernel_error),
     supports_counts=True,
     terms=witness_terms(_find_square_witness),
     root="kernel_calibration_error",
@@ -352,7 +346,7 @@ def _kernel_calibration_error(data: ClassData, **options: Any) -> float | np.nda
     _ERROR_CONSTRAINTS,
     cost="n²",
     largest=lambda options: math.sqrt(_max_square(options)),
-    statistic=_root_statistic,
+    statistic=partial(_canonical_statistic, _RootOfError),
     terms=witness_terms(partial(_find_square_witness, estimator="biased", takes_root=True)),
     supports_counts=True,
     radius=RadiusRule(
