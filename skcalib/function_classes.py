@@ -139,8 +139,7 @@ def _iter_programs(function_class: Any, points: np.ndarray, values: Any) -> Iter
         yield from function_class._iter_programs(points, values)
     else:
         yield function_class.constraints(points, values)
-        while True:
-            yield None
+        yield from itertools.repeat(None)
 
 
 @dataclass(frozen=True)
@@ -239,8 +238,7 @@ class Lipschitz(_Checked):
         are_few = points.ndim == 1 or len(points) <= _MAX_PAIRED_POINTS or self.constant == 0
         if is_overridden or are_few:
             yield self.constraints(points, values)
-            while True:
-                yield None
+            yield from itertools.repeat(None)
         _check_pairs_fit("Lipschitz() of K classes", len(points), 6)
         limit = self.constant * squareform(pdist(points))
         edges = 1 + limit / limit.max()  # SciPy takes what is nearly 0 for no edge

@@ -169,8 +169,13 @@ def monte_carlo_p_value(
     slack = max(TIE_RTOL * np.abs(values).max(), tie_tolerance)
     above = np.count_nonzero(values >= values[0] - slack) / len(values)
     below = np.count_nonzero(values <= values[0] + slack) / len(values)
-    two_sided = min(1.0, 2 * min(above, below))
-    return float({"greater": above, "less": below, "two-sided": two_sided}[alternative])
+    return float(select_side(above, below, alternative))
+
+
+def select_side(greater: Any, less: Any, alternative: str) -> Any:
+    """The p-values against an alternative, from those against either side."""
+    two_sided = np.minimum(1.0, 2 * np.minimum(greater, less))
+    return {"greater": greater, "less": less, "two-sided": two_sided}[alternative]
 
 
 def clip_infinite(values: np.ndarray) -> np.ndarray:

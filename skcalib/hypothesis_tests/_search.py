@@ -271,7 +271,11 @@ def find_miscalibrated_subgroups(
     ]
     if crossings:
         candidates += _cross_columns(candidates, min_samples)
-    _check_some(candidates, min_samples)
+    if not candidates:
+        raise ValueError(
+            f"X must have some subgroup of at least min_samples={min_samples} samples that leaves "
+            "out as many; found none. Pass other columns, or a smaller min_samples."
+        )
     rng = check_random_state(random_state)
     search: ClassSearch | ForecastSearch
     if isinstance(data, ForecastData):
@@ -379,11 +383,3 @@ def _cross_columns(candidates: list[Candidate], min_samples: int) -> list[Candid
             columns = (first.column, second.column)
             crossed.append(Candidate(columns, f"{first.subgroup}, {second.subgroup}", rows))
     return crossed
-
-
-def _check_some(candidates: list[Candidate], min_samples: int) -> None:
-    if not candidates:
-        raise ValueError(
-            f"X must have some subgroup of at least min_samples={min_samples} samples that leaves "
-            "out as many; found none. Pass other columns, or a smaller min_samples."
-        )

@@ -70,16 +70,6 @@ def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Ite
         yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
 
 
-def _bin_residuals(
-    data: ClassData, bins: np.ndarray, share: np.ndarray, distance: str
-) -> np.ndarray:
-    """Return the share of each bin times its gap, (B,)."""
-    factor, power = _DISTANCES[distance]
-    share = np.where(share > 0, share, 1.0)
-    residuals = _iter_class_residuals(data, bins, len(share))
-    return factor * sum(np.abs(mass) ** power for mass in residuals) / share ** (power - 1)
-
-
 def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, options: _BinOptions) -> np.ndarray:
     if options["strategy"] == "uniform":
         return np.full(n_bins, 1 / n_bins)
@@ -89,7 +79,10 @@ def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, options: _BinOpt
 def _bin_error(data: ClassData, *, signed: bool, **options: Unpack[_BinOptions]) -> float:
     bins, n_bins = _assign_bins(data, options)
     share = np.bincount(bins, data.weight, n_bins)
-    residual = _bin_residuals(data, bins, share, options["distance"])
+    factor, power = _DISTANCES[options["distance"]]
+    sums = sum(np.abs(mass) ** power for mass in _iter_class_residuals(data, bins, n_bins))
+    # the share of each bin times its gap
+    residual = factor * sums / np.where(share > 0, share, 1.0) ** (power - 1)
     if options["add_bin_width"]:
         residual = residual + _bin_widths(data, bins, n_bins, options) * share
     if options["norm"] == "l1":
@@ -157,7 +150,11 @@ def _expected_calibration_error(
     error = average_over_reductions(
         _bin_error, data, needs=_DEBIAS_REQUIREMENT, signed=signed, **options
     )
-    check_debiased(error)
+    if np.ndim(error) == 0 and np.isnan(error):
+        raise ValueError(
+            f"debias=True needs {_DEBIAS_REQUIREMENT.minimum}; found none. Choose fewer bins, or "
+            "debias=False."
+        )
     return error
 
 
@@ -352,15 +349,6 @@ def check_simplex_options(strategy: str, debias: bool, add_bin_width: bool) -> N
             f"{name}=True needs binary problems: only for them is the correction known; found "
             f"multi_class='canonical' and more than two classes. Pass {name}=False, or measure "
             "'confidence', 'top-label' or 'classwise'."
-        )
-
-
-def check_debiased(error: float | np.ndarray) -> None:
-    """Refuse a debiased error that is NaN: no bin had two samples."""
-    if np.ndim(error) == 0 and np.isnan(error):
-        raise ValueError(
-            f"debias=True needs {_DEBIAS_REQUIREMENT.minimum}; found none. Choose fewer bins, or "
-            "debias=False."
         )
 
 

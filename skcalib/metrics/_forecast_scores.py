@@ -10,7 +10,6 @@ import numpy as np
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, is_number
 from .._inputs.scikit_learn import Interval
-from ..forecasts import Forecast
 from ..forecasts._quantile import select_levels
 from ..forecasts._thresholds import threshold_crps_of_members, threshold_weighted_crps
 from ._registry import register_metric
@@ -52,7 +51,7 @@ def _continuous_ranked_probability_loss(
         low, high = check_threshold_pair(thresholds)
         loss_between: Any = threshold_weighted_crps
         if estimator != "ecdf":
-            check_has_fair_estimate(data.forecast, data.value)
+            data.forecast[:1].crps(data.value[:1], estimator="fair")
             loss_between = partial(threshold_crps_of_members, fair=True)
         loss = loss_between(data.forecast, data.value, low, high)
     return _average_losses(data, loss, average)
@@ -179,11 +178,6 @@ def check_threshold_pair(thresholds: tuple[float, float]) -> tuple[float, float]
             f"{thresholds!r:.80}. Pass (c, np.inf) for thresholds above c."
         )
     return float(thresholds[0]), float(thresholds[1])
-
-
-def check_has_fair_estimate(forecast: Forecast, value: np.ndarray) -> None:
-    """Refuse forecasts but those by members of equal weight."""
-    forecast[:1].crps(value[:1], estimator="fair")
 
 
 @register_metric(

@@ -465,7 +465,11 @@ def _joint_error(data: ClassData, kernel: str | Kernel, bandwidth: float | str) 
 
 def _joint_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
     check_options_of(joint_kernel_calibration_error, KERNEL_OPTIONS, options)
-    check_two_samples(data)
+    if len(data.weight) < 2:
+        raise ValueError(
+            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
+            "are averaged; found 1. Collect more, or use the conditional error."
+        )
     needs = SampleRequirement("at least 2 samples", "use the conditional error")
     return average_over_reductions(_joint_error, data, needs=needs, **options)
 
@@ -569,12 +573,3 @@ def joint_kernel_calibration_error(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _joint_kernel_calibration_error(data, **select_options(locals()))
-
-
-def check_two_samples(data: ClassData) -> None:
-    """Refuse a single sample: the joint error averages over pairs."""
-    if len(data.weight) < 2:
-        raise ValueError(
-            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
-            "are averaged; found 1. Collect more, or use the conditional error."
-        )

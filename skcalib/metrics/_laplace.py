@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.options import check_options_of
+from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState
 from .._numerics.laplace import laplace_pair_sum, laplace_product
 from .._numerics.sorting import first_of_ties
@@ -80,6 +80,8 @@ _ESTIMATORS = {
     "binning": _binning_square,
 }
 
+_OPTIONS_OF: OptionsOf = {"method": {"exact": (), **dict.fromkeys(_ESTIMATORS, ("n_draws",))}}
+
 
 def _binary_laplace_error(
     data: ClassData,
@@ -102,8 +104,7 @@ def _binary_laplace_error(
 def _laplace_kernel_calibration_error(
     data: ClassData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
-    drawn = {"method": {"exact": [], **{name: ["n_draws"] for name in _ESTIMATORS}}}
-    check_options_of(laplace_kernel_calibration_error, drawn, options)
+    check_options_of(laplace_kernel_calibration_error, _OPTIONS_OF, options)
     rng = check_random_state(random_state)
     return average_over_reductions(_binary_laplace_error, data, rng=rng, **options)
 

@@ -337,7 +337,11 @@ def check_scored(
     """Return checked data of the kind that the score is for."""
     names = ("y_true", "y_pred")
     if score != "crps":
-        check_no_forecast(y_pred, score)
+        if is_forecast(y_pred):
+            raise ValueError(
+                f"score={score!r} is for probabilities of classes; found a forecast of a number. "
+                "Pass score='crps'."
+            )
         return check_predictions(
             y_true, y_pred, sample_weight, pos_label, labels, multi_class, names=names
         )
@@ -372,12 +376,3 @@ def decompose(
         decompose_data=partial(_score_decomposition, score=score),
     )
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
-
-
-def check_no_forecast(y_pred: object, score: str) -> None:
-    """Refuse forecasts for scores of probabilities."""
-    if is_forecast(y_pred):
-        raise ValueError(
-            f"score={score!r} is for probabilities of classes; found a forecast of a number. Pass "
-            "score='crps'."
-        )

@@ -83,8 +83,11 @@ def _quantile_calibration_error(
     signed: bool = False,
 ) -> float:
     check_gap_options(norm, debias, squared)
-    if debias:
-        check_debiasable(data)
+    if debias and data.n_samples == 1:
+        raise ValueError(
+            "debias=True needs at least 2 samples; found 1 that carries weight. Collect more "
+            "samples, or pass debias=False."
+        )
     grid = resolve_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
@@ -215,15 +218,6 @@ def check_gap_options(norm: str, debias: bool, squared: bool) -> None:
         raise ValueError(
             f"{name}=True needs norm='l2': it concerns the mean square gap; found norm={norm!r}. "
             f"Pass norm='l2', or {name}=False."
-        )
-
-
-def check_debiasable(data: ForecastData) -> None:
-    """Refuse to debias a single sample, which tells nothing of its noise."""
-    if data.n_samples == 1:
-        raise ValueError(
-            "debias=True needs at least 2 samples; found 1 that carries weight. Collect more "
-            "samples, or pass debias=False."
         )
 
 

@@ -33,7 +33,11 @@ HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolera
 
 
 def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
-    check_function_class(function_class)
+    if isinstance(function_class, type):
+        name = function_class.__name__
+        raise TypeError(
+            f"function_class must be an instance; found the type {name} itself. Write {name}()."
+        )
     if data.is_binary and function_class in _SMOOTH_CLASSES:
         return smooth_errors([data])[0]
     import cvxpy
@@ -241,12 +245,3 @@ def check_constraints(constraints: Any, function_class: FunctionClass) -> list:
             f"{function_class!r}. Put it into a list."
         )
     return list(constraints)
-
-
-def check_function_class(function_class: Any) -> None:
-    """Refuse the type in place of an instance: only that has parameters."""
-    if isinstance(function_class, type):
-        name = function_class.__name__
-        raise TypeError(
-            f"function_class must be an instance; found the type {name} itself. Write {name}()."
-        )

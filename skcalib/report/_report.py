@@ -58,9 +58,6 @@ class _BaseReport:
         """The first line of the text."""
         return self.text.split("\n", 1)[0]
 
-    def __str__(self) -> str:
-        return self.text
-
     def __repr__(self) -> str:
         return self.text
 
