@@ -10,11 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
-from ._inputs.scikit_learn import (
-    Interval,
-    get_literal_constraints,
-    validate_parameter_constraints,
-)
+from ._inputs.scikit_learn import Interval, get_literal_constraints, validate_parameter_constraints
 from ._inputs.warnings import check_memory, warn_if_slow
 from ._statistics.kernels import (
     KERNEL_CONSTRAINTS,

@@ -9,13 +9,7 @@ from scipy.stats import nbinom, norm, poisson
 from sklearn.utils import check_random_state
 
 from .._inputs.options import check_options_of
-from .._inputs.scikit_learn import (
-    Count,
-    IntegerInterval,
-    Interval,
-    RandomState,
-    validate_params,
-)
+from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState, validate_params
 from ..forecasts import (
     DistributionForecast,
     EnsembleForecast,

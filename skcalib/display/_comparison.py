@@ -13,11 +13,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.options import select_arguments
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    RandomState,
-    validate_parameter_constraints,
-)
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS, find_multi_class
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import LIMITS_CONSTRAINTS, MeasuredModels, check_predicted

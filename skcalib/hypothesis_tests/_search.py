@@ -12,12 +12,7 @@ from .._data import ForecastData, MultilabelData, check_data
 from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
 from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
-from .._inputs.scikit_learn import (
-    Count,
-    IntegerInterval,
-    RandomState,
-    validate_params,
-)
+from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, validate_params
 from .._inputs.warnings import check_memory
 from .._statistics.base import TIE_RTOL
 from ..lenses import Lens, _get_lens

@@ -13,13 +13,7 @@ from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, identity_like
 from .._numerics.smooth_expected import MIN_SMOOTHING_BANDWIDTH, smooth_mass
 from .._statistics.kernels import KERNELS, kernel_values
-from ._checks import (
-    POSITIVE,
-    check_arrays,
-    check_batch,
-    check_class_batch,
-    validate_loss_options,
-)
+from ._checks import POSITIVE, check_arrays, check_batch, check_class_batch, validate_loss_options
 from ._matching import pair_average, weights_of
 from ._predictions import ClassPredictions, class_predictions
 

@@ -12,12 +12,7 @@ from .._numerics.array_api import Array, arange_like, as_type, distances, stop_g
 from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
-from .._statistics.matching_checks import (
-    FEATURE_KERNELS,
-    SMOOTH_KERNELS,
-    MatchingForm,
-    name_of,
-)
+from .._statistics.matching_checks import FEATURE_KERNELS, SMOOTH_KERNELS, MatchingForm, name_of
 from ._checks import (
     POSITIVE,
     MatchingLossOptions,

@@ -7,12 +7,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import (
-    Average,
-    Count,
-    IntegerInterval,
-    Label,
-)
+from .._inputs.scikit_learn import Average, Count, IntegerInterval, Label
 from .._numerics.sorting import (
     bin_extents,
     mean_variances,

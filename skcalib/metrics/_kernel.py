@@ -10,21 +10,10 @@ import numpy as np
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
-from .._inputs.scikit_learn import (
-    Average,
-    Count,
-    IntegerInterval,
-    Label,
-    RandomState,
-    StrOptions,
-)
+from .._inputs.scikit_learn import Average, Count, IntegerInterval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_product
 from .._statistics.base import Statistic
-from .._statistics.fourier_error import (
-    N_COMPONENTS,
-    check_fourier,
-    make_kernel_error,
-)
+from .._statistics.fourier_error import N_COMPONENTS, check_fourier, make_kernel_error
 from .._statistics.gram import gram_product
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
 from .._statistics.squared_error import (

@@ -11,11 +11,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label, RandomState
 from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, make_matching_error
-from .._statistics.matching_checks import (
-    MATCHING_CONSTRAINTS,
-    MatchingForm,
-    MatchingOptions,
-)
+from .._statistics.matching_checks import MATCHING_CONSTRAINTS, MatchingForm, MatchingOptions
 from ._decisions import are_classes_reversed
 from ._registry import register_metric, select_options
 

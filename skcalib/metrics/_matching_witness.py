@@ -11,11 +11,7 @@ from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import validate_params
 from .._statistics.matching import MatchingError
-from .._statistics.matching_checks import (
-    MATCHING_CONSTRAINTS,
-    MatchingOptions,
-    check_matching,
-)
+from .._statistics.matching_checks import MATCHING_CONSTRAINTS, MatchingOptions, check_matching
 from ..forecasts._base import MAX_NUMBER
 
 # Points of the grids if none are passed.

@@ -20,13 +20,7 @@ from .._data import (
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import (
-    Average,
-    Count,
-    Label,
-    RandomState,
-    validate_params,
-)
+from .._inputs.scikit_learn import Average, Count, Label, RandomState, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.crps import isotonic_brier_score, mean_half_distance, threshold_cells
 from .._numerics.isotonic import isotonic_fit

@@ -12,13 +12,7 @@ from sklearn.utils import check_random_state
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of, select_arguments
-from .._inputs.scikit_learn import (
-    Count,
-    Interval,
-    Label,
-    RandomState,
-    validate_params,
-)
+from .._inputs.scikit_learn import Count, Interval, Label, RandomState, validate_params
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.reliability import (
     assign_bins,

@@ -18,13 +18,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by, printable
-from .._inputs.scikit_learn import (
-    Function,
-    Label,
-    RandomState,
-    num_samples,
-    validate_params,
-)
+from .._inputs.scikit_learn import Function, Label, RandomState, num_samples, validate_params
 from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
