@@ -61,8 +61,6 @@ MATCHING_CONSTRAINTS: dict = {
     "bandwidth": _BANDWIDTH,
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
     "given_bandwidth": _BANDWIDTH,
-    "estimator": [StrOptions({"unbiased", "biased", "standardized"})],
-    "method": [StrOptions({"exact", "fourier"})],
     "n_components": [Count(1)],
 }
 

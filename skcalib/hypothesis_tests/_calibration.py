@@ -381,9 +381,8 @@ class CalibrationTest(HypothesisTest):
                     f"{self.metric_params!r}. Leave one of them out."
                 )
             options[name] = value
-        if not isinstance(self.statistic, str) or self.statistic != "auto":
-            return self.statistic, options
-        return ("omnibus" if self.method == "conditional" else "skce"), options
+        is_single = self.statistic == "auto" and self.method != "conditional"
+        return "skce" if is_single else self.statistic, options
 
     @property
     def _fits_on_device(self) -> bool:

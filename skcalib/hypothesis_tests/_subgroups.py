@@ -226,12 +226,9 @@ class SubgroupCalibrationTest(HypothesisTest):
 
     def _statistic(self, data: AnyData, title: str, call_options: Any) -> Any:
         """The statistic of one subgroup."""
-        name: Any = self.statistic
-        if isinstance(name, str) and name == "auto":
-            name = "omnibus"
         try:
             statistic = make_statistic(
-                name,
+                self.statistic,
                 data,
                 self.metric_params or {},
                 **call_options,

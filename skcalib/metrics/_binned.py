@@ -1,7 +1,7 @@
 """The expected calibration error: in bins of the predictions, or at each distinct prediction."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,17 +30,7 @@ _DEBIAS_REQUIREMENT = SampleRequirement(
 )
 
 
-class _BinOptions(TypedDict):
-    n_bins: int
-    strategy: str
-    min_bin_size: int
-    norm: str
-    distance: str
-    debias: bool
-    add_bin_width: bool
-
-
-def _assign_bins(data: ClassData, options: _BinOptions) -> tuple[np.ndarray, int]:
+def _assign_bins(data: ClassData, options: dict[str, Any]) -> tuple[np.ndarray, int]:
     """Return the index of the bin of each sample, (n,), and the number of bins."""
     proba, weight = data.proba.astype(np.float64, copy=False), data.weight
     n_bins, strategy = options["n_bins"], options["strategy"]
@@ -65,13 +55,13 @@ def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Ite
         yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
 
 
-def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, options: _BinOptions) -> np.ndarray:
-    if options["strategy"] == "uniform":
+def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, strategy: str) -> np.ndarray:
+    if strategy == "uniform":
         return np.full(n_bins, 1 / n_bins)
     return bin_extents(bins, data.proba, n_bins)
 
 
-def _bin_error(data: ClassData, *, signed: bool, **options: Unpack[_BinOptions]) -> float:
+def _bin_error(data: ClassData, *, signed: bool, **options: Any) -> float:
     bins, n_bins = _assign_bins(data, options)
     share = np.bincount(bins, data.weight, n_bins)
     factor, power = _DISTANCES[options["distance"]]
@@ -79,7 +69,7 @@ def _bin_error(data: ClassData, *, signed: bool, **options: Unpack[_BinOptions])
     # the share of each bin times its gap
     residual = factor * sums / np.where(share > 0, share, 1.0) ** (power - 1)
     if options["add_bin_width"]:
-        residual = residual + _bin_widths(data, bins, n_bins, options) * share
+        residual = residual + _bin_widths(data, bins, n_bins, options["strategy"]) * share
     if options["norm"] == "l1":
         return float(residual.sum())
     filled = share > 0
@@ -124,14 +114,14 @@ def find_cell_witness(
     return Witness((change[:, None] * gradient)[cell], offset[cell])
 
 
-def _find_bin_witness(data: ClassData, **options: Unpack[_BinOptions]) -> Witness | None:
+def _find_bin_witness(data: ClassData, **options: Any) -> Witness | None:
     if options["debias"]:
         return None
     bins, n_bins = _assign_bins(data, options)
     witness = find_cell_witness(data, bins, n_bins, options["norm"], options["distance"])
     if not options["add_bin_width"]:
         return witness
-    widths = _bin_widths(data, bins, n_bins, options)
+    widths = _bin_widths(data, bins, n_bins, options["strategy"])
     return witness._replace(offset=witness.offset + widths[bins])
 
 

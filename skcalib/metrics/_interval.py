@@ -33,7 +33,7 @@ _START_EXPONENT = 6
 # fall by no more than this width.
 _MAX_EXPONENT = 24
 
-_OPTIONS_OF: OptionsOf = {
+_INTERVAL_OPTIONS: OptionsOf = {
     "method": {
         "exact": ["precision"],
         "surrogate": ["precision", "n_draws"],
@@ -105,7 +105,7 @@ def _interval_calibration_error(
     random_state: RandomState = None,
     **reduction: Any,
 ) -> float | np.ndarray:
-    check_options_of(interval_calibration_error, _OPTIONS_OF, locals())
+    check_options_of(interval_calibration_error, _INTERVAL_OPTIONS, locals())
     if method == "random-grid" and width is None:
         raise ValueError(
             "width must be given for method='random-grid'; found None. Pass the width of the "

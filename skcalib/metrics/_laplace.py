@@ -80,7 +80,7 @@ _ESTIMATORS = {
     "binning": _binning_square,
 }
 
-_OPTIONS_OF: OptionsOf = {"method": {"exact": (), **dict.fromkeys(_ESTIMATORS, ("n_draws",))}}
+_LAPLACE_OPTIONS: OptionsOf = {"method": {"exact": (), **dict.fromkeys(_ESTIMATORS, ("n_draws",))}}
 
 
 def _binary_laplace_error(
@@ -104,7 +104,7 @@ def _binary_laplace_error(
 def _laplace_kernel_calibration_error(
     data: ClassData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
-    check_options_of(laplace_kernel_calibration_error, _OPTIONS_OF, options)
+    check_options_of(laplace_kernel_calibration_error, _LAPLACE_OPTIONS, options)
     rng = check_random_state(random_state)
     return average_over_reductions(_binary_laplace_error, data, rng=rng, **options)
 

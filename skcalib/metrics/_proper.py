@@ -23,7 +23,7 @@ from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Average, Count, Label, RandomState, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.crps import isotonic_brier_score, mean_half_distance, threshold_cells
-from .._numerics.isotonic import isotonic_fit
+from .._numerics.isotonic import isotonic_knots
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from ..forecasts import Forecast
@@ -184,7 +184,8 @@ def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
         return weight @ PROPER_LOSSES[score](forecast, label)
 
     original = mean_loss(proba)
-    recalibrated = mean_loss(np.interp(proba, *isotonic_fit(proba, label, weight)))
+    knots = isotonic_knots(*pool_ties(proba, weight * np.stack([1 - label, label])))
+    recalibrated = mean_loss(np.interp(proba, *knots))
     constant = mean_loss(np.full(len(label), weight @ label))
     gain = np.maximum(np.array([original, constant]) - recalibrated, 0.0)  # < 0 by rounding only
     return np.array([*gain, constant, original])

@@ -25,10 +25,11 @@ from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
 from ._html import (
+    STYLE,
     render_audit,
-    render_body,
     render_comparison,
-    render_fragment,
+    render_figures,
+    render_head,
     render_page,
     render_tables,
     render_verdict,
@@ -62,7 +63,7 @@ class _BaseReport:
         return self.draw()
 
     def _repr_html_(self) -> str:
-        return render_fragment(self._body())
+        return f"<style>{STYLE}</style>\n<div class='skcalib'>\n{self._body()}\n</div>"
 
     def to_json(self) -> str:
         """`to_dict` as JSON; numbers that are not finite become null.
@@ -216,7 +217,8 @@ class CalibrationReport(_BaseReport):
 
     def _body(self) -> str:
         tables = f"{self._tables}\n{render_audit({'': self.audit})}"
-        return render_body(self.heading, self.date, self._verdict, self.figures, tables)
+        head = render_head(self.heading, self.date)
+        return "\n".join([head, self._verdict, render_figures(self.figures), tables])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
