@@ -1,7 +1,9 @@
 """Names that other packages have, and what to write for them here."""
 
 import importlib
+import sys
 from difflib import get_close_matches
+from functools import partial
 from typing import NoReturn
 
 MODULES = (
@@ -79,6 +81,11 @@ WRITE_INSTEAD = {
     "vennabers": _VENN_ABERS,
     "vennaberscalibrator": _VENN_ABERS,
 }
+
+
+def guess_other_names(module: str) -> None:
+    """Let a module refuse the names that it has not; type checkers, which know all, see nothing."""
+    vars(sys.modules[module])["__getattr__"] = partial(raise_no_attribute, module)
 
 
 def raise_no_attribute(module: str, name: str) -> NoReturn:

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
-from ._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
+from ._inputs.scikit_learn import Interval, get_literal_constraints, validate_parameter_constraints
 from ._inputs.warnings import check_memory, warn_if_slow
 from ._statistics.kernels import (
+    KERNEL_CONSTRAINTS,
     KERNELS,
     KernelFamily,
     check_finite_kernel,
@@ -134,8 +135,7 @@ def _iter_programs(function_class: Any, points: np.ndarray, values: Any) -> Iter
         yield from function_class._iter_programs(points, values)
     else:
         yield function_class.constraints(points, values)
-        while True:
-            yield None
+        yield from itertools.repeat(None)
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,13 @@ class _Intersection(FunctionClass):
 
 
 class _Checked(FunctionClass):
-    """A class whose parameters obey the `_parameter_constraints`."""
+    """A class whose parameters obey their annotations and the `_parameter_constraints`."""
 
-    _parameter_constraints: ClassVar[dict]
+    _parameter_constraints: ClassVar[dict] = {}
 
     def __post_init__(self) -> None:
-        validate_parameter_constraints(
-            self._parameter_constraints, vars(self), caller_name=type(self).__name__
-        )
+        rules = get_literal_constraints(type(self)) | self._parameter_constraints
+        validate_parameter_constraints(rules, vars(self), caller_name=type(self).__name__)
 
 
 @dataclass(frozen=True)
@@ -235,8 +234,7 @@ class Lipschitz(_Checked):
         are_few = points.ndim == 1 or len(points) <= _MAX_PAIRED_POINTS or self.constant == 0
         if is_overridden or are_few:
             yield self.constraints(points, values)
-            while True:
-                yield None
+            yield from itertools.repeat(None)
         _check_pairs_fit("Lipschitz() of K classes", len(points), 6)
         limit = self.constant * squareform(pdist(points))
         edges = 1 + limit / limit.max()  # SciPy takes what is nearly 0 for no edge
@@ -347,8 +345,6 @@ class Sign(_Checked):
     0.25
     """
 
-    _parameter_constraints: ClassVar[dict] = {"positive": ["boolean"]}
-
     positive: bool = True
 
     def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
@@ -383,8 +379,6 @@ class Monotone(_Checked):
     >>> weighted_calibration_error(y_true, y_proba, function_class=Monotone(False) & Bounded())
     0.0
     """
-
-    _parameter_constraints: ClassVar[dict] = {"increasing": ["boolean"]}
 
     increasing: bool = True
 
@@ -439,10 +433,7 @@ class TotalVariation(_Checked):
     0.25
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "bound": _NON_NEGATIVE,
-        "zero_outside": [StrOptions({"left", "right", "both"}), None],
-    }
+    _parameter_constraints: ClassVar[dict] = {"bound": _NON_NEGATIVE}
 
     bound: float = 1.0
     zero_outside: Literal["left", "right", "both"] | None = None
@@ -515,11 +506,7 @@ class RKHSBall(_Checked):
     0.25
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "kernel": [StrOptions(set(KERNELS)), callable],
-        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-        "radius": _NON_NEGATIVE,
-    }
+    _parameter_constraints: ClassVar[dict] = KERNEL_CONSTRAINTS | {"radius": _NON_NEGATIVE}
 
     kernel: str | Callable = "laplacian"
     bandwidth: float | Literal["median"] = 1.0

@@ -106,13 +106,14 @@ def check_numbers(
     *,
     ndim: int | None = None,
     length: int | None = None,
-    rows: str = "one value for each sample",
+    rows: str | None = None,
     finite: bool = True,
     most: float = np.inf,
 ) -> np.ndarray:
     """Return real numbers as doubles, of any shape unless `ndim` or `length` asks for one.
 
-    A single column is taken for one dimension. `rows` says in messages what there is one of.
+    A single column is taken for one dimension. `rows` says in messages what there is: one value,
+    or one row, for each sample by default.
     Text is refused, also if it could be read as a number.
     """
     is_scalar = False
@@ -133,6 +134,7 @@ def check_numbers(
         array = array[:, 0]
     has_rows = array.size > 0 if length is None else array.shape[:1] == (length,)
     if ndim is not None and not (array.ndim == ndim and has_rows):
+        rows = rows or f"one {'value' if ndim == 1 else 'row'} for each sample"
         reason = "" if length is None else ", inconsistent numbers of samples"
         raise ValueError(
             f"{name} must be {ndim}-D, with {rows}; found shape {array.shape}{reason}. Pass an "

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from .._numerics.array_api import Array, asarray_like, contiguous, doubles, take_rows, zeros_on
-from .._numerics.dependence import MAX_SIZE_RATIO, N_ADDED_GROUPS, UnitSums, split_columns
+from .._numerics.dependence import UnitSums, split_columns, sum_similar
 from .._numerics.pit import MIN_PIT, normal_scores
 from .._numerics.sorting import codes_by_appearance
 from .arrays import format_value
@@ -190,17 +190,8 @@ def estimate_group_dependence(
     size = np.bincount(code, weight) / weight.mean()  # the number of samples, if all weigh the same
     vote = size**2 / np.bincount(code)
     if_independent, if_identical, observed = _count_distinct_labels(proba, label, code)
-    order = np.argsort(size, kind="stable")
-    first = np.searchsorted(size[order], size / MAX_SIZE_RATIO)
-    last = np.searchsorted(size[order], size * MAX_SIZE_RATIO)
-
-    def sum_similar(count: np.ndarray) -> np.ndarray:
-        total = np.append(0.0, np.cumsum((vote * count)[order]))
-        return total[last] - total[first] + N_ADDED_GROUPS * vote
-
-    return np.clip(
-        sum_similar(if_independent - observed) / sum_similar(if_independent - if_identical), 0, 1
-    )
+    changes = np.stack([if_independent - observed, if_independent - if_identical])
+    return np.clip(np.divide(*sum_similar(size, vote * changes, vote)), 0, 1)
 
 
 def _count_distinct_labels(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> np.ndarray:

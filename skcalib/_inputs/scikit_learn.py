@@ -4,7 +4,9 @@ import numbers
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
-from typing import Any, Literal, TypeVar
+from inspect import signature
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from joblib import parallel_config
@@ -78,18 +80,12 @@ class LensNames(StrOptions):
         )
 
 
-# The further arguments of binary measures, which reduce more classes to problems of two.
-REDUCTION_CONSTRAINTS: dict = {
-    "multi_class": [StrOptions({"confidence", "top-label", "classwise"}), HasMethods("reduce")],
-    "average": [StrOptions({"auto", "macro", "weighted"}), None],
-}
-
 # Jobs of joblib; −1 stands for all cores, −2 for all but one.
 N_JOBS: list = [IntegerInterval(-(2**15), 2**15), None]
 
 # The arguments of metrics and of other functions that have the same rule in each, unless a function
 # states its own; data such as y_true and sample_weight are checked where they are read.
-METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
+METRIC_CONSTRAINTS: dict = {
     "pos_label": [numbers.Real, str, bytes, "boolean", None],
     "labels": ["array-like", None],
     "confidence_level": [Interval(numbers.Real, 0, 1, closed="neither")],
@@ -98,13 +94,29 @@ METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
     "n_jobs": N_JOBS,
 }
 
-# Measures that can also see all classes at once.
-CANONICAL_CONSTRAINTS: dict = {
-    "multi_class": [
-        StrOptions({"canonical", "confidence", "top-label", "classwise"}),
-        HasMethods("reduce"),
-    ]
-}
+
+def get_literal_constraints(function: Callable) -> dict[str, list]:
+    """The rules of the arguments whose annotations list all that they may be.
+
+    These are choices, truth values, None and lenses, whatever has the method `reduce`.
+    """
+    constraints = {}
+    for name, parameter in signature(function).parameters.items():
+        kind = parameter.annotation
+        kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        rules = list(map(_make_rule, kinds))
+        if all(rule is not kind for rule, kind in zip(rules, kinds, strict=True)):
+            constraints[name] = rules
+    return constraints
+
+
+def _make_rule(kind: Any) -> Any:
+    """The rule that an annotation states, or the annotation itself if it states none."""
+    if get_origin(kind) is Literal:
+        return StrOptions(set(get_args(kind)))
+    if hasattr(kind, "reduce"):
+        return HasMethods("reduce")
+    return {bool: "boolean", NoneType: None}.get(kind, kind)
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:
@@ -135,14 +147,19 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], 
 def validate_params(
     constraints: dict | None = None, *, prefer_skip_nested_validation: bool = True
 ) -> Callable[[Function], Function]:
-    """scikit-learn's decorator of functions, which also judges `METRIC_CONSTRAINTS`.
+    """scikit-learn's decorator of functions; an argument needs a rule if none is known of it.
 
-    It keeps the signature for type checkers.
+    Known are `METRIC_CONSTRAINTS` and what the annotation of the argument says. The decorator keeps
+    the signature for type checkers.
     """
-    return _validate_params(
-        METRIC_CONSTRAINTS | (constraints or {}),
-        prefer_skip_nested_validation=prefer_skip_nested_validation,
-    )
+
+    def decorate(function: Function) -> Function:
+        rules = METRIC_CONSTRAINTS | get_literal_constraints(function) | (constraints or {})
+        return _validate_params(rules, prefer_skip_nested_validation=prefer_skip_nested_validation)(
+            function
+        )
+
+    return decorate
 
 
 class Parallel(_Parallel):

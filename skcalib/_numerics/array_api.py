@@ -195,11 +195,6 @@ def asarray_like(array: Array, values: Array) -> Array:
     return array_namespace(array).asarray(values, dtype=array.dtype, **_device_option(array))
 
 
-def empty_on(array: Array, shape: tuple[int, ...], dtype: object) -> Array:
-    """Return an uninitialized array on the device of another array."""
-    return array_namespace(array).empty(shape, dtype=dtype, **_device_option(array))
-
-
 def zeros_on(array: Array, shape: tuple[int, ...], dtype: object) -> Array:
     """Return zeros on the device of an array."""
     return array_namespace(array).zeros(shape, dtype=dtype, **_device_option(array))

@@ -9,10 +9,10 @@ from .sorting import codes_by_appearance
 
 # Groups up to this many times as large or small tell how much labels of a group depend on each
 # other; the remainder is for sums of weights that are equal but for rounding.
-MAX_SIZE_RATIO = 2.0000001
+_MAX_SIZE_RATIO = 2.0000001
 
 # Groups in which all goes together that are added to those of the data.
-N_ADDED_GROUPS = 2
+_N_ADDED_GROUPS = 2
 
 
 class UnitSums:
@@ -61,15 +61,7 @@ class UnitSums:
             return np.zeros(self.number)
         most = self.add(deviation) ** 2 - self.add(deviation**2)
         products = self.add(residual) ** 2 - self.add(residual**2)
-        order = np.argsort(self.share, kind="stable")
-        first = np.searchsorted(self.share[order], self.share / MAX_SIZE_RATIO)
-        last = np.searchsorted(self.share[order], self.share * MAX_SIZE_RATIO)
-
-        def sum_similar(values: np.ndarray) -> np.ndarray:
-            total = np.append(0.0, np.cumsum(values[order]))
-            return total[last] - total[first] + N_ADDED_GROUPS * most
-
-        products, most = sum_similar(products), sum_similar(most)
+        products, most = sum_similar(self.share, np.stack([products, most]), most)
         ratio = np.divide(products, most, out=np.ones_like(most), where=most > 0)
         return np.clip(ratio, 0.0, 1.0)
 
@@ -79,6 +71,18 @@ class UnitSums:
             return float(deviation @ deviation)
         independent = self.add(deviation**2)
         return float(np.sum(independent + dependence * (self.add(deviation) ** 2 - independent)))
+
+
+def sum_similar(size: np.ndarray, values: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Sums of values (k, G) over all groups of a similar size, plus added ones of the largest.
+
+    For each of the groups these are those of at least half and at most twice its size.
+    """
+    order = np.argsort(size, kind="stable")
+    first = np.searchsorted(size[order], size / _MAX_SIZE_RATIO)
+    last = np.searchsorted(size[order], size * _MAX_SIZE_RATIO)
+    total = np.pad(np.cumsum(values[:, order], axis=1), ((0, 0), (1, 0)))
+    return total[:, last] - total[:, first] + _N_ADDED_GROUPS * largest
 
 
 def split_columns(groups: np.ndarray | None) -> list[np.ndarray | None]:

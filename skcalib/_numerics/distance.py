@@ -49,14 +49,6 @@ class CertifiedTransport(NamedTuple):
     potentials: np.ndarray  # (2, k), f_0 and f_1 at the nodes, linear between them
 
 
-def lower_distance_bounds(
-    points: np.ndarray, weight: np.ndarray, tol: float
-) -> tuple[float, float]:
-    """The two bounds of `transport_bounds`."""
-    certified = transport_bounds(points, weight, tol)
-    return certified.lower, certified.upper
-
-
 def transport_bounds(
     points: np.ndarray, weight: np.ndarray, tol: float, step: float | None = None
 ) -> CertifiedTransport:
@@ -83,9 +75,9 @@ def transport_bounds(
         nodes = rounded * grid
         split = _split_between_nodes(points, weight, nodes)
         f, target, is_solved = _solve_program(nodes, split, _DUALITY_GAP * tol)
-        bound, violated = _dual_bound(nodes, split, f, tol / 8)
+        bound, violated, feasible = _dual_bound(nodes, split, f, tol / 8)
         if bound > lower:
-            lower, dual = bound, (nodes, _make_feasible(nodes, f))
+            lower, dual = bound, (nodes, feasible)
         cost = _primal_bound(points, weight, nodes, target)
         if cost < upper:
             upper, primal = cost, (nodes, _calibrate_nodes(nodes, target, total).sum(axis=0))
@@ -136,17 +128,14 @@ def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarr
 
 def _dual_bound(
     nodes: np.ndarray, split: np.ndarray, f: np.ndarray, tolerance: float
-) -> tuple[float, np.ndarray]:
-    """The objective of f (k, 2) made feasible, and where f breaks the constraint by too much."""
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The objective of f (k, 2) made feasible, where f breaks the constraint by too much, and f.
+
+    The last is the feasible pair of functions (2, k).
+    """
     f, violation, top, peak = _violation(nodes, f)
     value = float(np.sum(split.T * f) - violation)
-    return value, top[peak > tolerance]
-
-
-def _make_feasible(nodes: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """The feasible pair of functions (2, k) that `_dual_bound` makes of f (k, 2)."""
-    f, violation, _, _ = _violation(nodes, f)
-    return (f - violation).T
+    return value, top[peak > tolerance], (f - violation).T
 
 
 def _violation(

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from .sorting import first_of_ties, last_of_runs, last_of_ties, pool_ties
+from .sorting import first_of_ties, last_of_runs, last_of_ties
 
 # Equal means of outcomes differ by less than this, as sums are rounded.
 _MEAN_ATOL = 1e-12
@@ -12,20 +12,13 @@ _MEAN_ATOL = 1e-12
 StepFunction = tuple[np.ndarray, np.ndarray]
 
 
-def isotonic_fit(
-    points: np.ndarray, outcomes: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Least squares over nondecreasing functions: sorted knots (m,) and values (m,) in [0, 1].
-
-    Tied points are pooled first; inside a block of equal values only its two ends are kept, so
-    that linear interpolation between knots is the fit at every point. Pool adjacent violators, O(n
-    log n).
-    """
-    return isotonic_knots(*pool_ties(points, weights * np.stack([1 - outcomes, outcomes])))
-
-
 def isotonic_knots(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`isotonic_fit` of sorted distinct points (m,), given the weight of each label (2, m)."""
+    """Least squares over nondecreasing functions: sorted knots (r,) and values (r,) in [0, 1].
+
+    The points (m,) are sorted and distinct, with the weight of each label (2, m). Inside a block of
+    equal values only its two ends are kept, so that linear interpolation between knots is the fit
+    at every point.
+    """
     total = weight.sum(axis=0)
     value = np.clip(isotonic_regression(weight[1] / total, weights=total).x, 0.0, 1.0)
     is_end = first_of_ties(value) | last_of_ties(value)

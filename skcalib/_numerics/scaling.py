@@ -219,17 +219,6 @@ class Point:
         """The square of the gradient, in units in which all curvatures are about 1."""
         return dot(self.gradient, precondition(self.gradient))
 
-    def line_search(self, step: Array, promise: float) -> "Point | None":
-        """The point after a multiple of the step that lowers the loss enough; None if none does."""
-        return line_search(
-            self.problem.evaluate,
-            self.parameters,
-            step,
-            self.loss,
-            promise,
-            rounding=LOSS_RTOL * abs(self.loss),
-        )
-
 
 def separate_preconditioner(point: Point) -> Solve:
     """An approximate inverse in the factors of uncorrelated inputs of `Affine`, without intercepts.
@@ -367,7 +356,10 @@ def softmax_regression(
         if is_large(target) and tolerance <= _SURE_RESIDUAL_RTOL and promise <= unseen:
             change *= min(1.0, promise / last_promise)  # of a further step
             return to_numpy(here.parameters), change
-        there = here.line_search(step, promise)
+        rounding = LOSS_RTOL * abs(here.loss)
+        there = line_search(
+            problem.evaluate, here.parameters, step, here.loss, promise, rounding=rounding
+        )
         if promise <= _STALLED_DECREASE_ATOL:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
             if not flatter:

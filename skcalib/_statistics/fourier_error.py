@@ -10,7 +10,8 @@ from scipy import sparse
 
 from .._data import ClassData
 from .._inputs.drawing import draw_seed
-from .._inputs.scikit_learn import Count, RandomState, StrOptions
+from .._inputs.options import select_arguments
+from .._inputs.scikit_learn import RandomState
 from .._numerics.array_api import (
     Array,
     apply_out,
@@ -18,7 +19,6 @@ from .._numerics.array_api import (
     as_type,
     asarray_like,
     doubles,
-    empty_on,
     row_dots,
     take_labels,
     take_rows,
@@ -49,11 +49,6 @@ _SINGLE_SUM_RTOL = 1e-5
 
 # Frequencies of the metric, if no number is chosen.
 N_COMPONENTS = 200
-
-FOURIER_CONSTRAINTS: dict = {
-    "method": [StrOptions({"exact", "fourier"})],
-    "n_components": [Count(1)],
-}
 
 
 def check_fourier(method: str, kernel: str | Callable, estimator: str) -> None:
@@ -98,14 +93,8 @@ class FourierKernelError(Statistic):
         self.data = data
         self.estimator = estimator
         bandwidth = resolve_bandwidth(data, kernel, bandwidth)
-        self.options = {
-            "kernel": kernel,
-            "bandwidth": bandwidth,
-            "class_kernel": class_kernel,
-            "estimator": estimator,
-            "n_components": n_components,
-            "seed": seed,
-        }
+        names = ("kernel", "bandwidth", "class_kernel", "estimator", "n_components", "seed")
+        self.options = select_arguments(locals(), names)
         n_classes, weight = len(data.classes), to_numpy(data.weight)
         self.class_kernel = None
         if class_kernel is not None:
@@ -128,7 +117,7 @@ class FourierKernelError(Statistic):
     def waves(self, rows: np.ndarray) -> np.ndarray:
         """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
         xp, (n_components, _) = array_namespace(self.frequencies), self.frequencies.shape
-        features = empty_on(self.frequencies, (rows.shape[0], 2 * n_components), xp.float32)
+        features = zeros_on(self.frequencies, (rows.shape[0], 2 * n_components), xp.float32)
         turns_per_unit = self.frequencies.T / (2 * math.pi)
         for block in self._blocks(rows.shape[0]):
             turns = self._matrix(rows[block]) @ turns_per_unit

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from .squared_error import check_enough_for_estimator, check_has_pairs
 
 # Forms that compare PITs with the uniform distribution.
 PIT_FORMS = {"quantile", "threshold", "local"}
-
-FORMS = PIT_FORMS | {"marginal", "decision", "group", "distribution", "individual"}
 
 NEEDS_GIVEN = {"group", "individual"}
 
@@ -41,6 +39,8 @@ MatchingForm = Literal[
     "canonical",
     "top-label",
 ]
+_FORMS = set(get_args(MatchingForm)) - {"canonical", "top-label"}
+_CLASS_FORMS = set(get_args(MatchingForm)) - PIT_FORMS
 
 # Kernels of decisions, which have finitely many features; see `matching_features`.
 FEATURE_KERNELS = {"moments", "thresholds", "tanh", "loss"}
@@ -61,8 +61,6 @@ MATCHING_CONSTRAINTS: dict = {
     "bandwidth": _BANDWIDTH,
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
     "given_bandwidth": _BANDWIDTH,
-    "estimator": [StrOptions({"unbiased", "biased", "standardized"})],
-    "method": [StrOptions({"exact", "fourier"})],
     "n_components": [Count(1)],
 }
 
@@ -72,17 +70,6 @@ _MAX_OF_MOMENTS = 1e35
 
 # The standard deviation of a forecast divided by the bandwidth of "tanh".
 _MAX_STD_RATIO = 1e150
-
-# Forms of calibration for classes.
-CLASS_FORMS = {
-    "canonical",
-    "decision",
-    "distribution",
-    "group",
-    "individual",
-    "marginal",
-    "top-label",
-}
 
 _SOME_PITS = np.linspace(0, 1, 11)
 
@@ -181,7 +168,7 @@ def check_matching_options(options: MatchingOptions, given: Any, *, is_of_classe
 
 def _check_form(calibration: str, is_of_classes: bool) -> None:
     """Refuse a form of calibration that is for classes only, or for numbers only."""
-    forms = CLASS_FORMS if is_of_classes else FORMS
+    forms = _CLASS_FORMS if is_of_classes else _FORMS
     if calibration in forms:
         return
     expected, actual, remedy = "classes", "forecasts of a number", "class probabilities"

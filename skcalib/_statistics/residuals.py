@@ -5,7 +5,7 @@ blocks of samples. Where samples of a group depend on each other, labels cannot 
 statistic takes signs (R, n) by which the observed residuals are multiplied.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,11 @@ class ResidualStatistic(Statistic):
 
     n_sums = 1  # numbers in the sums of one draw
 
+    # Sums of some draws, what adds rows of labels to them, and what makes values of them.
+    _init_sums: Callable[[int], np.ndarray]
+    _update_sums: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+    _values_from_sums: Callable[[np.ndarray], np.ndarray]
+
     def __init__(self, data: ClassData, **options: Any) -> None:
         self.data, self.options = data, options
         if data.is_binary:
@@ -54,15 +59,6 @@ class ResidualStatistic(Statistic):
         if self.data.is_binary:
             return None
         return BlockSums(self.n_sums, self._init_sums, self._update_sums, self._values_from_sums)
-
-    def _init_sums(self, n_draws: int) -> np.ndarray:
-        raise NotImplementedError
-
-    def _update_sums(self, sums: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _values_from_sums(self, sums: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
 
     def is_unlikely(self, labels: np.ndarray) -> np.ndarray:
         """Mark labels (R, n) of two classes that are not the likelier ones; for shares, their part.

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from .._data import ClassData
 from .._inputs.arrays import as_array
-from .._inputs.scikit_learn import IntegerInterval, StrOptions
+from .._inputs.options import select_arguments
 from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
@@ -32,13 +32,6 @@ _MAX_KERNEL_ENTRY = 1e150  # of a class kernel
 # Where rows stand for several samples, the weight of all pairs is a difference of rounded sums, of
 # which less than this may be rounding alone.
 _PAIR_WEIGHT_RTOL = 1e-9
-
-CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
-
-ESTIMATOR_CONSTRAINTS: dict = {
-    "estimator": [StrOptions({"unbiased", "biased", "linear", "block"})],
-    "block_size": [IntegerInterval(2), None],
-}
 
 
 class SquaredKernelError(Statistic):
@@ -80,13 +73,8 @@ class SquaredKernelError(Statistic):
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, data)
         bandwidth = resolve_bandwidth(data, kernel, bandwidth)
-        self.options = {
-            "kernel": kernel,
-            "bandwidth": bandwidth,
-            "class_kernel": class_kernel,
-            "estimator": estimator,
-            "block_size": block_size,
-        }
+        names = ("kernel", "bandwidth", "class_kernel", "estimator", "block_size")
+        self.options = select_arguments(locals(), names)
         self.uses_sorted_algorithm = (
             data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )

@@ -9,7 +9,7 @@ from scipy.stats import truncnorm
 from sklearn.utils import check_random_state
 
 from .._inputs.drawing import draw_labels
-from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, Interval, RandomState, validate_params
 from .._inputs.warnings import check_memory
 
 
@@ -17,7 +17,6 @@ from .._inputs.warnings import check_memory
     {
         "n_samples": [Count(1, 10**8)],
         "location": [Interval(Real, -1, 1, closed="both")],
-        "return_true_proba": ["boolean"],
     }
 )
 def make_covariate_shift(
@@ -93,8 +92,6 @@ def make_covariate_shift(
     {
         "n_samples": [Count(1, 10**8)],
         "n_classes": [Count(2, 10**4)],
-        "model": [StrOptions({"M1", "M2", "M3"})],
-        "return_true_proba": ["boolean"],
     }
 )
 def make_dirichlet_family(
@@ -184,7 +181,6 @@ def make_dirichlet_family(
     {
         "n_samples": [Count(1, 10**8)],
         "inverse_temperature": [Interval(Real, 0, None, closed="left")],
-        "return_true_proba": ["boolean"],
     }
 )
 def make_temperature_family(

@@ -9,14 +9,7 @@ from scipy.stats import nbinom, norm, poisson
 from sklearn.utils import check_random_state
 
 from .._inputs.options import check_options_of
-from .._inputs.scikit_learn import (
-    Count,
-    IntegerInterval,
-    Interval,
-    RandomState,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState, validate_params
 from ..forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -42,7 +35,6 @@ _FORECAST_OPTIONS: dict[str, tuple[str, ...]] = {
 @validate_params(
     {
         "n_samples": [Count(1, 10**8)],
-        "problem": [StrOptions(set(_FORECAST_OPTIONS))],
         "dispersion": [Interval(Real, 0, None, closed="neither")],
         "bias": [Interval(Real, None, None, closed="neither")],
         "n_members": [Count(2, 10**4)],
@@ -50,8 +42,6 @@ _FORECAST_OPTIONS: dict[str, tuple[str, ...]] = {
         "forecast_overdispersion": [Interval(Real, 0, None, closed="left"), None],
         "local_bias": [Interval(Real, 0, 1, closed="left")],
         "n_waves": [IntegerInterval(1)],
-        "return_positions": ["boolean"],
-        "return_true_forecast": ["boolean"],
     }
 )
 def make_forecasts(

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from .._inputs.options import check_options_of
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, validate_params
 
 # The options of each problem.
 _HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
@@ -19,11 +19,9 @@ _HARD_INSTANCE_OPTIONS: dict[str, tuple[str, ...]] = {
 
 @validate_params(
     {
-        "problem": [StrOptions(set(_HARD_INSTANCE_OPTIONS))],
         "offset": [Interval(Real, 0, 0.5, closed="neither")],
         "separation": [Interval(Real, None, None, closed="neither")],
         "period": [Interval(Real, 0, 0.1, closed="right")],
-        "return_inputs": ["boolean"],
     }
 )
 def make_hard_instance(
@@ -134,7 +132,11 @@ def make_hard_instance(
         true_proba = y_proba + np.sin(gap / period) * np.exp(-2 * gap**2 / period) / 4
         share = np.full(n_points, 1 / n_points)
     else:
-        check_separation(offset, separation)
+        if not -offset < separation <= 0.5 - offset:
+            raise ValueError(
+                f"separation must be above {-offset:.4g} and at most {0.5 - offset:.4g}, which is "
+                f"0.5 - offset; found {separation}. Choose a smaller separation or another offset."
+            )
         shifted_offset = offset + separation
         y_proba = 0.5 + np.array([-offset, -shifted_offset, shifted_offset, offset])
         share = np.array([0.5, offset, offset, 0.5]) / (1 + 2 * offset)
@@ -145,12 +147,3 @@ def make_hard_instance(
     weight = np.concatenate([share * (1 - true_proba), share * true_proba])
     extra = [np.tile(np.arange(4), 2)] * return_inputs
     return y_true, np.tile(y_proba, 2), weight, *extra
-
-
-def check_separation(offset: float, separation: float) -> None:
-    """Refuse predictions outside of [0, 1], or moved to the other side of 1/2."""
-    if not -offset < separation <= 0.5 - offset:
-        raise ValueError(
-            f"separation must be above {-offset:.4g} and at most {0.5 - offset:.4g}, which is "
-            f"0.5 - offset; found {separation}. Choose a smaller separation or another offset."
-        )

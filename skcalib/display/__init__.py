@@ -1,9 +1,6 @@
 """Figures, as scikit-learn displays: ``from_estimator``, ``from_predictions`` and ``plot``."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from .._guesses import raise_no_attribute
+from .._guesses import guess_other_names
 from ._comparison import ComparisonDisplay
 from ._decisions import DecisionDisplay
 from ._forest import ForestDisplay
@@ -29,5 +26,4 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # type checkers know all names
-    __getattr__ = partial(raise_no_attribute, __name__)
+guess_other_names(__name__)

@@ -11,12 +11,9 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
+from .._inputs.options import select_arguments
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    RandomState,
-    validate_parameter_constraints,
-)
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS, find_multi_class
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import LIMITS_CONSTRAINTS, MeasuredModels, check_predicted
@@ -249,21 +246,13 @@ class ComparisonDisplay(PredictionsDisplay):
                 f"metrics must name at least one measure; found {metrics!r:.80}. Leave it out."
             )
         params = check_params_by_metric(metric_params, by_name)
-        options = {
-            "confidence_level": confidence_level,
-            "n_resamples": n_resamples,
-            "random_state": _seed(random_state),
-            "n_jobs": n_jobs,
-        }
+        random_state = _seed(random_state)
+        names = ("confidence_level", "n_resamples", "random_state", "n_jobs")
+        options = select_arguments(locals(), names)
         for metric in by_name.values():
             rules = METRIC_CONSTRAINTS | LIMITS_CONSTRAINTS
             validate_parameter_constraints(rules, {"metric": metric, **options}, cls.__name__)
-        data: dict[str, Any] = {
-            "sample_weight": sample_weight,
-            "labels": labels,
-            "given": given,
-            "groups": groups,
-        }
+        data = select_arguments(locals(), ("sample_weight", "labels", "given", "groups"))
         result: Callable = interval_of if reference is None else comparison_of
         models = [name for name in y_preds if name != reference]
         rows = []

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import with_groups
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Label, StrOptions
+from .._inputs.scikit_learn import Label
 from .._numerics.dependence import GroupedSums
 from .._statistics.decisions import DecisionGaps
 from ..metrics._decision_curve import make_decision_curve
@@ -121,9 +121,7 @@ class DecisionDisplay(PredictionsDisplay):
     name: str | None = None
 
     @classmethod
-    @validate_options(
-        kind=[StrOptions({"actions", "loss", "net-benefit"})], thresholds=["array-like", None]
-    )
+    @validate_options(thresholds=["array-like", None])
     def from_predictions(
         cls,
         y_true: ArrayLike,

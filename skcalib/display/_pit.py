@@ -10,7 +10,7 @@ import numpy as np
 from .._data import check_forecasts
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import select_arguments
-from .._inputs.scikit_learn import RandomState, StrOptions
+from .._inputs.scikit_learn import RandomState
 from ..metrics._pit_histogram import PIT_CONSTRAINTS, Band, make_quantile_curve, pit_histogram
 from ._base import (
     MAX_LEGEND_LINES,
@@ -192,7 +192,7 @@ class PITHistogramDisplay(_PitDisplay):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs, "stairs")
-        options = select_arguments(locals(), PIT_CONSTRAINTS)
+        options = select_arguments(locals(), ("atoms", "random_state", *PIT_CONSTRAINTS))
         numbers = pit_histogram(y_true, y_forecast, sample_weight=sample_weight, **options)
         return cls(**vars(numbers), name=name).plot(ax, **kwargs)
 
@@ -291,9 +291,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
 
     @classmethod
     @validate_options(
-        confidence_level=PIT_CONSTRAINTS["confidence_level"],
-        kind=[StrOptions(set(_PIT_LABELS))],
-        levels=["array-like", None],
+        confidence_level=PIT_CONSTRAINTS["confidence_level"], levels=["array-like", None]
     )
     def from_predictions(
         cls,

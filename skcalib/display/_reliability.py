@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data import check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import check_logits
-from .._inputs.scikit_learn import Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Label, RandomState
 from .._numerics.logits import log_softmax
 from ..lenses import Lens
 from ..metrics._proper import decompose
@@ -177,12 +177,7 @@ class ReliabilityDisplay(CurvesDisplay):
         return cls._from_response(estimator, y, proba, {"labels": estimator.classes_}, options)
 
     @classmethod
-    @validate_options(
-        **CURVE_CONSTRAINTS,
-        axis_scale=[StrOptions({"auto", "linear", "logit"})],
-        decomposition=["boolean"],
-        shade=["boolean", StrOptions({"bars"})],
-    )
+    @validate_options(**CURVE_CONSTRAINTS)
     def from_predictions(
         cls,
         y_true: ArrayLike,

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import Count, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Count, Label, RandomState
 from ..metrics._proper import ScoreDecomposition, check_scored, decompose
 from ._base import (
     MARKERS,
@@ -112,11 +112,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
     kind: str = "bars"
 
     @classmethod
-    @validate_options(
-        score=[StrOptions({"auto", *_SCORE_TITLES})],
-        kind=[StrOptions(set(_METHODS))],
-        n_resamples=[Count(0, 10**9)],
-    )
+    @validate_options(n_resamples=[Count(0, 10**9)])
     def from_predictions(
         cls,
         y_true: ArrayLike,

@@ -370,7 +370,11 @@ class SequentialTestDisplay(Display):
         """
         check_options(cls.from_test, kwargs)
         check_is_fitted(test)
-        check_has_history(test)
+        if not hasattr(test, "history_"):
+            raise ValueError(
+                "test must be a SequentialCalibrationTest, which keeps its history; found "
+                f"{type(test).__name__}. For other tests there is NullDistributionDisplay."
+            )
         history = test.history_
         n_seen, log_e_value = np.array(history["n_seen"]), np.array(history["log_e_value"])
         return cls(n_seen, log_e_value, alpha=alpha, name=name).plot(ax, **kwargs)
@@ -423,13 +427,4 @@ def check_has_null_distribution(test: HypothesisTest) -> None:
             "test must have drawn outcomes, whose values are shown; found "
             f"{test_text}, which draws none. Fit CalibrationTest(method='conditional'), for "
             "instance."
-        )
-
-
-def check_has_history(test: HypothesisTest) -> None:
-    """Only a sequential test keeps its e-values."""
-    if not hasattr(test, "history_"):
-        raise ValueError(
-            "test must be a SequentialCalibrationTest, which keeps its history; found "
-            f"{type(test).__name__}. For other tests there is NullDistributionDisplay."
         )

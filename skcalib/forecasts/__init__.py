@@ -1,9 +1,6 @@
 """Predictive distributions of a number: normal, mixtures, ensembles, quantiles, any other."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from .._guesses import raise_no_attribute
+from .._guesses import guess_other_names
 from ._as_forecast import as_forecast
 from ._base import Components as Components, Forecast as Forecast
 from ._censored import CensoredForecast
@@ -30,5 +27,4 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # type checkers know all names
-    __getattr__ = partial(raise_no_attribute, __name__)
+guess_other_names(__name__)

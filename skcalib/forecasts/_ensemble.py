@@ -67,9 +67,7 @@ class EnsembleForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("members", "weights")
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.members = check_numbers(
-            members, "members", ndim=2, rows="one row for each sample", most=MAX_NUMBER
-        )
+        self.members = check_numbers(members, "members", ndim=2, most=MAX_NUMBER)
         if self.members.shape[1] < 2:
             raise ValueError(
                 "members must have at least 2 columns, one for each member; found 1. A single "

@@ -168,9 +168,7 @@ class GaussianMixtureForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale", "weights")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.loc = check_numbers(
-            mean, "mean", ndim=2, rows="one row for each sample", most=MAX_NUMBER
-        )
+        self.loc = check_numbers(mean, "mean", ndim=2, most=MAX_NUMBER)
         self.scale = check_deviations(std, self.loc.shape)
         self.weights = normalize_member_weights(weights, self.loc.shape)
 

@@ -64,9 +64,7 @@ class QuantileForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("values",)
 
     def __init__(self, quantiles: ArrayLike, levels: ArrayLike) -> None:
-        self.values = check_numbers(
-            quantiles, "quantiles", ndim=2, rows="one row for each sample", most=MAX_NUMBER
-        )
+        self.values = check_numbers(quantiles, "quantiles", ndim=2, most=MAX_NUMBER)
         self.levels = check_quantile_levels(levels, self.values.shape[1])
         check_order(self.values, self.levels)
 

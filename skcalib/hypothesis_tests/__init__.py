@@ -1,9 +1,6 @@
 """Hypothesis tests of calibration, as estimators: ``CalibrationTest().fit(proba, y).p_value_``."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from .._guesses import raise_no_attribute
+from .._guesses import guess_other_names
 from ._calibration import CalibrationTest
 from ._classical import (
     CalibrationInTheLargeTest,
@@ -40,5 +37,4 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # type checkers know all names
-    __getattr__ = partial(raise_no_attribute, __name__)
+guess_other_names(__name__)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from .._data import AnyData, MultilabelData
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
+from .._inputs.scikit_learn import RandomState, fit_context
 from .._statistics.base import Statistic
 from ..metrics._registry import MetricNames, find_multi_class, metrics_of_counts, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
@@ -200,14 +200,6 @@ class CalibrationTest(HypothesisTest):
         "kernel": "no_validation",  # the statistic judges its options
         "bandwidth": "no_validation",
         "estimator": "no_validation",
-        "method": [StrOptions({"conditional", "consistency", *NULL_METHODS})],
-        "metric_params": [dict, None],
-        "alternative": [StrOptions({"two-sided", "less", "greater"})],
-        "n_resamples": [Count(1, 10**9)],
-        "labels": ["array-like", None],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -389,9 +381,8 @@ class CalibrationTest(HypothesisTest):
                     f"{self.metric_params!r}. Leave one of them out."
                 )
             options[name] = value
-        if not isinstance(self.statistic, str) or self.statistic != "auto":
-            return self.statistic, options
-        return ("omnibus" if self.method == "conditional" else "skce"), options
+        is_single = self.statistic == "auto" and self.method != "conditional"
+        return "skce" if is_single else self.statistic, options
 
     @property
     def _fits_on_device(self) -> bool:

@@ -1,7 +1,8 @@
 """The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit
@@ -11,7 +12,7 @@ from sklearn.utils import check_random_state
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import make_batches
-from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, StrOptions, fit_context
+from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, fit_context
 from .._numerics.logistic_batch import LikelihoodCurve, likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties, quantile_bins
@@ -34,49 +35,33 @@ _BATCH_RTOL = 1e-9
 # Nodes of the mean over a circle, which converges faster than any power of their number.
 _N_ANGLES = 1000
 
-# The constraints of all tests whose labels are drawn here.
-DRAWN_CONSTRAINTS: dict = {
-    "method": [StrOptions({"conditional", "asymptotic"})],
-    "n_resamples": [Count(1, 10**9)],
-    "labels": ["array-like", None],
-    "random_state": ["random_state"],
-}
-
 
 class ClassicalTest(HypothesisTest):
     """A test whose statistic is computed for many vectors of labels at once.
 
-    With more than two classes, the confidence is tested against whether it was right. By default
-    the statistic is 0 on average, and nearly normal with standard deviation 1.
+    With more than two classes, the confidence is tested against whether it was right. Large values
+    of the statistic speak against calibration, unless the test has an `alternative`.
     """
 
     null_distribution_: np.ndarray
 
-    _parameter_constraints: dict = {
-        "alternative": [StrOptions({"two-sided", "less", "greater"})],
-        **DRAWN_CONSTRAINTS,
-    }
+    # The function from labels (R, n) to values (R,) of the data, and the p-value of `statistic_`.
+    _statistic: ClassVar[Callable[..., Any]]
+    _asymptotic_p_value: ClassVar[Callable[..., float]]
 
     # Arrays of one number for each label that the statistic of a batch needs at once.
     _n_arrays = 2
 
     _remedy = "Choose fewer."
 
-    @property
-    def _side(self) -> str:
-        """Side of values that speak against calibration: large ones, unless it can be chosen."""
-        return getattr(self, "alternative", "greater")
-
     def __init__(
         self,
         *,
-        alternative: Literal["two-sided", "less", "greater"] = "two-sided",
         method: Literal["conditional", "asymptotic"] = "conditional",
         n_resamples: int = 999,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.alternative = alternative
         self.method = method
         self.n_resamples = n_resamples
         self.labels = labels
@@ -110,11 +95,7 @@ class ClassicalTest(HypothesisTest):
         return self
 
     def _evaluate(self, data: ClassData, random_state: Any, *options: Any) -> None:
-        """Set the statistic and the p-value.
-
-        `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and
-        `_asymptotic_p_value()` is that of `statistic_`.
-        """
+        """Set the statistic and the p-value; the options are those of `_statistic`."""
         data = data.take(data.canonical_order())
         statistic = self._statistic(data, *options)
         self.statistic_ = float(statistic(data.label[None])[0])
@@ -128,15 +109,31 @@ class ClassicalTest(HypothesisTest):
         null = self.null_distribution_ = np.concatenate(evaluate_draws(self, evaluate, batches))
         slack = _BATCH_RTOL * np.abs(null).max(where=np.isfinite(null), initial=0.0)
         compared = clip_infinite(np.append(self.statistic_, null))
-        self.p_value_ = monte_carlo_p_value(compared, self._side, slack)
+        side = getattr(self, "alternative", "greater")
+        self.p_value_ = monte_carlo_p_value(compared, side, slack)
 
-    def _statistic(self, data: ClassData, *options: Any) -> Any:
-        raise NotImplementedError
+
+class SignedTest(ClassicalTest):
+    """A test whose statistic is 0 on average, and nearly normal with standard deviation 1."""
+
+    def __init__(
+        self,
+        *,
+        alternative: Literal["two-sided", "less", "greater"] = "two-sided",
+        method: Literal["conditional", "asymptotic"] = "conditional",
+        n_resamples: int = 999,
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            method=method, n_resamples=n_resamples, labels=labels, random_state=random_state
+        )
+        self.alternative = alternative
 
     def _asymptotic_p_value(self) -> float:
-        if self._side == "two-sided":
+        if self.alternative == "two-sided":
             return 2 * norm.sf(abs(self.statistic_))
-        return norm.sf(self.statistic_ if self._side == "greater" else -self.statistic_)
+        return norm.sf(self.statistic_ if self.alternative == "greater" else -self.statistic_)
 
 
 def residual_scores(data: ClassData, factor: float | np.ndarray) -> Any:
@@ -157,7 +154,7 @@ def z_scores(gaps: np.ndarray, variances: float | np.ndarray) -> np.ndarray:
     return np.divide(gaps, np.sqrt(variances), out=impossible, where=variances > 0)
 
 
-class CalibrationInTheLargeTest(ClassicalTest):
+class CalibrationInTheLargeTest(SignedTest):
     r"""Test of calibration in the large: whether outcomes are as frequent as predicted.
 
     The statistic z is 0 on average if the model is calibrated, positive if risk is underestimated,
@@ -252,7 +249,7 @@ class CalibrationInTheLargeTest(ClassicalTest):
         return residual_scores(data, 1.0)
 
 
-class SpiegelhalterTest(ClassicalTest):
+class SpiegelhalterTest(SignedTest):
     r"""Spiegelhalter's z-test of whether the Brier score is what the predictions expect.
 
     The statistic z is 0 on average if the model is calibrated, positive if it is overconfident
@@ -346,7 +343,7 @@ class SpiegelhalterTest(ClassicalTest):
         return residual_scores(data, 1 - 2 * data.proba)
 
 
-class CalibrationSlopeTest(ClassicalTest):
+class CalibrationSlopeTest(SignedTest):
     r"""Test of whether the calibration slope is 1, whatever the intercept.
 
     The slope b of the regression P(y = 1) = expit(a + b · logit p) is 1 if the model is calibrated,
@@ -565,22 +562,7 @@ class CoxTest(ClassicalTest):
     (-0.011..., 0.756..., 0.01...)
     """
 
-    _parameter_constraints: dict = DRAWN_CONSTRAINTS
-
     _n_arrays = 4
-
-    def __init__(
-        self,
-        *,
-        method: Literal["conditional", "asymptotic"] = "conditional",
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.method = method
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
 
     def _statistic(self, data: ClassData) -> Any:
         weight, logits = data.weight, log_odds(data.proba)  # ascending
@@ -725,11 +707,7 @@ class HosmerLemeshowTest(ClassicalTest):
     (16.16..., 0.1)
     """
 
-    _parameter_constraints: dict = {
-        **DRAWN_CONSTRAINTS,
-        "n_bins": [Count(1)],
-        "ddof": [IntegerInterval(0)],
-    }
+    _parameter_constraints = {"n_bins": [Count(1)], "ddof": [IntegerInterval(0)]}
 
     def __init__(
         self,
@@ -741,12 +719,11 @@ class HosmerLemeshowTest(ClassicalTest):
         labels: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
+        super().__init__(
+            method=method, n_resamples=n_resamples, labels=labels, random_state=random_state
+        )
         self.n_bins = n_bins
-        self.method = method
-        self.n_resamples = n_resamples
         self.ddof = ddof
-        self.labels = labels
-        self.random_state = random_state
 
     def _statistic(self, data: ClassData) -> Any:
         proba, weight = data.proba, data.weight  # sorted, so that each group is a range

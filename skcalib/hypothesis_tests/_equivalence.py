@@ -8,7 +8,7 @@ import numpy as np
 
 from .._data import AnyData
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
+from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from ..metrics._registry import ALL_METRICS, MetricNames, find_entry, find_multi_class
 from ..uncertainty._measured import MeasuredModels
 from ._base import HypothesisTest, as_p_value, check_test_input
@@ -99,12 +99,6 @@ class EquivalenceTest(HypothesisTest):
     _parameter_constraints: dict = {
         "metric": [MetricNames("metric", ALL_METRICS), callable],
         "margin": [Interval(Real, 0, None, closed="neither")],
-        "metric_params": [dict, None],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "n_resamples": [Count(1, 10**9)],
-        "labels": ["array-like", None],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
     }
 
     def __init__(

@@ -16,11 +16,11 @@ from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.by import format_columns
 from .._inputs.drawing import estimate_group_dependence, make_batches
 from .._inputs.labels import encode_labels
-from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions, fit_context
+from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.sorting import codes_by_appearance
 from .._numerics.vasicek import default_rate_limits, log_tail
 from ..uncertainty._default_rates import check_correlation
-from ._base import HypothesisTest, check_class_input, draw_signs, monte_carlo_p_value
+from ._base import HypothesisTest, check_class_input, draw_signs, monte_carlo_p_value, select_side
 
 # The traffic lights of banking supervision: green above both, red at most the second.
 _YELLOW, _RED = 0.05, 0.001
@@ -163,15 +163,7 @@ class RatingGradeTest(HypothesisTest):
     array([0.6466, 0.0207, 0.6466])
     """
 
-    _parameter_constraints: dict = {
-        "method": [StrOptions({"binomial", "jeffreys"})],
-        "correlation": [Interval(Real, 0, 1, closed="left")],
-        "alternative": [StrOptions({"two-sided", "less", "greater"})],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "n_resamples": [Count(1, 10**9)],
-        "labels": ["array-like", None],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints = {"correlation": [Interval(Real, 0, 1, closed="left")]}
 
     def __init__(
         self,
@@ -294,12 +286,7 @@ class RatingGradeTest(HypothesisTest):
         return "\n".join([*lines, f"low to high: {percent} interval of the rate", lights])
 
     def _p_values(self, greater: np.ndarray, less: np.ndarray) -> np.ndarray:
-        p_values = {
-            "greater": greater,
-            "less": less,
-            "two-sided": np.minimum(1.0, 2 * np.minimum(greater, less)),
-        }[self.alternative]
-        return np.maximum(p_values, sys.float_info.min)
+        return np.maximum(select_side(greater, less, self.alternative), sys.float_info.min)
 
     def _group_p_values(self, data: ClassData, code: np.ndarray) -> np.ndarray:
         """The p-value of each grade from signs of groups and from simulated labels; the larger."""

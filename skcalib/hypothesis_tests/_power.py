@@ -257,7 +257,11 @@ def required_sample_size(
     >>> bool(150 < size.n_samples < 250)
     True
     """
-    check_power(power, alpha)
+    if power <= alpha:
+        raise ValueError(
+            f"power must be more than alpha, with which calibrated models are rejected; found "
+            f"power={power} and alpha={alpha}. The usual ones are 0.8 and 0.05."
+        )
     trials = Trials(y_proba, true_proba, test, alpha, random_state, n_jobs)
     check_can_be_found(trials)
     n = _MIN_SAMPLES
@@ -421,14 +425,6 @@ def check_truth(y_proba: ArrayLike, true_proba: Any) -> tuple[Any, ...]:
 
 def take_one_column(proba: np.ndarray) -> np.ndarray:
     return proba[:, 1] if proba.shape[1:] == (2,) else proba
-
-
-def check_power(power: float, alpha: float) -> None:
-    if power <= alpha:
-        raise ValueError(
-            f"power must be more than alpha, with which calibrated models are rejected; found "
-            f"power={power} and alpha={alpha}. The usual ones are 0.8 and 0.05."
-        )
 
 
 def check_can_reject(test: HypothesisTest, alpha: float) -> None:

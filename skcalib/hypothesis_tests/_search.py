@@ -12,14 +12,7 @@ from .._data import ForecastData, MultilabelData, check_data
 from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
 from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
-from .._inputs.scikit_learn import (
-    Count,
-    HasMethods,
-    IntegerInterval,
-    RandomState,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, validate_params
 from .._inputs.warnings import check_memory
 from .._statistics.base import TIE_RTOL
 from ..lenses import Lens, _get_lens
@@ -136,15 +129,7 @@ def _format_cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-@validate_params(
-    {
-        "multi_class": [StrOptions({"confidence", "classwise"}), HasMethods("reduce")],
-        "recalibrate": ["boolean"],
-        "crossings": ["boolean"],
-        "n_bins": [Count(2)],
-        "min_samples": [IntegerInterval(1)],
-    }
-)
+@validate_params({"n_bins": [Count(2)], "min_samples": [IntegerInterval(1)]})
 def find_miscalibrated_subgroups(
     y_true: ArrayLike,
     y_pred: object,
@@ -281,7 +266,11 @@ def find_miscalibrated_subgroups(
     ]
     if crossings:
         candidates += _cross_columns(candidates, min_samples)
-    _check_some(candidates, min_samples)
+    if not candidates:
+        raise ValueError(
+            f"X must have some subgroup of at least min_samples={min_samples} samples that leaves "
+            "out as many; found none. Pass other columns, or a smaller min_samples."
+        )
     rng = check_random_state(random_state)
     search: ClassSearch | ForecastSearch
     if isinstance(data, ForecastData):
@@ -389,11 +378,3 @@ def _cross_columns(candidates: list[Candidate], min_samples: int) -> list[Candid
             columns = (first.column, second.column)
             crossed.append(Candidate(columns, f"{first.subgroup}, {second.subgroup}", rows))
     return crossed
-
-
-def _check_some(candidates: list[Candidate], min_samples: int) -> None:
-    if not candidates:
-        raise ValueError(
-            f"X must have some subgroup of at least min_samples={min_samples} samples that leaves "
-            "out as many; found none. Pass other columns, or a smaller min_samples."
-        )

@@ -129,11 +129,7 @@ class SequentialCalibrationTest(HypothesisTest):
     12
     """
 
-    _parameter_constraints: dict = {
-        "recalibrators": [list, tuple, None],
-        "windows": [tuple, list],
-        "labels": ["array-like", None],
-    }
+    _parameter_constraints = {"recalibrators": [list, tuple, None], "windows": [tuple, list]}
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from .._inputs.scikit_learn import Count, RandomState, fit_context
 from .._inputs.warnings import check_memory
 from .._statistics.kernels import KERNEL_CONSTRAINTS, check_finite_kernel, kernel_function
 from ._base import check_class_input
-from ._classical import DRAWN_CONSTRAINTS, ClassicalTest
+from ._classical import ClassicalTest
 
 # If the variance of the deviations in a direction is below this share of the sum of squares, they
 # count as constant in it, and their mean must be 0.
@@ -133,7 +133,6 @@ class UCMETest(ClassicalTest):
     """
 
     _parameter_constraints: dict = {
-        **DRAWN_CONSTRAINTS,
         "n_locations": [Count(1)],
         "locations": [tuple, list, None],
         **KERNEL_CONSTRAINTS,
@@ -153,14 +152,13 @@ class UCMETest(ClassicalTest):
         labels: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
+        super().__init__(
+            method=method, n_resamples=n_resamples, labels=labels, random_state=random_state
+        )
         self.n_locations = n_locations
         self.locations = locations
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.method = method
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from .._inputs.arrays import format_value
-from .._inputs.scikit_learn import Function, Interval, LensNames, StrOptions, validate_params
+from .._inputs.scikit_learn import Function, Interval, LensNames, validate_params
 from .._numerics.array_api import Array
 from .._statistics.matching_checks import WITH_BANDWIDTH, MatchingOptions, check_matching_options
 from ._predictions import Distributions, SampledForecast
@@ -17,10 +17,7 @@ from ._predictions import Distributions, SampledForecast
 POSITIVE = Interval(Real, 0, None, closed="neither")
 
 # The arguments that have the same rule in all losses.
-LOSS_CONSTRAINTS: dict = {
-    "input_type": [StrOptions({"logits", "probabilities"})],
-    "multi_class": [LensNames({"confidence", "classwise"})],
-}
+LOSS_CONSTRAINTS: dict = {"multi_class": [LensNames({"confidence", "classwise"})]}
 
 
 def validate_loss_options(constraints: dict) -> Callable[[Function], Function]:

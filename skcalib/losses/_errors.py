@@ -9,17 +9,11 @@ from typing import Any, Literal
 
 from array_api_compat import array_namespace
 
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, identity_like
 from .._numerics.smooth_expected import MIN_SMOOTHING_BANDWIDTH, smooth_mass
 from .._statistics.kernels import KERNELS, kernel_values
-from ._checks import (
-    POSITIVE,
-    check_arrays,
-    check_batch,
-    check_class_batch,
-    validate_loss_options,
-)
+from ._checks import POSITIVE, check_arrays, check_batch, check_class_batch, validate_loss_options
 from ._matching import pair_average, weights_of
 from ._predictions import ClassPredictions, class_predictions
 
@@ -106,7 +100,7 @@ def smooth_calibration_loss(
     return xp.mean(inner) / n_steps
 
 
-@validate_loss_options({"bandwidth": [POSITIVE], "balanced": ["boolean"]})
+@validate_loss_options({"bandwidth": [POSITIVE]})
 def maximum_mean_calibration_loss(
     prediction: Array,
     target: Array,
@@ -198,7 +192,6 @@ def maximum_mean_calibration_loss(
     {
         "bandwidth": [POSITIVE],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
-        "estimator": [StrOptions({"biased", "unbiased"})],
     }
 )
 def conditional_kernel_calibration_loss(

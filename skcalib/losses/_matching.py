@@ -2,25 +2,18 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from array_api_compat import array_namespace
 
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import Array, arange_like, as_type, distances, stop_gradient
 from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
-from .._statistics.matching_checks import (
-    CLASS_FORMS,
-    FEATURE_KERNELS,
-    FORMS,
-    SMOOTH_KERNELS,
-    MatchingForm,
-    name_of,
-)
+from .._statistics.matching_checks import FEATURE_KERNELS, SMOOTH_KERNELS, MatchingForm, name_of
 from ._checks import (
-    LOSS_CONSTRAINTS,
     POSITIVE,
     MatchingLossOptions,
     check_arrays,
@@ -56,14 +49,14 @@ _MAX_SERIES_REACH = 6.0
 _MIN_PRODUCT_BANDWIDTH = 0.2
 
 MATCHING_LOSS_CONSTRAINTS: dict = {
-    "calibration": [StrOptions(FORMS | CLASS_FORMS)],
+    "calibration": [StrOptions(set(get_args(MatchingForm)))],
     "kernel": [StrOptions(SMOOTH_KERNELS | FEATURE_KERNELS), callable],
     "bandwidth": [POSITIVE, None],
     "given_kernel": [StrOptions(set(KERNELS)), callable],
     "given_bandwidth": [POSITIVE, None],
     "detach_given": ["boolean"],
     "estimator": [StrOptions({"unbiased", "biased"})],
-    "input_type": LOSS_CONSTRAINTS["input_type"],
+    "input_type": [StrOptions({"logits", "probabilities"})],
 }
 
 
@@ -205,19 +198,8 @@ def distribution_matching_loss(
     arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
     check_arrays(prediction, target=target, **arrays)
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
-    error = MatchingLoss(
-        calibration=calibration,
-        given=given,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        given_kernel=given_kernel,
-        given_bandwidth=given_bandwidth,
-        thresholds=thresholds,
-        loss=loss,
-        class_kernel=class_kernel,
-        detach_given=detach_given,
-        estimator=estimator,
-    )
+    names = {*MATCHING_LOSS_CONSTRAINTS, *arrays} - {"input_type", "sample_weight"}
+    error = MatchingLoss(**select_arguments(locals(), names))
     if isinstance(prediction, tuple | SampledForecast):
         check_forecast_batch(prediction, target, thresholds)
         return error.evaluate_forecasts(as_distributions(prediction), target, sample_weight)

@@ -12,7 +12,6 @@ from torch.distributions import Distribution
 
 from .._inputs.scikit_learn import (
     Interval,
-    StrOptions,
     get_constraints,
     validate_parameter_constraints,
     validate_params,
@@ -155,7 +154,7 @@ class CalibrationPenalty(Penalty):
     0.3808
     """
 
-    @validate_params({"name": [StrOptions(set(_ERRORS))]})
+    @validate_params()
     def __init__(
         self,
         name: Literal["conditional", "kde", "mmce", "smooth", "soft-binned"],
@@ -373,7 +372,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
     0.9189
     """
 
-    @validate_params({"reduction": [StrOptions({"mean", "none"})]})
+    @validate_params()
     def __init__(self, reduction: Literal["mean", "none"] = "mean") -> None:
         super().__init__()
         self.reduction = reduction

@@ -1,9 +1,6 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from .._guesses import raise_no_attribute
+from .._guesses import guess_other_names
 
 # isort: off
 # In the order in which a report shows them.
@@ -113,5 +110,4 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # type checkers know all names
-    __getattr__ = partial(raise_no_attribute, __name__)
+guess_other_names(__name__)

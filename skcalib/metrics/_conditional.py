@@ -169,7 +169,11 @@ def _conditional_error(
     if method == "exact":
         check_matrix(points, 3 if estimator != "biased" or regularization == "cv" else 1)
     elif method == "nystroem":
-        check_features(points, n_components)
+        check_memory(
+            8.0 * len(points) * min(n_components, len(points)),
+            f"method='nystroem' with n_components={n_components}",
+            "Choose fewer components, or pass method='fourier' or a random subsample of the rows.",
+        )
     function = conditional_kernel(data, kernel, bandwidth)
     points = doubles(data.matrix)
     if method == "exact":
@@ -244,8 +248,6 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
         "outcome_kernel": [StrOptions({"rbf", "laplacian"}), callable],
         "outcome_bandwidth": MATCHING_CONSTRAINTS["bandwidth"],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), StrOptions({"cv"}), None],
-        "estimator": [StrOptions({"biased", "debiased", "standardized"})],
-        "method": [StrOptions({"exact", "fourier", "nystroem"})],
         "n_components": [Count(1)],
     },
     cost="n³",
@@ -458,12 +460,3 @@ def check_matrix(points: Array, n_matrices: int) -> None:
     if isinstance(points, np.ndarray):
         check_memory(8.0 * n_matrices * n**2, task, remedy)
     warn_if_slow(_SECONDS_PER_CUBE * n_matrices**2 * n**3, task, remedy)
-
-
-def check_features(points: np.ndarray, n_components: int) -> None:
-    """Refuse features of all samples that do not fit into memory."""
-    check_memory(
-        8.0 * len(points) * min(n_components, len(points)),
-        f"method='nystroem' with n_components={n_components}",
-        "Choose fewer components, or pass method='fourier' or a random subsample of the rows.",
-    )

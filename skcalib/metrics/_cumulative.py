@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Average, Label, StrOptions
+from .._inputs.scikit_learn import Average, Label
 from ..lenses import Lens
 from ._reductions import reduce_classes
 from ._registry import RadiusRule, register_metric, select_options
@@ -50,7 +50,6 @@ def _radius_bounds(options: dict[str, Any]) -> tuple[float, float, float]:
 
 @register_metric(
     _cumulative_calibration_error,
-    {"kind": [StrOptions({"max", "range"})]},
     largest=1.0,
     cost="n log n",
     supports_counts=True,

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import AnyData, ForecastData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value
-from .._inputs.scikit_learn import Label, StrOptions, validate_params
+from .._inputs.scikit_learn import Label, validate_params
 from .._numerics.dependence import GroupedSums
 from ..forecasts._decisions import DecisionLoss
 
@@ -73,9 +73,7 @@ class DecisionCurve:
         return frame
 
 
-@validate_params(
-    {"kind": [StrOptions({"net-benefit", "loss"})], "thresholds": ["array-like", None]}
-)
+@validate_params({"thresholds": ["array-like", None]})
 def decision_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,

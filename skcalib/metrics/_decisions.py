@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import AnyData, ClassData, ForecastData, check_data, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Count, Label, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, Label, validate_params
 from .._numerics.dependence import GroupedSums
 from .._numerics.policies import best_actions, worst_policies
 from .._statistics.decisions import DecisionGaps, WorstDecisionGap
@@ -141,7 +141,6 @@ def _find_decision_witness(
 
 @register_metric(
     _decision_calibration_error,
-    {"kind": [StrOptions({"all", "chosen"})]},
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,

@@ -12,7 +12,7 @@ from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
-from .._numerics.distance import lower_distance_bounds, transport_bounds
+from .._numerics.distance import transport_bounds
 from ..lenses import Lens
 from ._reductions import average_over_reductions, map_reduction, reduce_classes
 from ._registry import RadiusRule, register_metric, select_options
@@ -81,24 +81,19 @@ class DistanceCertificate:
 
 
 def _lower_distance(data: ClassData, tol: float) -> float:
-    lower, upper = lower_distance_bounds(*data.pool_label_weights()[:2], tol)
-    _warn_wide_bracket(lower, upper, tol)
-    return lower
+    return _distance_certificate(data, tol).lower
 
 
 def _distance_certificate(data: ClassData, tol: float) -> DistanceCertificate:
     certificate = DistanceCertificate(*transport_bounds(*data.pool_label_weights()[:2], tol))
-    _warn_wide_bracket(certificate.lower, certificate.upper, tol)
-    return certificate
-
-
-def _warn_wide_bracket(lower: float, upper: float, tol: float) -> None:
+    lower, upper = certificate.lower, certificate.upper
     if upper - lower > tol:
         warn(
             f"The lower distance to calibration could not be found to tol={tol:.0e}: it lies in "
             f"[{lower!r}, {upper!r}], of which the lower end is returned.",
             ConvergenceWarning,
         )
+    return certificate
 
 
 def _binary_bounds(data: ClassData, tol: float) -> np.ndarray:

@@ -9,13 +9,10 @@ import numpy as np
 
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, is_number
-from .._inputs.scikit_learn import Interval, StrOptions
-from ..forecasts import Forecast
+from .._inputs.scikit_learn import Interval
 from ..forecasts._quantile import select_levels
 from ..forecasts._thresholds import threshold_crps_of_members, threshold_weighted_crps
 from ._registry import register_metric
-
-_AVERAGE_CONSTRAINTS: dict = {"average": [StrOptions({"mean"}), None]}
 
 
 def _check_score_input(
@@ -54,7 +51,7 @@ def _continuous_ranked_probability_loss(
         low, high = check_threshold_pair(thresholds)
         loss_between: Any = threshold_weighted_crps
         if estimator != "ecdf":
-            check_has_fair_estimate(data.forecast, data.value)
+            data.forecast[:1].crps(data.value[:1], estimator="fair")
             loss_between = partial(threshold_crps_of_members, fair=True)
         loss = loss_between(data.forecast, data.value, low, high)
     return _average_losses(data, loss, average)
@@ -75,12 +72,7 @@ def _negative_log_likelihood(data: ForecastData, average: str | None) -> float |
 
 @register_metric(
     _continuous_ranked_probability_loss,
-    _AVERAGE_CONSTRAINTS
-    | {
-        "estimator": [StrOptions({"ecdf", "fair"})],
-        "thresholds": [tuple, list, np.ndarray, None],
-        "levels": ["array-like", None],
-    },
+    {"thresholds": [tuple, list, np.ndarray, None], "levels": ["array-like", None]},
     cost="n",
     takes=("forecasts",),
     chosen=False,
@@ -188,14 +180,9 @@ def check_threshold_pair(thresholds: tuple[float, float]) -> tuple[float, float]
     return float(thresholds[0]), float(thresholds[1])
 
 
-def check_has_fair_estimate(forecast: Forecast, value: np.ndarray) -> None:
-    """Refuse forecasts but those by members of equal weight."""
-    forecast[:1].crps(value[:1], estimator="fair")
-
-
 @register_metric(
     _interval_loss,
-    _AVERAGE_CONSTRAINTS | {"coverage": [Interval(Real, 0, 1, closed="neither")]},
+    {"coverage": [Interval(Real, 0, 1, closed="neither")]},
     cost="n",
     takes=("forecasts",),
     chosen=False,
@@ -267,7 +254,6 @@ def interval_loss(
 
 @register_metric(
     _negative_log_likelihood,
-    _AVERAGE_CONSTRAINTS,
     cost="n",
     takes=("forecasts",),
     chosen=False,

@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
+from .._inputs.options import OptionsOf, check_options_of
+from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState
 from .._numerics.interval import (
     PARTITION_RTOL,
     mean_partition_sum,
@@ -31,6 +32,14 @@ _START_EXPONENT = 6
 # The largest k. The sums for narrower intervals would suffer from rounding, and the error could
 # fall by no more than this width.
 _MAX_EXPONENT = 24
+
+_INTERVAL_OPTIONS: OptionsOf = {
+    "method": {
+        "exact": ["precision"],
+        "surrogate": ["precision", "n_draws"],
+        "random-grid": ["width", "n_draws"],
+    }
+}
 
 
 def _exact(data: ClassData, precision: float | None) -> float:
@@ -96,7 +105,12 @@ def _interval_calibration_error(
     random_state: RandomState = None,
     **reduction: Any,
 ) -> float | np.ndarray:
-    check_interval_options(method, precision, width, n_draws)
+    check_options_of(interval_calibration_error, _INTERVAL_OPTIONS, locals())
+    if method == "random-grid" and width is None:
+        raise ValueError(
+            "width must be given for method='random-grid'; found None. Pass the width of the "
+            "intervals, for instance width=0.1."
+        )
     options: dict[str, Any] = {"precision": precision}
     measure: Callable = _exact if method == "exact" else _surrogate
     if method == "random-grid":
@@ -111,7 +125,6 @@ def _interval_calibration_error(
 @register_metric(
     _interval_calibration_error,
     {
-        "method": [StrOptions({"exact", "surrogate", "random-grid"})],
         "precision": [Interval(Real, 0, 1, closed="both"), None],
         "width": [Interval(Real, _MIN_WIDTH, 1, closed="both"), None],
         "n_draws": [Count(1, 10**7), None],
@@ -238,29 +251,3 @@ def interval_calibration_error(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _interval_calibration_error(data, **select_options(locals()))
-
-
-def check_interval_options(
-    method: str, precision: float | None, width: float | None, n_draws: int | None
-) -> None:
-    """Refuse options of another method."""
-    if method == "random-grid" and width is None:
-        raise ValueError(
-            "width must be given for method='random-grid'; found None. Pass the width of the "
-            "intervals, for instance width=0.1."
-        )
-    if method == "random-grid" and precision is not None:
-        raise ValueError(
-            f"precision is not for method='random-grid', which has one width; found "
-            f"precision={precision}. Leave it out."
-        )
-    if method != "random-grid" and width is not None:
-        raise ValueError(
-            f"width is for method='random-grid'; found method={method!r} and width={width}. Leave "
-            "it out, or choose that method."
-        )
-    if method == "exact" and n_draws is not None:
-        raise ValueError(
-            f"n_draws is for random grids; found method='exact' and n_draws={n_draws}. Leave it "
-            "out, or choose 'surrogate' or 'random-grid'."
-        )

@@ -10,26 +10,13 @@ import numpy as np
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
-from .._inputs.scikit_learn import (
-    CANONICAL_CONSTRAINTS,
-    Average,
-    Label,
-    RandomState,
-    StrOptions,
-)
+from .._inputs.scikit_learn import Average, Count, IntegerInterval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_product
 from .._statistics.base import Statistic
-from .._statistics.fourier_error import (
-    FOURIER_CONSTRAINTS,
-    N_COMPONENTS,
-    check_fourier,
-    make_kernel_error,
-)
+from .._statistics.fourier_error import N_COMPONENTS, check_fourier, make_kernel_error
 from .._statistics.gram import gram_product
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
 from .._statistics.squared_error import (
-    CLASS_KERNEL_CONSTRAINTS,
-    ESTIMATOR_CONSTRAINTS,
     SquaredKernelError,
     check_enough_for_estimator,
     has_negligible_pairs,
@@ -39,11 +26,9 @@ from ._reductions import SampleRequirement, average_over_reductions
 from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, make_square_witness, witness_terms
 
-CONDITIONAL_CONSTRAINTS: dict = (
-    CANONICAL_CONSTRAINTS
-    | KERNEL_CONSTRAINTS
-    | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
-)
+CONDITIONAL_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {
+    "kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]
+}
 
 
 # Options that only some values of other options read.
@@ -84,11 +69,11 @@ def _squared_error(data: ClassData, **options: Any) -> float:
     return float(error(error.data.label[None, :])[0])
 
 
-def _kernel_statistic(
-    data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
+def _canonical_statistic(
+    make: Callable, data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
 ) -> Statistic | None:
-    """Return the error of batches of labels of all classes at once; None for other reductions."""
-    return make_kernel_error(data, **options) if multi_class == "canonical" else None
+    """Make the error of batches of labels of all classes at once; None for other reductions."""
+    return make(data, **options) if multi_class == "canonical" else None
 
 
 class _RootOfError(Statistic):
@@ -106,12 +91,6 @@ class _RootOfError(Statistic):
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R label vectors (R, n)."""
         return np.sqrt(self.error(outcomes))
-
-
-def _root_statistic(
-    data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
-) -> Statistic | None:
-    return _RootOfError(data, **options) if multi_class == "canonical" else None
 
 
 def _min_samples(estimator: str, block_size: int | None) -> int:
@@ -181,15 +160,15 @@ def _max_square(options: dict[str, Any]) -> float:
     return 2.0 if is_known else math.inf
 
 
-_ERROR_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS
+_ERROR_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {"class_kernel": ["array-like", None]}
 
 
 @register_metric(
     _squared_kernel_calibration_error,
-    _ERROR_CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
+    _ERROR_CONSTRAINTS | {"block_size": [IntegerInterval(2), None], "n_components": [Count(1)]},
     cost="n²",
     largest=_max_square,
-    statistic=_kernel_statistic,
+    statistic=partial(_canonical_statistic, make_kernel_error),
     supports_counts=True,
     terms=witness_terms(_find_square_witness),
     root="kernel_calibration_error",
@@ -356,7 +335,7 @@ def _kernel_calibration_error(data: ClassData, **options: Any) -> float | np.nda
     _ERROR_CONSTRAINTS,
     cost="n²",
     largest=lambda options: math.sqrt(_max_square(options)),
-    statistic=_root_statistic,
+    statistic=partial(_canonical_statistic, _RootOfError),
     terms=witness_terms(partial(_find_square_witness, estimator="biased", takes_root=True)),
     supports_counts=True,
     radius=RadiusRule(
@@ -475,7 +454,11 @@ def _joint_error(data: ClassData, kernel: str | Kernel, bandwidth: float | str) 
 
 def _joint_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
     check_options_of(joint_kernel_calibration_error, KERNEL_OPTIONS, options)
-    check_two_samples(data)
+    if len(data.weight) < 2:
+        raise ValueError(
+            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
+            "are averaged; found 1. Collect more, or use the conditional error."
+        )
     needs = SampleRequirement("at least 2 samples", "use the conditional error")
     return average_over_reductions(_joint_error, data, needs=needs, **options)
 
@@ -579,12 +562,3 @@ def joint_kernel_calibration_error(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _joint_kernel_calibration_error(data, **select_options(locals()))
-
-
-def check_two_samples(data: ClassData) -> None:
-    """Refuse a single sample: the joint error averages over pairs."""
-    if len(data.weight) < 2:
-        raise ValueError(
-            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
-            "are averaged; found 1. Collect more, or use the conditional error."
-        )

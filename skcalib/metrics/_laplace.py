@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
+from .._inputs.options import OptionsOf, check_options_of
+from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState
 from .._numerics.laplace import laplace_pair_sum, laplace_product
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
@@ -79,6 +80,8 @@ _ESTIMATORS = {
     "binning": _binning_square,
 }
 
+_LAPLACE_OPTIONS: OptionsOf = {"method": {"exact": (), **dict.fromkeys(_ESTIMATORS, ("n_draws",))}}
+
 
 def _binary_laplace_error(
     data: ClassData,
@@ -101,7 +104,7 @@ def _binary_laplace_error(
 def _laplace_kernel_calibration_error(
     data: ClassData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
-    check_draws(options["method"], options["n_draws"])
+    check_options_of(laplace_kernel_calibration_error, _LAPLACE_OPTIONS, options)
     rng = check_random_state(random_state)
     return average_over_reductions(_binary_laplace_error, data, rng=rng, **options)
 
@@ -120,9 +123,7 @@ def _find_laplace_witness(
     _laplace_kernel_calibration_error,
     {
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
-        "method": [StrOptions({"exact", *_ESTIMATORS})],
         "n_draws": [Count(1, 10**7), None],
-        "squared": ["boolean"],
     },
     largest=1.0,
     cost="n log n",
@@ -240,12 +241,3 @@ def laplace_kernel_calibration_error(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
     return _laplace_kernel_calibration_error(data, **select_options(locals()))
-
-
-def check_draws(method: str, n_draws: int | None) -> None:
-    """Refuse a number of draws for the exact value, which draws nothing."""
-    if method == "exact" and n_draws is not None:
-        raise ValueError(
-            f"n_draws needs a random method; found method='exact' and n_draws={n_draws}. Leave it "
-            "out, or choose 'subsample', 'fourier' or 'binning'."
-        )

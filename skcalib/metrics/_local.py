@@ -219,18 +219,6 @@ def local_calibration(
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
     query = _all_features(query, given, sample_weight)
-    return compute_local_calibration(data, query, kernel, bandwidth, n_resamples, random_state)
-
-
-def compute_local_calibration(
-    data: ForecastData,
-    query: ArrayLike | None,
-    kernel: str | Kernel,
-    bandwidth: float | str,
-    n_resamples: int,
-    random_state: RandomState,
-) -> LocalCalibration:
-    """Return `local_calibration` of checked data that hold the features."""
     locations = _make_locations(data, query, kernel, bandwidth)
     seed = draw_seed(random_state)
     null_laws = []  # the laws of the PITs of outcomes drawn from the forecasts
@@ -262,8 +250,7 @@ def _local_calibration_error(
 
 @register_metric(
     _local_calibration_error,
-    _KERNEL_CONSTRAINTS
-    | {"debias": ["boolean"], "average": [StrOptions({"mean", "root-mean-square"}), None]},
+    _KERNEL_CONSTRAINTS,
     cost="n²",
     takes=("forecasts",),
     clips_square=lambda options: options["debias"],

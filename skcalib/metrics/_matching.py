@@ -8,16 +8,10 @@ from sklearn.utils import check_random_state
 
 from .._data import AnyData, ClassData, ForecastData, check_data
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Label, RandomState
 from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, make_matching_error
-from .._statistics.matching_checks import (
-    CLASS_FORMS,
-    FORMS,
-    MATCHING_CONSTRAINTS,
-    MatchingForm,
-    MatchingOptions,
-)
+from .._statistics.matching_checks import MATCHING_CONSTRAINTS, MatchingForm, MatchingOptions
 from ._decisions import are_classes_reversed
 from ._registry import register_metric, select_options
 
@@ -58,7 +52,7 @@ def _matching_statistic(data: AnyData, *, random_state: Any = None, **options: A
 
 @register_metric(
     _distribution_matching_error,
-    MATCHING_CONSTRAINTS | {"calibration": [StrOptions(FORMS | CLASS_FORMS)]},
+    MATCHING_CONSTRAINTS,
     cost="n²",
     takes=("forecasts", "classes"),
     statistic=_matching_statistic,

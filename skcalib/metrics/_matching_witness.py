@@ -9,14 +9,9 @@ import numpy as np
 from .._data import check_forecasts
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.options import select_arguments
-from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.scikit_learn import validate_params
 from .._statistics.matching import MatchingError
-from .._statistics.matching_checks import (
-    FORMS,
-    MATCHING_CONSTRAINTS,
-    MatchingOptions,
-    check_matching,
-)
+from .._statistics.matching_checks import MATCHING_CONSTRAINTS, MatchingOptions, check_matching
 from ..forecasts._base import MAX_NUMBER
 
 # Points of the grids if none are passed.
@@ -65,12 +60,7 @@ class MatchingWitness:
 
 
 @validate_params(
-    MATCHING_CONSTRAINTS
-    | {
-        "y_grid": ["array-like", None],
-        "given_grid": ["array-like", None],
-        "calibration": [StrOptions(FORMS - {"threshold"})],
-    }
+    MATCHING_CONSTRAINTS | {"y_grid": ["array-like", None], "given_grid": ["array-like", None]}
 )
 def distribution_matching_witness(
     y_true: ArrayLike,

@@ -9,7 +9,7 @@ import numpy as np
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
-from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, Interval, RandomState, validate_params
 from .._inputs.warnings import check_memory
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ._quantile import resolve_levels
@@ -28,10 +28,8 @@ _GRID = np.arange(101) / 100
 
 PIT_CONSTRAINTS: dict = {
     "n_bins": [Count(1, 1000), None],
-    "atoms": [StrOptions({"average", "randomize"})],
     "confidence_level": [Interval(Real, 0, 1, closed="neither"), None],
     "n_resamples": [Count(1)],
-    "random_state": ["random_state"],
 }
 
 

@@ -20,17 +20,10 @@ from .._data import (
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import (
-    Average,
-    Count,
-    Label,
-    RandomState,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import Average, Count, Label, RandomState, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.crps import isotonic_brier_score, mean_half_distance, threshold_cells
-from .._numerics.isotonic import isotonic_fit
+from .._numerics.isotonic import isotonic_knots
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from ..forecasts import Forecast
@@ -191,7 +184,8 @@ def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
         return weight @ PROPER_LOSSES[score](forecast, label)
 
     original = mean_loss(proba)
-    recalibrated = mean_loss(np.interp(proba, *isotonic_fit(proba, label, weight)))
+    knots = isotonic_knots(*pool_ties(proba, weight * np.stack([1 - label, label])))
+    recalibrated = mean_loss(np.interp(proba, *knots))
     constant = mean_loss(np.full(len(label), weight @ label))
     gain = np.maximum(np.array([original, constant]) - recalibrated, 0.0)  # < 0 by rounding only
     return np.array([*gain, constant, original])
@@ -212,9 +206,7 @@ def _append_null_mean(
     return np.append(decompose_data(data), np.mean(null))
 
 
-@validate_params(
-    {"score": [StrOptions({*PROPER_LOSSES, "crps"})], "n_resamples": [Count(0, 10**9)]}
-)
+@validate_params({"n_resamples": [Count(0, 10**9)]})
 def score_decomposition(
     y_true: ArrayLike,
     y_pred: object,
@@ -340,7 +332,11 @@ def check_scored(
     """Return checked data of the kind that the score is for."""
     names = ("y_true", "y_pred")
     if score != "crps":
-        check_no_forecast(y_pred, score)
+        if is_forecast(y_pred):
+            raise ValueError(
+                f"score={score!r} is for probabilities of classes; found a forecast of a number. "
+                "Pass score='crps'."
+            )
         return check_predictions(
             y_true, y_pred, sample_weight, pos_label, labels, multi_class, names=names
         )
@@ -375,12 +371,3 @@ def decompose(
         decompose_data=partial(_score_decomposition, score=score),
     )
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
-
-
-def check_no_forecast(y_pred: object, score: str) -> None:
-    """Refuse forecasts for scores of probabilities."""
-    if is_forecast(y_pred):
-        raise ValueError(
-            f"score={score!r} is for probabilities of classes; found a forecast of a number. Pass "
-            "score='crps'."
-        )

@@ -9,7 +9,7 @@ import numpy as np
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_sample_weight
-from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.scikit_learn import validate_params
 from .._numerics.pit import (
     PitLaw,
     gap_integral,
@@ -83,8 +83,11 @@ def _quantile_calibration_error(
     signed: bool = False,
 ) -> float:
     check_gap_options(norm, debias, squared)
-    if debias:
-        check_debiasable(data)
+    if debias and data.n_samples == 1:
+        raise ValueError(
+            "debias=True needs at least 2 samples; found 1 that carries weight. Collect more "
+            "samples, or pass debias=False."
+        )
     grid = resolve_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
@@ -101,13 +104,7 @@ def _quantile_calibration_error(
 
 @register_metric(
     _quantile_calibration_error,
-    {
-        "norm": [StrOptions({"l1", "l2", "max"})],
-        "kind": [StrOptions({"quantile", "interval"})],
-        "levels": ["array-like", None],
-        "debias": ["boolean"],
-        "squared": ["boolean"],
-    },
+    {"levels": ["array-like", None]},
     cost="n log n",
     takes=("forecasts",),
     largest=1.0,
@@ -221,15 +218,6 @@ def check_gap_options(norm: str, debias: bool, squared: bool) -> None:
         raise ValueError(
             f"{name}=True needs norm='l2': it concerns the mean square gap; found norm={norm!r}. "
             f"Pass norm='l2', or {name}=False."
-        )
-
-
-def check_debiasable(data: ForecastData) -> None:
-    """Refuse to debias a single sample, which tells nothing of its noise."""
-    if data.n_samples == 1:
-        raise ValueError(
-            "debias=True needs at least 2 samples; found 1 that carries weight. Collect more "
-            "samples, or pass debias=False."
         )
 
 

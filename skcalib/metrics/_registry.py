@@ -101,7 +101,8 @@ class Metric:
     @cached_property
     def options(self) -> dict[str, Any]:
         """Return the options and their defaults, which are those of the function for users."""
-        return get_option_defaults(self.function) | self.fixed
+        parameters = self.parameters.items()
+        return {name: p.default for name, p in parameters if name not in _DATA} | self.fixed
 
     def sums_over_levels(self, options: Mapping[str, Any]) -> bool:
         """True if it is a loss over all levels that a forecast has, few or many."""
@@ -379,15 +380,6 @@ def raise_data_in_params(name: str) -> NoReturn:
 def select_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a metric from its `locals()`: all but data, raw or checked."""
     return {name: arguments[name] for name in arguments if name not in _DATA and name != "data"}
-
-
-def get_option_defaults(metric: Callable) -> dict[str, Any]:
-    """Return the arguments of a metric that are no data, and their defaults."""
-    return {
-        name: parameter.default
-        for name, parameter in _free_parameters(metric).items()
-        if name not in _DATA
-    }
 
 
 def _free_parameters(metric: Callable) -> dict[str, inspect.Parameter]:

@@ -12,14 +12,7 @@ from sklearn.utils import check_random_state
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of, select_arguments
-from .._inputs.scikit_learn import (
-    Count,
-    Interval,
-    Label,
-    RandomState,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import Count, Interval, Label, RandomState, validate_params
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.reliability import (
     assign_bins,
@@ -406,11 +399,8 @@ def make_curve(
 
 
 CURVE_CONSTRAINTS: dict = {
-    "method": [StrOptions(set(METHODS))],
     "n_bins": [Count(1)],
-    "strategy": [StrOptions({"uniform", "quantile"})],
     "bandwidth": [Interval(Real, MIN_CURVE_BANDWIDTH, None, closed="left"), None],
-    "band": [StrOptions({"consistency", "confidence"}), None],
     "n_resamples": [Count(1)],
 }
 

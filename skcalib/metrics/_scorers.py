@@ -8,7 +8,7 @@ import sklearn.metrics
 from sklearn.base import BaseEstimator
 
 from .._inputs.arrays import format_value
-from .._inputs.scikit_learn import Scorer, StrOptions, find_shared_cache, validate_params
+from .._inputs.scikit_learn import Scorer, find_shared_cache, validate_params
 from .._inputs.warnings import warn
 from ..forecasts import get_forecast
 from ._registry import (
@@ -204,7 +204,7 @@ def get_scorer(scoring: str) -> Scorer:
     return make_scorer(scoring.removeprefix("neg_"))
 
 
-@validate_params({"kind": [StrOptions({"classes", "forecasts"}), None]})
+@validate_params()
 def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> list[str]:
     """Names of the ready-made scorers.
 

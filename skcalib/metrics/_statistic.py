@@ -47,9 +47,10 @@ def make_statistic(
 ) -> Statistic:
     """The statistic of this name, or of a metric that is a function, with a user's options.
 
-    Options are judged here. A foreign function gets two columns of probabilities for two classes,
-    and weights, if that is said.
+    "auto" is the omnibus. Options are judged here. A foreign function gets two columns of
+    probabilities for two classes, and weights, if that is said.
     """
+    name = "omnibus" if name == "auto" else name
     seed = partial(_independent_seed, random_state)  # drawn only where it is needed
     if "pos_label" in options:
         raise_data_in_params("pos_label")

@@ -11,7 +11,7 @@ from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
-from .._numerics.distance import CertifiedTransport, lower_distance_bounds, transport_bounds
+from .._numerics.distance import CertifiedTransport, transport_bounds
 from .._numerics.interval import optimal_partition
 from .._numerics.upper_distance import (
     Levels,
@@ -94,7 +94,7 @@ def make_certificate(data: ClassData, order: float = 1.0) -> UpperDistanceCertif
     levels, level, cells, transport = _nearest(data, order)
     lower = upper = levels.change(cells, order) ** (1 / order)
     if transport is not None:  # of any order: a mean is no larger than a root mean power
-        lower_distance, _ = lower_distance_bounds(*data.pool_label_weights()[:2], _TRANSPORT_ATOL)
+        lower_distance = transport_bounds(*data.pool_label_weights()[:2], _TRANSPORT_ATOL).lower
         lower = min(upper, max(lower_distance, relaxation_bound(levels)))
     return UpperDistanceCertificate(lower, upper, levels.means(cells)[level])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Average, HasMethods, Label
+from .._inputs.scikit_learn import Average, HasMethods, Label
 from ..function_classes import (
     Bounded,
     FunctionClass,
@@ -33,7 +33,11 @@ HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolera
 
 
 def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
-    check_function_class(function_class)
+    if isinstance(function_class, type):
+        name = function_class.__name__
+        raise TypeError(
+            f"function_class must be an instance; found the type {name} itself. Write {name}()."
+        )
     if data.is_binary and function_class in _SMOOTH_CLASSES:
         return smooth_errors([data])[0]
     import cvxpy
@@ -123,7 +127,7 @@ _weighted_calibration_error = reduce_classes(_weighted_error)
 
 @register_metric(
     _weighted_calibration_error,
-    CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
+    {"function_class": [HasMethods("constraints")]},
     cost="minutes for more than two classes and some hundred samples",
     may_be_negative=True,
     is_selectable=False,
@@ -241,12 +245,3 @@ def check_constraints(constraints: Any, function_class: FunctionClass) -> list:
             f"{function_class!r}. Put it into a list."
         )
     return list(constraints)
-
-
-def check_function_class(function_class: Any) -> None:
-    """Refuse the type in place of an instance: only that has parameters."""
-    if isinstance(function_class, type):
-        name = function_class.__name__
-        raise TypeError(
-            f"function_class must be an instance; found the type {name} itself. Write {name}()."
-        )

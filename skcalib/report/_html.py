@@ -10,12 +10,7 @@ from ._text import TextTable, class_table, measure_lines, subgroup_table
 # Every page begins with this tag, by which `check_target` recognises it.
 _PAGE_TAG = b"<main class='skcalib'>"
 
-_STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-
-
-def render_fragment(body: str) -> str:
-    """Return the report as part of a page, for a notebook."""
-    return f"<style>{_STYLE}</style>\n<div class='skcalib'>\n{body}\n</div>"
+STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
 def render_page(heading: str, body: str) -> str:
@@ -24,18 +19,11 @@ def render_page(heading: str, body: str) -> str:
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         "<meta name='color-scheme' content='light dark'>\n"
-        f"<title>{escape(heading)}</title>\n<style>{_STYLE}body {{ margin: 0; }}\n"
+        f"<title>{escape(heading)}</title>\n<style>{STYLE}body {{ margin: 0; }}\n"
         "@media screen and (prefers-color-scheme: dark) { body { background: #161616; } }\n"
         f"</style>\n</head>\n<body>\n<main class='skcalib'>\n{body}\n</main>\n</body>\n"
         "</html>\n"
     )
-
-
-def render_body(
-    heading: str, date: str | None, verdict: str, figures: dict[str, str], tables: str
-) -> str:
-    """Return the body of a report on one model, whose verdict and tables are rendered."""
-    return "\n".join([_render_head(heading, date), verdict, _render_figures(figures), tables])
 
 
 def render_comparison(
@@ -48,9 +36,9 @@ def render_comparison(
     audits: dict[str, dict[str, Any]],
 ) -> str:
     """Return verdicts, figures and differences from the first model; then the tables of each."""
-    sections = [_render_head(heading, date)]
+    sections = [render_head(heading, date)]
     sections += [f"<h2>{escape(str(name))}</h2>\n{html}" for name, html in verdicts.items()]
-    sections.append(_render_figures(figures))
+    sections.append(render_figures(figures))
     sections += [
         f"<h2>{escape(table.head[2])} beside {escape(table.head[1])}</h2>\n{_render_table(table)}"
         for table in changes
@@ -60,11 +48,11 @@ def render_comparison(
     return "\n".join([*sections, render_audit(audits)])
 
 
-def _render_head(heading: str, date: str | None) -> str:
+def render_head(heading: str, date: str | None) -> str:
     return f"<h1>{escape(heading)}</h1>" + (f"\n<p>{escape(date)}</p>" if date else "")
 
 
-def _render_figures(figures: dict[str, str]) -> str:
+def render_figures(figures: dict[str, str]) -> str:
     if not figures:
         return "<p>Without figures, as matplotlib was not installed.</p>"
     pictures = [

@@ -136,7 +136,7 @@ def _draw_histogram(data: ForecastData, quantity: str, figure: Figure) -> str:
 
 def _to_display_args(data: ClassData) -> dict[str, Any]:
     """Return the predictions as arguments of a display."""
-    names = _writable_class_names(data)
+    names = np.array(_writable_names(data.classes.tolist(), "class"), dtype=object)
     return {
         "y_true": names[data.label],
         "y_proba": data.proba if data.is_binary else data.simplex,
@@ -189,10 +189,6 @@ def _draw_witness(data: ClassData, quantity: str, figure: Figure) -> str:
         f"{(worst + 1) / _N_WITNESS_RANGES:g}."
     )
     return _to_svg(figure, "witness", words)
-
-
-def _writable_class_names(data: ClassData) -> np.ndarray:
-    return np.array(_writable_names(data.classes.tolist(), "class"), dtype=object)
 
 
 def _writable_names(labels: list, kind: str) -> list[str]:

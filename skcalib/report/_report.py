@@ -18,23 +18,18 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by, printable
-from .._inputs.scikit_learn import (
-    Function,
-    Label,
-    RandomState,
-    num_samples,
-    validate_params,
-)
+from .._inputs.scikit_learn import Function, Label, RandomState, num_samples, validate_params
 from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
 from ._html import (
+    STYLE,
     render_audit,
-    render_body,
     render_comparison,
-    render_fragment,
+    render_figures,
+    render_head,
     render_page,
     render_tables,
     render_verdict,
@@ -58,9 +53,6 @@ class _BaseReport:
         """The first line of the text."""
         return self.text.split("\n", 1)[0]
 
-    def __str__(self) -> str:
-        return self.text
-
     def __repr__(self) -> str:
         return self.text
 
@@ -71,7 +63,7 @@ class _BaseReport:
         return self.draw()
 
     def _repr_html_(self) -> str:
-        return render_fragment(self._body())
+        return f"<style>{STYLE}</style>\n<div class='skcalib'>\n{self._body()}\n</div>"
 
     def to_json(self) -> str:
         """`to_dict` as JSON; numbers that are not finite become null.
@@ -225,7 +217,8 @@ class CalibrationReport(_BaseReport):
 
     def _body(self) -> str:
         tables = f"{self._tables}\n{render_audit({'': self.audit})}"
-        return render_body(self.heading, self.date, self._verdict, self.figures, tables)
+        head = render_head(self.heading, self.date)
+        return "\n".join([head, self._verdict, render_figures(self.figures), tables])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -350,13 +343,7 @@ def calibration_report(
 
 
 @_refuse_estimators
-@validate_params(
-    {
-        "name": [str, None],
-        "date": [str, datetime.date, None],
-        "recalibrated": ["boolean"],
-    }
-)
+@validate_params({"name": [str, None], "date": [str, datetime.date, None]})
 def calibration_report(
     y_true: ArrayLike,
     y_pred: Any,

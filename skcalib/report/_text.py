@@ -14,26 +14,22 @@ _MIN_P_VALUE = 1 / (1 + CalibrationTest().n_resamples)
 # The most subgroups, and classes, that a table shows.
 _MAX_SUBGROUPS, _MAX_CLASSES = 20, 5
 
+# Numbers that are called what their names say.
+_NAMES = ["prevalence", "mean_prediction", "calibration_intercept", "calibration_slope", "accuracy"]
+_NAMES += ["mean_confidence", "log_loss", "distribution_matching_error"]
 _MEASURE_TITLES = {
+    **{name: name.replace("_", " ") for name in _NAMES},
+    **{name: entry.title for name, entry in ALL_METRICS.items() if entry.in_report},
     "n_events": "events",
-    "prevalence": "prevalence",
-    "mean_prediction": "mean prediction",
     "observed_expected_ratio": "O:E ratio",
-    "calibration_intercept": "calibration intercept",
-    "calibration_slope": "calibration slope",
     "integrated_calibration_index": "integrated calibration index (ICI)",
     "area_under_roc_curve": "AUC (ranking, which is not calibration)",
-    "accuracy": "accuracy",
-    "mean_confidence": "mean confidence",
     "brier_score_loss": "Brier score",
-    "log_loss": "log loss",
-    **{name: entry.title for name, entry in ALL_METRICS.items() if entry.in_report},
     "distance_lower_bound": "distance to calibration{}, at least",
     "distance_upper_bound": "distance to calibration{}, at most",
     "mean_z": "mean standardised error",
     "rms_z": "root mean square standardised error",
     "mean_std": "mean standard deviation",
-    "distribution_matching_error": "distribution matching error",
     "distribution_matching_ratio": "the same over its standard deviation by chance",
     "p_value": "p-value of the calibration test",
     "p_value_skce": "  of its kernel error (adjusted)",

@@ -45,19 +45,14 @@ def two_class_numbers(data: ClassData) -> Numbers:
         "prevalence": float(data.weight @ data.label),
         "mean_prediction": float(data.weight @ data.proba),
     }
-    values = dict(zip(_CLINICAL_NAMES, clinical_measures(data), strict=True))
+    values = {name: SIGNED_METRICS[name].measure(data) for name in _CLINICAL_NAMES[:-1]}
+    values["area_under_roc_curve"] = area_under_roc_curve(data)
     # where log-odds are clipped decides on these, for certain predictions
     if is_rounded(data.proba):
         values["calibration_slope"] = np.nan
     if is_rounded(data.proba) or _MAX_INTERCEPT < abs(values["calibration_intercept"]) < np.inf:
         values["calibration_intercept"] = np.nan
     return numbers | {name: value for name, value in values.items() if not np.isnan(value)}
-
-
-def clinical_measures(data: ClassData) -> list[float]:
-    """Return the O:E ratio, intercept, slope, and area under the ROC curve."""
-    measures = [SIGNED_METRICS[name].measure(data) for name in _CLINICAL_NAMES[:-1]]
-    return [*measures, area_under_roc_curve(data)]
 
 
 def clinical_intervals(data: ClassData, numbers: Numbers) -> Intervals:

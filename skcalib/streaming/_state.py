@@ -15,18 +15,16 @@ from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.by import Columns, Subgroups, check_by
 from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts, draw_seed
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import (
     Count,
-    HasMethods,
     IntegerInterval,
     Interval,
     RandomState,
-    StrOptions,
     num_samples,
     validate_params,
 )
 from .._inputs.warnings import check_memory
-from .._statistics.kernels import KERNELS
 from ..lenses import Lens, _check_all_rows, _get_lens
 from ._arrow import from_table, to_table
 from ._checks import (
@@ -149,10 +147,8 @@ class CalibrationState:
         {
             "decimals": [IntegerInterval(3, 6, closed="both")],
             "n_components": [Count(0)],
-            "kernel": [StrOptions(set(KERNELS))],
             "bandwidth": [Interval(Real, 0, None, closed="neither")],
             "random_state": [IntegerInterval(0)],
-            "multi_class": [HasMethods("reduce"), None],
         }
     )
     def __init__(
@@ -169,13 +165,9 @@ class CalibrationState:
         self._labels = labels
         self._multi_class = multi_class
         self._problems: list[tuple[Any, float]] = []  # of the lens: names and sums of weights
-        self._options: dict[str, Any] = {
-            "decimals": int(decimals),
-            "n_components": n_components,
-            "kernel": kernel,
-            "bandwidth": bandwidth,
-            "random_state": random_state,
-        }
+        decimals = int(decimals)
+        names = ("decimals", "n_components", "kernel", "bandwidth", "random_state")
+        self._options = select_arguments(locals(), names)
         self.classes: Any = None  # an array, once there are samples
         self.n_samples = 0
         self.total_weight = 0.0

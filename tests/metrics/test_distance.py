@@ -265,7 +265,8 @@ def test_lower_distance_bracket_is_as_narrow_as_asked_for(n, kind):
 
 
 def test_a_bracket_that_is_too_wide_is_warned_about(monkeypatch):
-    monkeypatch.setattr(_distance, "lower_distance_bounds", lambda *_: (0.1, 0.2))
+    bracket = 0.1, 0.2, np.array([0.0, 1.0]), np.zeros(2), np.zeros((2, 2))
+    monkeypatch.setattr(_distance, "transport_bounds", lambda *_: bracket)
     with pytest.warns(ConvergenceWarning, match=r"tol=1e-04: it lies in \[0.1, 0.2\]"):
         assert lower_distance_to_calibration([0, 1], [0.2, 0.9]) == 0.1
 

@@ -269,10 +269,13 @@ def test_random_grid_lies_between_its_bounds(width):
         ({"method": "random-grid", "width": 0.0}, "'width' parameter"),
         ({"method": "random-grid", "width": 1.5}, "'width' parameter"),
         ({"method": "random-grid", "width": np.nan}, "'width' parameter"),
-        ({"method": "random-grid", "width": 0.1, "precision": 0.1}, "precision is not for"),
-        ({"width": 0.1}, "width is for method='random-grid'"),
-        ({"method": "surrogate", "width": 0.1}, "width is for method='random-grid'"),
-        ({"n_draws": 3}, "n_draws is for random grids"),
+        (
+            {"method": "random-grid", "width": 0.1, "precision": 0.1},
+            "precision must be left out for method",
+        ),
+        ({"width": 0.1}, "width must be left out for method='exact'"),
+        ({"method": "surrogate", "width": 0.1}, "width must be left out for method"),
+        ({"n_draws": 3}, "n_draws must be left out for method='exact'"),
         ({"method": "surrogate", "n_draws": 0}, "'n_draws' parameter"),
     ],
 )

@@ -107,7 +107,7 @@ def test_default_numbers_of_draws():
 
 
 def test_draws_for_an_exact_value_are_refused():
-    with pytest.raises(ValueError, match="n_draws needs a random method; found method='exact'"):
+    with pytest.raises(ValueError, match="n_draws must be left out for method='exact'"):
         laplace_kernel_calibration_error([0, 1], [0.2, 0.9], n_draws=5)
 
 

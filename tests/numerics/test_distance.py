@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
 from skcalib._numerics import distance
-from skcalib._numerics.distance import lower_distance_bounds
+from skcalib._numerics.distance import transport_bounds
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 0.1, 0.25, 0.4999])
@@ -21,7 +21,7 @@ def test_bracket_of_two_points(epsilon, share):
     step = 1 / 1000
     exact = program_21(points, weight, 1001)
     for tol in (1e-2, 1e-4, 1e-6):
-        lower, upper = lower_distance_bounds(points, weight, tol)
+        lower, upper, *_ = transport_bounds(points, weight, tol)
         assert lower <= upper <= lower + tol
         assert lower <= exact + 1e-9
         assert upper >= exact - step**2 / 2 - 1e-9
@@ -53,7 +53,7 @@ def program_21(points, weight, n_nodes):
 @pytest.mark.parametrize("seed", range(10))
 def test_bracket_contains_the_program(seed):
     points, law = law_of_predictions(*small_case(seed))
-    lower, upper = lower_distance_bounds(points, law.T, 1e-6)
+    lower, upper, *_ = transport_bounds(points, law.T, 1e-6)
     assert lower <= upper <= lower + 1e-6
     exact = program_21(points, law.T, 1001)
     assert lower <= exact + 1e-8
@@ -85,7 +85,7 @@ def test_dual_bound_is_that_of_a_feasible_pair(seed):
     rng = np.random.default_rng(seed)
     nodes = np.union1d([0, 1], rng.random(15))
     split, f = rng.random((2, 17)), 3 * rng.normal(size=(17, 2)).cumsum(axis=0)
-    bound, violated = distance._dual_bound(nodes, split, f, 1e-3)
+    bound, violated, _ = distance._dual_bound(nodes, split, f, 1e-3)
     steepest = max(1, np.max(np.abs(np.diff(f, axis=0)) / np.diff(nodes)[:, None]))
     fine = np.union1d(nodes, np.linspace(0, 1, 20_001))
     f0, f1 = (np.interp(fine, nodes, f[:, y] / steepest) for y in range(2))
@@ -117,7 +117,7 @@ def test_hard_cases_are_bracketed():
                 weight = np.where(label, 1e-14, 1) * weight
             points, law = law_of_predictions(proba, label, weight)
             for tol in (1e-1, 1e-4, 1e-6):
-                lower, upper = lower_distance_bounds(points, law.T, tol)
+                lower, upper, *_ = transport_bounds(points, law.T, tol)
                 assert lower - 1e-12 <= upper <= lower + tol
 
 
@@ -128,14 +128,14 @@ def test_saturated_and_wrong_predictions_are_bracketed(tol):
     proba = 1 / (1 + np.exp(-np.abs(10 * rng.normal(size=3000))))
     label = (rng.random(3000) < 0.01).astype(int)
     points, law = law_of_predictions(proba, label, None)
-    lower, upper = lower_distance_bounds(points, law.T, tol)
+    lower, upper, *_ = transport_bounds(points, law.T, tol)
     assert 0.9 < lower <= upper <= lower + tol
 
 
 def test_one_class_is_exact():
     points, weight = np.array([0.2, 0.7]), np.array([[0.0, 0.0], [0.25, 0.75]])
     expected = 0.25 * 0.8 + 0.75 * 0.3
-    bracket = lower_distance_bounds(points, weight, 1e-2)
+    bracket = transport_bounds(points, weight, 1e-2)[:2]
     np.testing.assert_allclose(bracket, expected, atol=1e-15)
 
 
@@ -143,6 +143,6 @@ def test_the_largest_violation_may_lie_between_nodes():
     # (1 − v) f_0(v) + v f_1(v) with f_0 = −0.1 + 0.7 v and f_1 = 0.6 − 0.7 v, before scaling by the
     # steepest slope: −0.1 + 1.4 v − 1.4 v², which is largest at v = ½, where it is 0.25
     nodes, f = np.array([0.0, 1.0]), np.array([[-0.1, 0.6], [0.6, -0.1]])
-    value, violated = distance._dual_bound(nodes, np.full((2, 2), 0.25), f, 1e-3)
+    value, violated, _ = distance._dual_bound(nodes, np.full((2, 2), 0.25), f, 1e-3)
     assert value == pytest.approx(0.25 * f.sum() - 0.25, abs=1e-15)
     np.testing.assert_allclose(violated, [0.5], atol=1e-15)
