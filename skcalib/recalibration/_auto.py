@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import replace
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
@@ -40,7 +39,6 @@ from ._either import (
 from ._folds import add_units, assign_folds, canonical_class_order, canonical_order
 from ._maps import Map, mix, state_map
 from ._registry import RECALIBRATORS, find_spread_remedy, select_candidates
-from ._scaling import TemperatureRecalibrator
 from ._trees import TreeRecalibrator, likeliest_share
 
 # The proper scores that may decide which candidates are averaged; the first is the default.
@@ -62,10 +60,6 @@ _MIN_CANDIDATE_WEIGHT = 0.01
 # After folds of this many samples in all, a candidate stops if it would be below that weight even
 # if its mean loss were smaller by this many standard errors.
 _MIN_SAMPLES_TO_STOP, _STOP_STANDARD_ERRORS = 200, 3.0
-
-# A class keeps its probabilities if none of at least this many samples has it, although at least
-# the second number are expected to. Fewer samples may lack a rare class that a model overrates.
-_MIN_SAMPLES_TO_MISS, _MIN_EXPECTED = 200, 20
 
 # Of more than two classes, the share of equal probabilities is this part of that of two.
 _MULTICLASS_UNIFORM = 0.1
@@ -171,9 +165,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     pairwise scaling on matrix scaling and on isotonic followed by matrix scaling, and trees.
     Isotonic needs 2 samples for each class, pairwise scaling 10, other maps of a matrix 1; above
     50, penalties of 10 and Dirichlet are left out. With n samples and K classes, maps of a matrix
-    are left out if :math:`n K^2` exceeds 5e8, pairwise scaling if :math:`n K^3` does. With at least
-    200 samples, a class that none of them has, although 20 are expected, keeps the probabilities of
-    the best temperature.
+    are left out if :math:`n K^2` exceeds 5e8, pairwise scaling if :math:`n K^3` does.
     For forecasts: "scale", "location and scale" (:class:`LocationScaleRecalibrator`), "levels"
     (:class:`PITRecalibrator` with ``method="beta"``, :class:`QuantileRecalibrator` for quantiles),
     and "location, scale and levels"; below 50 samples only "scale"; for discrete forecasts only
@@ -196,6 +188,12 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     standard error decides. Coverage has no bound; for one, use ``PITRecalibrator()``. If the spread
     of forecasts is significantly wrong, "scale" (for quantiles "levels") is preferred to "none"
     among the defaults, unless it loses more than its standard error.
+
+    **A class without samples.** If none of at least 200 samples has a class of more than two,
+    although 20 are expected, it keeps the probabilities of the best temperature: no sample tells
+    anything of it. With fewer samples it may be a rare class that the model overrates, and
+    candidates learn that it is rare; also if an own candidate takes no sample weights, or is a
+    search.
 
     Predicted classes may change, for more than two classes often. With ``keep_order=True`` a
     millionth of the predictions is mixed in, so that no classes become equal.
@@ -338,10 +336,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         """Fit; return the out-of-fold probabilities (n, K) of the average if they are wanted."""
         scoring = check_scoring(self.scoring, data.is_forecast)
         check_can_be_split(data)
-        cv, blocks, n = self.cv, np.asarray(data.blocks), len(data.weight)
+        cv, blocks = self.cv, np.asarray(data.blocks)
         n_folds = int(cv) if isinstance(cv, Integral) else len(np.unique(blocks))
-        if self.candidates is None and not data.is_forecast:
-            data = share_labels_with_absent_classes(data)
         examples, fold = to_fit_data(data), assign_folds(data, n_folds)
         units = UnitSums(data.weight, data.groups, data.squares)
         candidates, trees = self._choose_candidates(data, units, fold, scoring)
@@ -364,7 +360,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         if not keeps_proba:
             return None
         average = sum(w * p for w, p in zip(weight, losses.proba, strict=True) if w > 0)
-        return average[:n] + self.uniform_share_ / len(self.classes_)
+        return average + self.uniform_share_ / len(self.classes_)
 
     def _choose_candidates(
         self, data: AnyData, units: UnitSums, fold: np.ndarray, scoring: str
@@ -503,29 +499,6 @@ class SQLAutoRecalibrator(AutoRecalibrator):
     """The average without the default candidates whose SQL would be too long to be of use."""
 
     _for_sql = True
-
-
-def share_labels_with_absent_classes(data: ClassData) -> ClassData:
-    """Return data in which each sample has the labels of absent classes, too, in small parts.
-
-    The parts are probabilities after the best temperature, which so stay what they are, whatever
-    is fitted: no sample speaks of these classes. Further rows follow after those of the data.
-    """
-    n, size = len(data.label), 1 / data.inverse_effective_size
-    absent = np.bincount(data.label, minlength=len(data.classes)) == 0
-    if data.is_binary or size < _MIN_SAMPLES_TO_MISS or not absent.any():
-        return data
-    expected = to_fit_data(data).fit_clone(TemperatureRecalibrator()).predict_proba(data.columns)
-    absent &= size * (data.weight @ expected) >= _MIN_EXPECTED
-    if not absent.any():
-        return data
-    label_share = np.vstack([expected[:, ~absent].sum(axis=1), expected[:, absent].T])
-    row = np.tile(np.arange(n), len(label_share))
-    fields = {"groups": row, "blocks": row} | data._map_rows(lambda values: values[row])
-    fields["label"][n:] = np.repeat(np.flatnonzero(absent), n)
-    fields["weight"] = fields["weight"] * label_share.ravel()
-    fields["square"] = data.squares[row] * label_share.ravel()
-    return replace(data, **fields)
 
 
 def average_weights(loss: np.ndarray, units: UnitSums, order: np.ndarray) -> np.ndarray:

@@ -108,6 +108,9 @@ class FeatureRecalibrator(Recalibrator):
     The test fits plain map and trees to the first two, three and four fifths of the samples, and
     tests them on the next fifth; Fisher's rule combines the p-values.
 
+    A class without samples stays as in :class:`AutoRecalibrator`, and the test is conditioned on
+    the other classes.
+
     Trees see ranks of probabilities and numbers, and indicators of the 63 most frequent categories.
     Exclude features that reveal the label. Of more than two classes, the predictions alone as
     features add nothing to an :class:`AutoRecalibrator`, which has trees on them.
@@ -201,13 +204,16 @@ class FeatureRecalibrator(Recalibrator):
         self.given_columns_ = list(columns)
         self._given = [Feature(name, column, n, used) for name, column in columns.items()]
         self._cuts = [quantile_cuts(column) for column in _free_columns(data.matrix)]
-        design = self._design(data.matrix, columns, n, used)
+        # rows that share labels with absent classes follow after those of the samples
+        row = np.arange(n)[used]
+        design = self._design(data.matrix, columns, n, np.resize(row, len(data.label)))
+        is_added = np.arange(len(data.label)) >= len(row)
         # labels come last, so that they do not tell which fold a sample is in
         order = np.lexsort((data.label, data.weight, *design.T, *data.matrix.T))
-        self._fit(data.take(order), design[order])
+        self._fit(data.take(order), design[order], is_added[order])
         return self
 
-    def _fit(self, data: ClassData, design: Any = None) -> None:
+    def _fit(self, data: ClassData, design: Any = None, is_added: Any = None) -> None:
         plain = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         self.p_value_, self.n_rounds_ = 1.0, 0
         if len(data.label) < _MIN_SAMPLES_FOR_TREES or np.ptp(data.label) == 0:
@@ -218,12 +224,12 @@ class FeatureRecalibrator(Recalibrator):
         unit = find_units(data)
         unit = np.arange(len(data.label)) if unit is None else codes_by_appearance(unit)
         test_fold = (rng.permutation(unit.max() + 1) % _N_FOLDS)[unit]
-        p_values = []
+        p_values, absent = [], np.unique(data.label[is_added])
         last = int(test_fold.max())
         for k in range(min(_FIRST_TEST_FOLD, last), last + 1):
-            rows = np.flatnonzero(test_fold <= k)
+            rows = np.flatnonzero((test_fold < k) | (test_fold == k) & ~is_added)
             look = data.take(rows), design[rows], test_fold[rows] == k
-            p_values.append(_feature_p_value(plain, *look, rng))
+            p_values.append(_feature_p_value(plain, *look, rng, absent))
         self.p_value_ = float(combine_pvalues(p_values).pvalue)
         if self.p_value_ <= self.alpha:
             weight = data.weight / data.inverse_effective_size
@@ -393,9 +399,12 @@ def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, 
 
 
 def _feature_p_value(
-    plain: Any, data: ClassData, design: np.ndarray, test: np.ndarray, rng: np.random.RandomState
+    plain: Any, data: ClassData, design: np.ndarray, test: np.ndarray, rng: Any, absent: Any = ()
 ) -> float:
-    """Return the p-value of the hypothesis that test labels follow the plain map of the others."""
+    """Return the p-value of the hypothesis that test labels follow the plain map of the others.
+
+    They are conditioned on not being of the absent classes.
+    """
     fitted, train_start, _ = _cross_fit(plain, data.take(np.flatnonzero(~test)))
     proba = calibrate(fitted, data.columns[test], data.classes)
     start = np.empty((len(test), len(data.classes)), dtype=np.float32)
@@ -405,6 +414,7 @@ def _feature_p_value(
     for _ in range(_N_TEST_ROUNDS):
         run.grow(memory)
     correction = np.log(run.proba[test] / start[test])
+    proba[:, absent] = 0  # labels are drawn from the others
     rows, predicted = np.arange(len(proba)), data.take(np.flatnonzero(test))
     predicted = predicted.with_proba(proba[:, 1] if data.is_binary else proba)
     observed, n_extreme = correction[rows, data.label[test]] @ weight[test], 0

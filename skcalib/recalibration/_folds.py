@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
+from sklearn.utils.validation import has_fit_parameter
 
 from .._data import AnyData, ClassData, Data, count_groups
 from .._inputs.arrays import ArrayLike
@@ -15,10 +16,15 @@ from .._inputs.checks import positive_weight_rows
 from .._inputs.warnings import warn
 from .._numerics.sorting import first_of_ties
 from ..forecasts import Forecast
-from ._base import ForecastRecalibrator, Recalibrator
+from ._base import ForecastRecalibrator, Recalibrator, clone_for
+from ._scaling import TemperatureRecalibrator
 
 # With fewer distinct predictions for each fold, equal ones are those of a grid, not copies.
 _MIN_DISTINCT_PER_FOLD = 20
+
+# A class keeps its probabilities if none of at least this many samples has it, although at least
+# the second number are expected to. Fewer samples may lack a rare class that a model overrates.
+_MIN_SAMPLES_TO_MISS, _MIN_EXPECTED = 200, 20
 
 
 def add_units(
@@ -55,7 +61,7 @@ def add_units(
     joined, may_be_copies = join_samples(data, cv), blocks is None and groups is None
     if may_be_copies and joined.blocks is not None and not recalibrator._is_nested:
         _warn_of_copies(joined, joined.blocks)
-    return joined
+    return share_labels_with_absent_classes(joined, recalibrator)
 
 
 def join_samples(data: Data, n_folds: int) -> Data:
@@ -63,6 +69,38 @@ def join_samples(data: Data, n_folds: int) -> Data:
     if data.blocks is not None:
         return data
     return replace(data, blocks=_find_copies(data, n_folds) if data.groups is None else data.groups)
+
+
+def share_labels_with_absent_classes(data: AnyData, recalibrator: Recalibrator) -> Any:
+    """Return data in which each sample has the labels of absent classes, too, in small parts.
+
+    The parts are probabilities after the best temperature, which so stay what they are, whatever
+    is fitted: no sample speaks of these classes. Further rows follow after those of the data.
+    """
+    n, size = len(data.weight), 1 / data.inverse_effective_size
+    if data.is_forecast or data.is_binary or size < _MIN_SAMPLES_TO_MISS:
+        return data
+    absent = np.bincount(data.label, minlength=len(data.classes)) == 0
+    if not absent.any() or not takes_weights(recalibrator):
+        return data
+    temperature = clone_for(TemperatureRecalibrator(), data.classes)
+    expected = temperature.fit(data.proba, data.user_labels, data.weight).predict_proba(data.proba)
+    absent &= size * (data.weight @ expected) >= _MIN_EXPECTED
+    if not absent.any():
+        return data
+    label_share = np.vstack([expected[:, ~absent].sum(axis=1), expected[:, absent].T])
+    row = np.tile(np.arange(n), len(label_share))
+    fields = {"groups": row, "blocks": row} | data._map_rows(lambda values: values[row])
+    fields["label"][n:] = np.repeat(np.flatnonzero(absent), n)
+    fields["weight"] = fields["weight"] * label_share.ravel()
+    fields["square"] = data.squares[row] * label_share.ravel()
+    return replace(data, **fields)
+
+
+def takes_weights(recalibrator: BaseEstimator) -> bool:
+    """True if all recalibrators inside take weights; searches do not, whose scores ignore them."""
+    inner = [value for value in recalibrator.get_params().values() if hasattr(value, "fit")]
+    return all(has_fit_parameter(each, "sample_weight") for each in inner)
 
 
 def _warn_of_copies(data: AnyData, blocks: np.ndarray) -> None:

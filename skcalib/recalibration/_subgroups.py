@@ -102,6 +102,9 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     \circ \log r(p) + b_s)`. With n samples it is about n / (n + `prior_weight`) of the way to the
     map that is fitted alone. With K > 2 classes the prior has K/2 times as many samples.
 
+    A class that no subgroup has stays as in :class:`AutoRecalibrator`; one that other subgroups
+    have becomes rare.
+
     The cost is that of the common map, and 36 small maps for each subgroup.
 
     With ``PITRecalibrator()`` and ``prior_weight=0``, the quantile at the level α of a subgroup
@@ -211,7 +214,10 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
                 else None
                 for rows in subgroups.rows()
             ]
-        matrix, min_samples = self._map_common(data.columns), self.min_samples or 1
+        # rows that share labels with absent classes follow after those of the samples
+        n_copies = len(data.weight) // len(subgroups.code)
+        subgroups = subgroups.take(np.tile(np.arange(len(subgroups.code)), n_copies))
+        matrix, min_samples = self._map_common(data.columns), n_copies * (self.min_samples or 1)
         data = data.with_proba(matrix[:, 1] if data.is_binary else matrix)
         self.prior_weight_ = (
             _best_prior_weight(data, subgroups, min_samples) if prior == "auto" else float(prior)

@@ -396,34 +396,6 @@ def test_the_usual_candidates():
     assert more == MORE
 
 
-def absent_class_means(name, n, monkeypatch):
-    """Mean probability of a class that n samples lack, after one candidate and a temperature."""
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(600, 4)) * 1.5
-    truth, proba = softmax(0.7 * scores, axis=1), softmax(scores, axis=1)
-    label = (truth.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
-    entries = {name: _registry.default_candidates(is_binary=False)[name]}
-    monkeypatch.setattr(_registry, "default_candidates", lambda is_binary: entries)
-    known = np.flatnonzero(label < 3)[:n]
-    auto = AutoRecalibrator(labels=range(4), trees=name == "trees").fit(proba[known], label[known])
-    temperature = TemperatureRecalibrator(labels=range(4)).fit(proba[known], label[known])
-    return [fitted.predict_proba(proba)[:, 3].mean() for fitted in (auto, temperature)]
-
-
-@pytest.mark.parametrize("name", [*MORE[1:], "trees"])
-@pytest.mark.filterwarnings("ignore:.*no sample")
-def test_a_class_without_samples_stays_as_the_temperature_has_it(name, monkeypatch):
-    n = 300 if name == "trees" else 240  # with more samples, two candidates are not tried
-    mean, expected = absent_class_means(name, n, monkeypatch)
-    assert mean == pytest.approx(expected, abs=0.02)
-
-
-@pytest.mark.filterwarnings("ignore:.*no sample")
-def test_a_class_that_few_samples_lack_is_taken_to_be_rare(monkeypatch):
-    mean, expected = absent_class_means("vector scaling", 199, monkeypatch)
-    assert mean < 0.2 < expected
-
-
 def test_of_equals_nothing_is_done():
     label, proba = random_problem(np.random.default_rng(0), 50)
     assert (

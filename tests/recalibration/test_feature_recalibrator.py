@@ -10,7 +10,7 @@ import pytest
 import sklearn
 from problems import first_column, labels_of, random_problem
 from scipy.special import expit, logit, softmax
-from scipy.stats import binom, norm
+from scipy.stats import binom, combine_pvalues, norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -141,6 +141,7 @@ def recorded_looks(monkeypatch):
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
             looks.append(self)
+            self.all_weights = args[2]
             self.start = self.test_scores
 
         @property
@@ -178,6 +179,24 @@ def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
     expected = norm.sf(statistic / np.sqrt(variance))
     assert 0.01 < expected < 0.99
     assert p_value == pytest.approx(expected, abs=0.015)
+
+
+@pytest.mark.filterwarnings("ignore:.*no sample")
+def test_labels_of_the_test_are_conditioned_on_the_classes_that_occur(monkeypatch):
+    rng, looks = np.random.default_rng(0), recorded_looks(monkeypatch)
+    proba, X = rng.dirichlet(np.ones(4), 300), rng.normal(size=(300, 9))
+    recalibrator = FeatureRecalibrator(IdentityRecalibrator(), labels=range(4), random_state=0)
+    recalibrator.fit(proba, labels_of(proba[:, :3], rng), given=X)
+    p_values = []
+    for look in looks:
+        label, weight = look.label[look.test], look.all_weights[look.test]
+        q, correction = np.exp(look.start[:, :3]), (look.test_scores - look.start)[:, :3]
+        q /= q.sum(axis=1, keepdims=True)
+        mean = (q * correction).sum(axis=1)
+        statistic = weight @ (correction[np.arange(len(label)), label] - mean)
+        variance = weight**2 @ (q * (correction - mean[:, None]) ** 2).sum(axis=1)
+        p_values.append(norm.sf(statistic / np.sqrt(variance)))
+    assert recalibrator.p_value_ == pytest.approx(combine_pvalues(p_values).pvalue, abs=0.03)
 
 
 def test_test_samples_teach_nothing(monkeypatch):

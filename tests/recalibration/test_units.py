@@ -337,7 +337,9 @@ def test_test_sets_of_a_splitter_are_blocks(cv, n_blocks):
     assert (blocks is None) if n_blocks is None else len(np.unique(blocks)) == n_blocks
 
 
-@pytest.mark.parametrize("cv", [RepeatedKFold(n_splits=3, n_repeats=2), ShuffleSplit(4)])
+@pytest.mark.parametrize(
+    "cv", [RepeatedKFold(n_splits=3, n_repeats=2), ShuffleSplit(4, random_state=0)]
+)
 def test_copies_of_a_row_are_a_group(cv):
     X, y, _ = people(60, 1, 0.1)
     RecalibratedClassifier(GaussianNB(), Recorder(trees=False), cv=cv).fit(X, y % 2)
