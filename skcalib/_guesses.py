@@ -22,64 +22,43 @@ MODULES = (
     "function_classes",
 )
 
-_TEMPERATURE = "skcalib.recalibration.TemperatureRecalibrator"
-_SIGMOID = "skcalib.recalibration.SigmoidRecalibrator"
-_BINNING = "skcalib.recalibration.IntervalBinningRecalibrator"
-_VENN_ABERS = "skcalib.recalibration.VennAbersRecalibrator"
-_ECE = "skcalib.metrics.expected_calibration_error"
-_DECOMPOSITION = "skcalib.metrics.score_decomposition"
-_CRPS = "skcalib.metrics.continuous_ranked_probability_loss"
-_RELIABILITY = "skcalib.display.ReliabilityDisplay"
-_CURVE = "skcalib.metrics.reliability_curve"
-_DECISIONS = "skcalib.metrics.decision_curve"
-
-# In lower case, without underscores.
+# What there is here, by the names that it has elsewhere: in lower case, without underscores.
+_NAMES_ELSEWHERE = {
+    "compare_models": ["compare"],
+    'display.DecisionDisplay, with kind="net-benefit"': ["decisioncurvedisplay"],
+    "display.ReliabilityDisplay": ["calibrationdisplay", "reliabilitydiagram"],
+    "forecasts.GaussianForecast": ["normalforecast"],
+    "hypothesis_tests.CalibrationTest": ["calibrationtest"],
+    "metrics.continuous_ranked_probability_loss": ["crps", "continuousrankedprobabilityscore"],
+    "metrics.decision_curve": ["decisioncurve", "netbenefit"],
+    "metrics.expected_calibration_error": ["ece"],
+    'metrics.expected_calibration_error, with multi_class="classwise"': [
+        "classwisecalibrationerror"
+    ],
+    'metrics.expected_calibration_error, with norm="max"': ["maximumcalibrationerror", "mce"],
+    'metrics.expected_calibration_error, with strategy="quantile"': ["adaptivecalibrationerror"],
+    "metrics.integrated_calibration_index": ["ici"],
+    "metrics.make_scorer": ["makescorer"],
+    "metrics.pit_histogram": ["pithistogram", "rankhistogram"],
+    "metrics.quantile_calibration_error": ["coverage", "intervalcoverage"],
+    "metrics.reliability_curve": ["calibrationcurve", "reliabilitycurve"],
+    "metrics.score_decomposition": ["brierscoredecomposition"],
+    "metrics.smooth_expected_calibration_error": ["smece"],
+    "metrics.squared_kernel_calibration_error": ["skce"],
+    "recalibration.BetaRecalibrator": ["betacalibration"],
+    "recalibration.DirichletRecalibrator": ["dirichletcalibration"],
+    "recalibration.IntervalBinningRecalibrator": ["histogrambinning", "histogram"],
+    "recalibration.IsotonicRecalibrator": ["isotoniccalibration", "isotonicregression"],
+    "recalibration.RecalibratedClassifier": ["calibratedclassifier", "calibratedclassifiercv"],
+    "recalibration.SigmoidRecalibrator": ["logistic", "platt", "plattscaling", "sigmoidcalibrator"],
+    "recalibration.TemperatureRecalibrator": ["temperaturescaling", "temperature"],
+    "recalibration.VectorScalingRecalibrator": ["vectorscaling"],
+    "recalibration.VennAbersRecalibrator": ["vennabers", "vennaberscalibrator"],
+}
 WRITE_INSTEAD = {
-    "adaptivecalibrationerror": f'{_ECE}, with strategy="quantile"',
-    "betacalibration": "skcalib.recalibration.BetaRecalibrator",
-    "brierscoredecomposition": _DECOMPOSITION,
     "brierscoreloss": "sklearn.metrics.brier_score_loss",
-    "calibratedclassifier": "skcalib.recalibration.RecalibratedClassifier",
-    "calibratedclassifiercv": "skcalib.recalibration.RecalibratedClassifier",
-    "calibrationcurve": _CURVE,
-    "calibrationdisplay": _RELIABILITY,
-    "calibrationtest": "skcalib.hypothesis_tests.CalibrationTest",
-    "classwisecalibrationerror": f'{_ECE}, with multi_class="classwise"',
-    "compare": "skcalib.compare_models",
-    "coverage": "skcalib.metrics.quantile_calibration_error",
-    "crps": _CRPS,
-    "continuousrankedprobabilityscore": _CRPS,
-    "decisioncurve": _DECISIONS,
-    "decisioncurvedisplay": 'skcalib.display.DecisionDisplay, with kind="net-benefit"',
-    "dirichletcalibration": "skcalib.recalibration.DirichletRecalibrator",
-    "ece": _ECE,
-    "histogrambinning": _BINNING,
-    "histogram": _BINNING,
-    "ici": "skcalib.metrics.integrated_calibration_index",
-    "intervalcoverage": "skcalib.metrics.quantile_calibration_error",
-    "isotoniccalibration": "skcalib.recalibration.IsotonicRecalibrator",
-    "isotonicregression": "skcalib.recalibration.IsotonicRecalibrator",
-    "logistic": _SIGMOID,
     "logloss": "sklearn.metrics.log_loss",
-    "makescorer": "skcalib.metrics.make_scorer",
-    "maximumcalibrationerror": f'{_ECE}, with norm="max"',
-    "mce": f'{_ECE}, with norm="max"',
-    "netbenefit": _DECISIONS,
-    "normalforecast": "skcalib.forecasts.GaussianForecast",
-    "platt": _SIGMOID,
-    "plattscaling": _SIGMOID,
-    "pithistogram": "skcalib.metrics.pit_histogram",
-    "rankhistogram": "skcalib.metrics.pit_histogram",
-    "reliabilitycurve": _CURVE,
-    "reliabilitydiagram": _RELIABILITY,
-    "sigmoidcalibrator": _SIGMOID,
-    "skce": "skcalib.metrics.squared_kernel_calibration_error",
-    "smece": "skcalib.metrics.smooth_expected_calibration_error",
-    "temperaturescaling": _TEMPERATURE,
-    "temperature": _TEMPERATURE,
-    "vectorscaling": "skcalib.recalibration.VectorScalingRecalibrator",
-    "vennabers": _VENN_ABERS,
-    "vennaberscalibrator": _VENN_ABERS,
+    **{name: f"skcalib.{own}" for own, names in _NAMES_ELSEWHERE.items() for name in names},
 }
 
 

@@ -9,6 +9,8 @@ from scipy import stats
 from scipy.optimize import LinearConstraint, brentq, linprog, milp
 from scipy.special import softmax
 
+from skcalib._numerics.loess import loess_of_sorted
+
 
 def normalised(weight, n):
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
@@ -361,3 +363,11 @@ def student_by_hand(estimate, changes, size, least_variance=0.0):
     ]
     widest = max(kinds, key=lambda kind: stats.t.ppf(0.975, kind[1]) * kind[0])
     return (estimate, *widest)
+
+
+def loess(points, values, weight):
+    """The smoothed values (n,) at the points (n,), by the fast kernel for sorted points."""
+    order = np.lexsort((weight, values, points))  # of tied points, too, so that sums are the same
+    fitted = np.empty(len(points))
+    fitted[order] = loess_of_sorted(points[order], values[order], weight[order])
+    return fitted

@@ -35,18 +35,6 @@ _MAX_ROWS, _MIN_MOMENT_SHARE = 2**13, 1e-3
 _MAX_BLOCK_DISTANCES = 2**16
 
 
-def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The smoothed values (n,) at the points (n,).
-
-    The weights multiply those of the local regressions; which samples are near is a matter of their
-    number. Cost O(n log n) for the order of the points, then O(n) for each of about ten vertices.
-    """
-    order = np.lexsort((weight, values, points))  # of tied points, too, so that sums are the same
-    fitted = np.empty(len(points))
-    fitted[order] = loess_of_sorted(points[order], values[order], weight[order])
-    return fitted
-
-
 def loess_of_sorted(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The smoothed values (n,) at sorted points x (n,), of values y with weights w."""
     vertices = _vertices(x)

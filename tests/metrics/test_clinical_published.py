@@ -6,9 +6,9 @@ https://github.com/stephenrho/pmcalibration, README.md and reference/loess_cal.h
 
 import numpy as np
 import pytest
+from oracles import loess
 from scipy.special import expit, ndtri
 
-from skcalib._numerics.loess import loess
 from skcalib.hypothesis_tests import CoxTest
 from skcalib.metrics import calibration_intercept, calibration_slope, integrated_calibration_index
 

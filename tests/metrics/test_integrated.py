@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from oracles import loess
 from problems import random_problem
 
-from skcalib._numerics.loess import loess
 from skcalib.metrics import integrated_calibration_index
 from skcalib.metrics._clinical import _weighted_quantiles
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from oracles import loess
 from scipy.interpolate import CubicHermiteSpline
 
 from skcalib._numerics import loess as module
-from skcalib._numerics.loess import _last_of_lower_half, loess
+from skcalib._numerics.loess import _last_of_lower_half
 
 # The data frame `cars` of R: speed, and the distances that belong to it.
 CARS = {

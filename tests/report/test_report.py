@@ -35,7 +35,7 @@ from skcalib.metrics import (
 from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import CalibrationReport, calibration_report
 from skcalib.report._classes import ClassSections, format_distinct, max_tested_samples
-from skcalib.report._pictures import _writable_class_names, render_class_pictures
+from skcalib.report._pictures import _writable_names, render_class_pictures
 from skcalib.report._sections import DRAWING, Sections, subsample_evenly
 from skcalib.report._two_classes import area_under_roc_curve, clinical_intervals, two_class_numbers
 from skcalib.uncertainty import clinical_calibration
@@ -912,7 +912,6 @@ def test_names_that_no_picture_can_write():
         (["a\nb", "yes"], ["class 0", "yes"]),
         (["x" * 50, "class 0"], ["class 0", "class 1"]),
     ):
-        classes = np.array(names, dtype=object)
-        assert _writable_class_names(replace(predictions, classes=classes)).tolist() == shown
+        assert _writable_names(names, "class") == shown
     classes = np.array(["$\\frac{1}{2", "\u732b"], dtype=object)
     assert len(render_class_pictures(replace(predictions, classes=classes).take(slice(20)))) == 2
