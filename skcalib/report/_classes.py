@@ -120,9 +120,9 @@ class ClassSections(Sections):
             "n_classes": len(data.classes),
             **(two_class_numbers(data) if data.is_binary else {}),
             "accuracy": float(weight @ self._confident.label),
-            "mean_confidence": float(weight @ self._confident.proba),
         }
         if not data.is_binary:
+            numbers["mean_confidence"] = float(weight @ self._confident.proba)
             numbers["area_under_roc_curve"] = mean_area_under_roc_curve(data)
         numbers |= {name: float(weight @ losses) for name, losses in self.scores().items()}
         # of measures of classes, those of all classes
@@ -365,13 +365,17 @@ class _Range(NamedTuple):
 
 
 def _find_worst_range(binary: ClassData) -> _Range:
-    """Return the range of predictions whose gap is the most standard deviations."""
+    """Return the range of predictions with the largest gap that is clear; if none is, the clearest.
+
+    Gaps are clear by how many standard deviations they are.
+    """
     proba, hit = binary.proba, binary.label
     cells = BinnedResiduals(proba, binary.weight, binary.squares, hit, _N_RANGES)
     gaps = cells.bin_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)
     distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)
-    worst = int(np.argmax(distance))
+    clear_gaps = np.where(distance > _CLEAR_GAP, np.abs(gaps) / cells.mass, 0.0)
+    worst = int(np.lexsort((distance, clear_gaps.round(12)))[-1])  # of equal ones the clearest
     rows = slice(cells.start[worst], [*cells.start, len(proba)][worst + 1])
     expected = cells.expected[worst] / cells.mass[worst]
     observed = np.average(cells.hit[rows], weights=cells.weight[rows])  # exactly 0 of no events
@@ -385,7 +389,8 @@ def _describe_worst_range(data: ClassData) -> str:
     low, high = f"{worst.low:.2g}", f"{worst.high:.2g}"
     where = f"of about {low}" if low == high else f"from {low} to {high}"
     said, observed = format_distinct(worst.expected, worst.observed, 2)
-    return f"the largest gap is at {quantity} {where}: {said} predicted, {observed} observed"
+    which = "largest clear" if worst.distance > _CLEAR_GAP else "clearest"
+    return f"the {which} gap is at {quantity} {where}: {said} predicted, {observed} observed"
 
 
 def format_distinct(first: float, other: float, digits: int) -> list[str]:

@@ -114,10 +114,9 @@ def _draw_model_curves(models: dict[str, Any], data: AnyData, quantity: str, fig
                 ax=ax,
             )
     else:
-        display_args = [_to_display_args(model) for model in subsets]
-        probas = {name: model["y_proba"] for name, model in zip(names, display_args, strict=True)}
-        options = display_args[0] | {"y_proba": probas}
-        ReliabilityDisplay.from_predictions(**options, random_state=0, ax=ax)
+        for name, model in zip(names, subsets, strict=True):  # which may have outcomes of its own
+            options = _to_display_args(model)
+            ReliabilityDisplay.from_predictions(**options, random_state=0, name=name, ax=ax)
     return _to_svg(figure, "compared", words)
 
 

@@ -156,13 +156,15 @@ class Sections(ABC, Generic[Data]):
             return intervals
         for name, terms in self.score_terms().items():
             if name in numbers:
-                notify_progress(f"finding the interval of the {measure_title(name)}")
+                notify_progress(f"finding the interval of the {measure_title(name, numbers)}")
                 ends = _mean_interval(self.data, terms)
                 low, high = np.clip(ends, 0.0, 1.0 if name == "accuracy" else np.inf).tolist()
                 intervals[name] = low, high
         for measure in self.measures():
             if measure.n_values <= MAX_RESAMPLED_VALUES:
-                notify_progress(f"finding the interval of the {measure_title(measure.name)}")
+                notify_progress(
+                    f"finding the interval of the {measure_title(measure.name, numbers)}"
+                )
                 intervals[measure.name] = self._measure_interval(measure)
         return intervals
 

@@ -42,7 +42,6 @@ _MEASURE_TITLES = {
     "moments_p_value": "p-value of bias, spread and skewness",
     "subgroup_p_value": "p-value of the test of all subgroups",
     "share_between_members": "share to expect between all members",
-    "gain": "decrease of the loss by recalibration",
 }
 
 # The numbers, by how their keys begin, of what may be a part of the samples, and its size.
@@ -76,11 +75,16 @@ def format_p_value(p_value: float, n_tests: int = 1) -> str:
     return f"{'≤' if p_value <= n_tests * _MIN_P_VALUE * (1 + 1e-9) else '='} {p_value:.3g}"
 
 
-def measure_title(key: str) -> str | None:
-    """Return the title of a number; None if it has no line of its own.
+def measure_title(key: str, numbers: dict[str, Any]) -> str | None:
+    """Return the title of one of the numbers; None if it has no line of its own.
 
     For more than two classes the key of a binary measure ends in the reduction.
     """
+    if key == "accuracy" and numbers["n_classes"] == 2:
+        return "accuracy at threshold 0.5"  # labels may say whether an answer was right
+    if key == "gain":
+        loss = "log loss" if "n_classes" in numbers else "CRPS"
+        return f"decrease of the {loss} by recalibration"
     for start, title in (("coverage_", "coverage of the"), ("mean_width_", "mean width of the")):
         if key.startswith(start):
             return f"{title} {key.removeprefix(start)} % intervals"
@@ -96,10 +100,7 @@ def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, flo
     """Return a line for each number that has one."""
     lines = []
     for key, value in numbers.items():
-        title = measure_title(key)
-        if key == "gain":
-            loss = "log loss" if "n_classes" in numbers else "CRPS"
-            title = f"decrease of the {loss} by recalibration"
+        title = measure_title(key, numbers)
         if title is not None:
             text = _format_number(key, value, numbers)
             ends = " to ".join(_format_number(key, end, numbers) for end in intervals.get(key, ()))
@@ -182,6 +183,11 @@ def _change_table(
 ) -> TextTable:
     before, after = numbers[first], numbers[name]
     rows = []
+    if "prevalence" in before:
+        shares = [
+            _format_number("prevalence", model["prevalence"], model) for model in (before, after)
+        ]
+        rows.append([_MEASURE_TITLES["prevalence"], *shares, "", ""])
     for change in changes:
         if change["model"] == name:
             key = change["measure"]
@@ -191,7 +197,7 @@ def _change_table(
                 for end in ("difference", "low", "high")
             )
             ends = f"{low} to {high}" if change["low"] == change["low"] else ""
-            rows.append([str(measure_title(key)), *values, difference, ends])
+            rows.append([str(measure_title(key, before)), *values, difference, ends])
     p_values = [_format_number("p_value", model["p_value"], model) for model in (before, after)]
     rows.append([_MEASURE_TITLES["p_value"], *p_values, "", ""])
     models = [printable(str(model)) for model in (first, name)]

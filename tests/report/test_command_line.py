@@ -154,7 +154,7 @@ def test_labels_are_compared_as_they_are_written(table, capsys):
         return run(capsys, "report", table(text), "--label", "y", *options)
 
     status, out, _ = report("y,p\n1.0,0.9\n1.0,0.8\n", "--proba", "p", "--pos-label", "1.0")
-    assert (status, "accuracy" + 43 * " " + "1.0000" in out) == (0, True)
+    assert (status, "accuracy at threshold 0.5" + 26 * " " + "1.0000" in out) == (0, True)
     assert report("y,p\n1.0,0.9\n0.0,0.8\n", "--proba", "p", "--pos-label", "1.0")[0] == 0
     text = "y,0.0,1.0,2.0\n0.0,0.5,0.25,0.25\n2.0,0,0,1\n"
     assert report(text, "--proba", "0.0", "1.0", "2.0")[0] == 0

@@ -66,6 +66,21 @@ def test_changes_are_differences_with_their_intervals(two):
     assert {"calibration_slope", "smooth_calibration_error", "area_under_roc_curve"} < rows.keys()
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_picture_shows_each_model_with_its_own_outcomes(n_classes):
+    label, probas = models(n_classes)
+    other = np.roll(label, 7)
+    found = calibration_report(
+        {"a": label, "b": other}, dict(zip("ab", probas.values(), strict=False))
+    )
+    (picture,) = found.draw().values()
+    error = "smooth_calibration_error" + "_confidence" * (n_classes > 2)
+    for name, report in found.reports.items():
+        assert f"{name}, smooth CE {report.numbers[error]:.3f}" in picture
+    if n_classes == 2:
+        assert f"{label.mean():.4f}   {other.mean():.4f}" in str(found)
+
+
 def test_a_model_does_not_differ_from_itself():
     label, probas = models()
     same = {"a": probas["before"], "b": probas["before"]}

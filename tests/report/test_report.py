@@ -92,12 +92,11 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
     label, proba = random_problem(rng, 200)
     weight = rng.random(200)
     numbers = calibration_report(label, proba, sample_weight=weight, random_state=0).numbers
-    matrix = two_columns(proba)
+    two_columns(proba)
     expected = {
         "n_samples": 200,
         "n_classes": 2,
         "accuracy": accuracy_score(label, proba > 0.5, sample_weight=weight),
-        "mean_confidence": np.average(matrix.max(axis=1), weights=weight),
         "brier_score_loss": brier_score_loss(label, proba, sample_weight=weight),
         "log_loss": log_loss(label, proba, sample_weight=weight),
         "n_tested": 200,
@@ -264,6 +263,25 @@ def test_advice_where_errors_cancel():
     report = words(calibration_report(label, proba, random_state=0))
     assert "probabilities of class 1 are too extreme" in report
     assert "probabilities of about 0.9: 0.9 predicted, 0.75 observed" in report
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_largest_clear_gap_is_the_largest_of_those_that_are_clear(seed):
+    rng = np.random.default_rng(seed)
+    proba = np.sort(rng.beta(0.4, 0.4, 1000))
+    label = rng.random(1000) < proba**2
+    found = re.search(
+        r"the largest clear gap is at \w+ (?:of about|from) [\d.e-]+(?: to [\d.e-]+)?: ([\d.]+) "
+        r"predicted, ([\d.]+) observed",
+        words(calibration_report(label, proba, random_state=0)),
+    )
+    expected, observed = map(float, found.groups())
+    gaps = []
+    for rows in np.array_split(np.arange(1000), 8):  # ranges of equal numbers of samples
+        variance = (proba[rows] * (1 - proba[rows])).mean() / len(rows)
+        gap = abs(label[rows].mean() - proba[rows].mean())
+        gaps.append(gap * (gap > 2.5 * np.sqrt(variance)))
+    assert abs(expected - observed) == pytest.approx(max(gaps), abs=0.011)
 
 
 def test_a_class_that_is_off_is_named():
