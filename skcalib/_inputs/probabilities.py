@@ -259,7 +259,12 @@ def _raise_out_of_range(
         is_percent = low >= 0 and high <= 100 and has_sums
         remedy = _remedy_for_features(estimator)
         remedy += " Divide percentages by 100." if is_percent else ""
-        if not is_percent or high < _MAX_UNCERTAIN_LOGIT:
+        if high <= 0 and proba.ndim == 1:
+            remedy += (
+                " Numbers that are all at most 0 may be logarithms of probabilities: pass np.exp "
+                "of them. Log-odds become probabilities with scipy.special.expit."
+            )
+        elif not is_percent or high < _MAX_UNCERTAIN_LOGIT:
             remedy += (
                 " Map logits to probabilities with scipy.special.softmax(logits, axis=1), or expit "
                 "for one column."

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
-from skcalib import recalibration
+from skcalib import calibration_report, recalibration
 from skcalib._numerics.logits import MIN_POSITIVE_PROBA
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import (
@@ -255,6 +256,19 @@ def test_logits_that_nobody_declared():
         SigmoidRecalibrator().fit(GOOD, [0, 1, 2])
     with pytest.raises(ValueError, match=r"softmax\(logits, axis=1\)"):
         smooth_calibration_error([0, 1, 1], GOOD[:, 0])
+
+
+def test_a_column_of_log_probabilities_is_told():
+    log_proba = np.log([0.96, 0.4, 0.8, 0.9, 0.7, 0.95])
+    y = [1, 0, 1, 1, 0, 1]
+    for function in (smooth_calibration_error, calibration_report):
+        with pytest.raises(ValueError, match=r"all at most 0 .*: pass np\.exp of them\."):
+            function(y, log_proba)
+    with pytest.warns(UserWarning, match="logarithms of probabilities, pass np.exp"):
+        TemperatureRecalibrator(input_type="logits").fit(log_proba, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TemperatureRecalibrator(input_type="logits").fit(log_proba - 2, [0, 0, 1, 0, 0, 0])
 
 
 @both_kinds
