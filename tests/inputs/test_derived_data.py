@@ -122,7 +122,7 @@ def iter_verbs(name, data):
         if not verb.startswith("_") and (name != "device" or verb in ANY_DEVICE):
             method = getattr(data, verb)
             yield verb, method(**arguments(method, data))
-    for verb in _data.__all__:
+    for verb in vars(_data):
         if verb.startswith("with_") and name != "device":
             function = getattr(_data, verb)
             yield verb, function(**arguments(function, data))
