@@ -383,12 +383,9 @@ class Monotone(_Checked):
     increasing: bool = True
 
     def constraints(self, points: np.ndarray, values: np.ndarray) -> list:
-        if points.ndim == 1:
-            components = [(points, values)]
-        else:
-            components = [(points[:, k], values[:, k]) for k in range(points.shape[1])]
         constraints = []
-        for point, value in components:
+        for k, point in enumerate(points.reshape(len(points), -1).T):
+            value = values if points.ndim == 1 else values[:, k]
             if len(point) == 1:
                 continue
             order = np.argsort(point)

@@ -213,7 +213,7 @@ def _solve_program(
         factor = program.normal_factor(z / s)
         if factor is None:
             break
-        newton = partial(_interior_point_step, program, factor, s, z, missing, slack)
+        newton = partial(_interior_point_step, program, (factor, s, z, missing, slack))
         _, ds, dz = newton(-products)
         reached = np.sum((s + _max_step(s, ds) * ds) * (z + _max_step(z, dz) * dz))
         centre = (reached / current) ** 3 * current / len(s)
@@ -226,15 +226,13 @@ def _solve_program(
 
 
 def _interior_point_step(
-    program: "_Program",
-    factor: np.ndarray,
-    s: np.ndarray,
-    z: np.ndarray,
-    missing: np.ndarray,
-    slack: np.ndarray,
-    product: np.ndarray,
+    program: "_Program", system: tuple[np.ndarray, ...], product: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps of f, s and z after which the equations hold and each s·z has grown by `product`."""
+    """Steps of f, s and z after which the equations hold and each s·z has grown by `product`.
+
+    The system is the factor of the normal equations, s, z, and what is missing in either equation.
+    """
+    factor, s, z, missing, slack = system
     rhs = missing - program.adjoint((product - z * slack) / s)
     df = cho_solve_banded((factor, True), rhs.ravel(), check_finite=False).reshape(rhs.shape)
     ds = slack - program.apply(df)

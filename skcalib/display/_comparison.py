@@ -246,7 +246,8 @@ class ComparisonDisplay(PredictionsDisplay):
                 f"metrics must name at least one measure; found {metrics!r:.80}. Leave it out."
             )
         params = check_params_by_metric(metric_params, by_name)
-        random_state = _seed(random_state)
+        if not isinstance(random_state, int | np.integer):
+            random_state = draw_seed(random_state)  # the same for every interval
         names = ("confidence_level", "n_resamples", "random_state", "n_jobs")
         options = select_arguments(locals(), names)
         for metric in by_name.values():
@@ -350,13 +351,6 @@ def _metrics_by_name(metrics: Any) -> Any:
 def _metrics_of_report(y_preds: Any) -> Any:
     kind = "forecasts" if any(map(is_forecast, y_preds.values())) else "classes"
     return [name for name, entry in ALL_METRICS.items() if entry.in_report and kind in entry.takes]
-
-
-def _seed(random_state: RandomState) -> Any:
-    """A seed that is the same for every interval."""
-    if isinstance(random_state, (int, np.integer)):
-        return random_state
-    return draw_seed(random_state)
 
 
 def check_reference(reference: str | None, y_preds: Mapping[str, Any]) -> None:

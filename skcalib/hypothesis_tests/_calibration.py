@@ -277,7 +277,8 @@ class CalibrationTest(HypothesisTest):
             check_takes_no_samples(
                 self, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
-            data: Any = X._to_test_data(self._metric_params())
+            fixed = {} if isinstance(self.statistic, str) else unwrap_partial(self.statistic)[1]
+            data: Any = X._to_test_data(fixed | (self.metric_params or {}))
             self.classes_, self.n_features_in_ = data.classes, 1
             delete_attributes(self, "feature_names_in_")
         else:
@@ -287,11 +288,6 @@ class CalibrationTest(HypothesisTest):
         if isinstance(data, MultilabelData):
             return self._fit_labels(data, weighted)
         return self._fit(data, as_matrix=as_matrix, weighted=weighted)
-
-    def _metric_params(self) -> dict[str, Any]:
-        """The options of the metric, also those of a partial function."""
-        fixed = {} if isinstance(self.statistic, str) else unwrap_partial(self.statistic)[1]
-        return fixed | (self.metric_params or {})
 
     def _fit(self, data: AnyData, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""

@@ -96,30 +96,24 @@ def _random_grid(
 
 
 def _interval_calibration_error(
-    data: ClassData,
-    *,
-    method: str = "exact",
-    precision: float | None = None,
-    width: float | None = None,
-    n_draws: int | None = None,
-    random_state: RandomState = None,
-    **reduction: Any,
+    data: ClassData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
-    check_options_of(interval_calibration_error, _INTERVAL_OPTIONS, locals())
+    check_options_of(interval_calibration_error, _INTERVAL_OPTIONS, options)
+    method, width, n_draws = (options.pop(name) for name in ("method", "width", "n_draws"))
     if method == "random-grid" and width is None:
         raise ValueError(
             "width must be given for method='random-grid'; found None. Pass the width of the "
             "intervals, for instance width=0.1."
         )
-    options: dict[str, Any] = {"precision": precision}
     measure: Callable = _exact if method == "exact" else _surrogate
     if method == "random-grid":
-        measure, options = _random_grid, {"width": width, "n_draws": n_draws}
+        del options["precision"]
+        measure, options = _random_grid, options | {"width": width, "n_draws": n_draws}
     elif n_draws is not None:
         measure, options = _random_surrogate, options | {"n_draws": n_draws}
     if method != "exact" and measure is not _surrogate:
         options["rng"] = check_random_state(random_state)
-    return average_over_reductions(measure, data, **options, **reduction)
+    return average_over_reductions(measure, data, **options)
 
 
 @register_metric(

@@ -26,25 +26,19 @@ def render_page(heading: str, body: str) -> str:
     )
 
 
-def render_comparison(
-    heading: str,
-    date: str | None,
-    verdicts: dict[str, str],
-    figures: dict[str, str],
-    changes: list[TextTable],
-    tables: dict[str, str],
-    audits: dict[str, dict[str, Any]],
-) -> str:
+def render_comparison(comparison: Any, changes: list[TextTable]) -> str:
     """Return verdicts, figures and differences from the first model; then the tables of each."""
-    sections = [render_head(heading, date)]
-    sections += [f"<h2>{escape(str(name))}</h2>\n{html}" for name, html in verdicts.items()]
-    sections.append(render_figures(figures))
+    sections, reports = [render_head(comparison.heading, comparison.date)], comparison.reports
+    for name, report in reports.items():
+        sections.append(f"<h2>{escape(str(name))}</h2>\n{report._verdict}")
+    sections.append(render_figures(comparison.figures))
     sections += [
         f"<h2>{escape(table.head[2])} beside {escape(table.head[1])}</h2>\n{_render_table(table)}"
         for table in changes
     ]
-    for name, html in tables.items():
-        sections.append(f"<section><h1>{escape(str(name))}</h1>\n{html}</section>")
+    for name, report in reports.items():
+        sections.append(f"<section><h1>{escape(str(name))}</h1>\n{report._tables}</section>")
+    audits = {name: report.audit for name, report in reports.items()}
     return "\n".join([*sections, render_audit(audits)])
 
 
@@ -62,18 +56,14 @@ def render_figures(figures: dict[str, str]) -> str:
     return f"<div class='pictures'>{''.join(pictures)}</div>"
 
 
-def render_tables(
-    numbers: dict[str, Any],
-    intervals: dict[str, tuple[float, float]],
-    classes: list[dict[str, Any]],
-    subgroups: list[dict[str, Any]],
-) -> str:
+def render_tables(report: Any) -> str:
     """Return the tables of measures, classes and subgroups."""
-    sections = [f"<h2>Measures</h2>\n{_render_table(_measure_table(numbers, intervals))}"]
-    if classes:
-        sections.append(f"<h2>Classes</h2>\n{_render_table(class_table(classes))}")
-    if subgroups:
-        sections.append(f"<h2>Subgroups</h2>\n{_render_table(subgroup_table(subgroups))}")
+    measures = _measure_table(report.numbers, report.intervals)
+    sections = [f"<h2>Measures</h2>\n{_render_table(measures)}"]
+    if report.classes:
+        sections.append(f"<h2>Classes</h2>\n{_render_table(class_table(report.classes))}")
+    if report.subgroups:
+        sections.append(f"<h2>Subgroups</h2>\n{_render_table(subgroup_table(report.subgroups))}")
     return "\n".join(sections)
 
 

@@ -213,7 +213,7 @@ class CalibrationReport(_BaseReport):
 
     @property
     def _tables(self) -> str:
-        return render_tables(self.numbers, self.intervals, self.classes, self.subgroups)
+        return render_tables(self)
 
     def _body(self) -> str:
         tables = f"{self._tables}\n{render_audit({'': self.audit})}"
@@ -282,15 +282,7 @@ class ComparisonReport(_BaseReport):
 
     def _body(self) -> str:
         changes = change_tables({k: v.numbers for k, v in self.reports.items()}, self.changes)
-        return render_comparison(
-            self.heading,
-            self.date,
-            {name: report._verdict for name, report in self.reports.items()},
-            self.figures,
-            changes,
-            {name: report._tables for name, report in self.reports.items()},
-            {name: report.audit for name, report in self.reports.items()},
-        )
+        return render_comparison(self, changes)
 
 
 def _to_json_types(value: object, *, finite: bool = False) -> Any:

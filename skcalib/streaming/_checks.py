@@ -102,15 +102,6 @@ def check_multiclass(state: Any) -> None:
         )
 
 
-def check_is_unrounded(state: Any, resolution: float) -> None:
-    """Refuse rounded probabilities for a lens, which may add them up or sort them."""
-    if state._multi_class is not None and resolution > 0:
-        raise ValueError(
-            "resolution must be 0 for a state with multi_class, whose problems may add up rounding "
-            f"errors; found {resolution!r}. Count probabilities that are not rounded."
-        )
-
-
 def is_same_lens(first: object, second: object) -> bool:
     """True if lenses are equal, or have the same pickle, as copies on other machines have."""
     with suppress(ValueError):  # of arrays within

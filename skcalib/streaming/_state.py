@@ -31,7 +31,6 @@ from ._checks import (
     are_empty,
     check_by_as_before,
     check_can_be_tested,
-    check_is_unrounded,
     check_mergeable,
     check_multiclass,
     check_not_empty,
@@ -314,7 +313,11 @@ class CalibrationState:
         n = num_samples(y_true)
         counts = check_sample_counts(count, n)
         sums = check_sums(weight, squared_weight, counts)
-        check_is_unrounded(state, resolution)
+        if state._multi_class is not None and resolution > 0:
+            raise ValueError(
+                "resolution must be 0 for a state with multi_class, whose problems may add up "
+                f"rounding errors; found {resolution!r}. Count probabilities that are not rounded."
+            )
         data = state._check_data(y_true, y_proba, counts)
         used = counts > 0
         rows = RowWeights(counts[used], None if sums is None else sums[:, used], resolution / 2)

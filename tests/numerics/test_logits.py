@@ -23,6 +23,7 @@ from skcalib._numerics.logits import (
     smallest_probability,
     softmax_in_place,
 )
+from skcalib._numerics.newton import line_search
 from skcalib._numerics.scaling import SoftmaxProblem, conjugate_gradients, softmax_regression
 from skcalib._numerics.scaling_designs import (
     Affine,
@@ -440,6 +441,12 @@ def test_a_point_has_the_derivatives_of_its_loss(design):
     np.testing.assert_allclose(at.curvature(direction), bend, atol=1e-7)
 
 
+def search(here, step, promise):
+    return line_search(
+        here.problem.evaluate, here.parameters, step, here.loss, promise, rounding=0.0
+    )
+
+
 def test_a_fit_holds_the_probabilities_of_one_point():
     rng = np.random.default_rng(0)
     inputs, label = 10 * rng.normal(size=(20_000, 10)), rng.integers(10, size=20_000)
@@ -449,7 +456,7 @@ def test_a_fit_holds_the_probabilities_of_one_point():
     problem = SoftmaxProblem(ScaledAndShifted, inputs, target, weight, start, np.zeros((2, 10)))
     here = problem.evaluate(start)
     step = -0.01 * here.gradient  # short, so that longer ones are tried, and compared with it
-    there = here.line_search(step, -np.vdot(here.gradient, step))
+    there = search(here, step, -np.vdot(here.gradient, step))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert there.loss < here.loss
@@ -461,8 +468,8 @@ def test_a_search_that_finds_no_lower_loss_ends():
     point = SoftmaxProblem(
         Affine, inputs, target, weight, identity(Affine, 3), np.zeros((4, 3))
     ).evaluate(identity(Affine, 3))
-    assert point.line_search(point.gradient, promise=1.0) is None  # uphill
-    assert point.line_search(np.full_like(point.gradient, np.nan), promise=1.0) is None
+    assert search(point, point.gradient, promise=1.0) is None  # uphill
+    assert search(point, np.full_like(point.gradient, np.nan), promise=1.0) is None
 
 
 @all_designs
