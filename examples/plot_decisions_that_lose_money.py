@@ -52,10 +52,10 @@ plt.show()
 
 loss = DecisionLoss([[-300, 8000], [0, 0]], actions=["grant", "refuse"])
 table = decision_calibration(failed, proba, loss=loss)
-for action, share, announced, realised in zip(
-    table.actions, table.share, table.announced, table.realised, strict=True
+for action, share, expected, realised in zip(
+    table.actions, table.share, table.expected, table.realised, strict=True
 ):
-    print(f"{action}: {share:.0%}, announced {announced:.0f}, realised {realised:.0f} per loan")
+    print(f"{action}: {share:.0%}, expected {expected:.0f}, realised {realised:.0f} per loan")
 error = {"loss": loss, "given": "action"}
 print(confidence_interval("decision_calibration_error", failed, proba, metric_params=error,
                           n_resamples=99, random_state=0))  # fmt: skip
@@ -97,6 +97,6 @@ for name, recalibrator in recalibrators.items():
     action = bayes_action(new, loss=loss)
     earned = -loss.loss[(action == "refuse").astype(int), failed_new]
     print(
-        f"{name}: announced {-expected_loss(new, loss=loss).sum() / 1e6:.2f} million, earned "
+        f"{name}: expected {-expected_loss(new, loss=loss).sum() / 1e6:.2f} million, earned "
         f"{earned.sum() / 1e6:.2f} ± {earned.std() * len(earned) ** 0.5 / 1e6:.2f}"
     )

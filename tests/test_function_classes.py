@@ -178,7 +178,7 @@ def test_white_noise_is_refused():
         RKHSBall(RBF(0.3) + WhiteKernel())._gram(POINTS)
 
 
-def test_long_programs_are_announced(monkeypatch):
+def test_long_programs_are_expected(monkeypatch):
     monkeypatch.setattr("skcalib.function_classes._SECONDS_OF_A_TRIPLE", 1e3)
     with pytest.warns(EfficiencyWarning, match=r"RKHSBall\(\) at 2 .* 2\.2 hours\. Call"):
         weighted_calibration_error([0, 1], [0.2, 0.3], function_class=RKHSBall())

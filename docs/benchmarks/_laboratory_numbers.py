@@ -83,22 +83,22 @@ def measure_curve(kind, threshold, sample):
     options = {"kind": kind, "thresholds": [threshold]}
     options |= select(metrics.decision_curve, sample, *DATA)
     curve = metrics.decision_curve(sample["y"], sample["p"], **options)
-    gap, margin = curve.realised[0] - curve.announced[0], curve.margin[0]
+    gap, margin = curve.realised[0] - curve.expected[0], curve.margin[0]
     if margin == 0:
         raise ValueError("no sample is acted on")
     return gap - margin, gap + margin, gap
 
 
 def measure_decision(action, sample):
-    """Realised minus announced loss of the samples that take an action, or of all if it is None."""
+    """Realised minus expected loss of the samples that take an action, or of all if it is None."""
     options = select(metrics.decision_calibration, sample, *DATA)
     loss = 1 - np.eye(len(sample["labels"]))
     table = metrics.decision_calibration(sample["y"], sample["p"], loss=loss, **options)
-    gap, deviation = table.realised_loss - table.announced_loss, table.standard_error_of_loss
+    gap, deviation = table.realised_loss - table.expected_loss, table.standard_error_of_loss
     if action is not None:
         if table.share[action] == 0:
             raise ValueError("no sample takes the action")
-        gap = table.realised[action] - table.announced[action]
+        gap = table.realised[action] - table.expected[action]
         deviation = table.standard_error[action]
     margin = norm.isf(0.025) * deviation
     return gap - margin, gap + margin, gap
@@ -194,7 +194,7 @@ def make_test_numbers():
             yield name, Number(partial(measure_search, test), visitor(both, is_right=True))
 
 
-def make_announced_numbers():
+def make_expected_numbers():
     """Margins around what predictions announce, and what only reports have an interval of."""
     visits = visitor(["classes"], is_right=True)
     for kind in sorted(get_constraints(metrics.decision_curve)["kind"][0].options):
@@ -218,4 +218,4 @@ def make_numbers():
     pairs = [(name, entry, lens) for name, entry in ENTRIES.items() for lens in list_lenses(entry)]
     lists = [make_metric_numbers(*pair) for pair in [*pairs, *((loss,) for loss in LOSSES)]]
     tests = ((f"test: {name}", number) for name, number in make_test_numbers())
-    return dict(pair for numbers in (*lists, tests, make_announced_numbers()) for pair in numbers)
+    return dict(pair for numbers in (*lists, tests, make_expected_numbers()) for pair in numbers)

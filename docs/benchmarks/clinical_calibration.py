@@ -235,7 +235,7 @@ def curve_margins(cell, seed):
         curve = metrics.decision_curve(
             label, proba, thresholds=list(MARGINS[cell][3]), groups=one, **data
         )
-        gap = np.abs(curve.realised - curve.announced)
+        gap = np.abs(curve.realised - curve.expected)
         rows.append(np.column_stack([gap <= curve.margin + 1e-12, curve.margin]))
     rows += [rows[-1]] * (3 - len(rows))
     acting = [np.sum(proba > t) for t in MARGINS[cell][3]]
@@ -243,7 +243,7 @@ def curve_margins(cell, seed):
 
 
 def table_margins(cell, t, seed):
-    """Whether each interval covers the announced loss of acting, and its width: (3, 2).
+    """Whether each interval covers the expected loss of acting, and its width: (3, 2).
 
     By terms that are seen, by what predictions announce, and this with groups.
     """
@@ -263,7 +263,7 @@ def table_margins(cell, t, seed):
         degrees = min(size, default=np.inf) - 1
         rows.append((table.standard_error[1], stats.t.isf(0.025, degrees)))
     width = np.array([error * quantile for error, quantile in rows])
-    gap = abs(table.realised[1] - table.announced[1])
+    gap = abs(table.realised[1] - table.expected[1])
     return np.column_stack([gap <= width + 1e-12, width])
 
 
@@ -310,7 +310,7 @@ def margins(quick):
             ratio = covered[k, 1, 1] / covered[k, 0, 1]
             print(f"| {cell} | {t} | {np.mean(acting, axis=0)[k]:.1f} | {' | '.join(shown[:3])} | "
                   f"{ratio:.2f} |", flush=True)  # fmt: skip
-    print("\n| predictions | t | terms seen | announced | with groups | widths |")
+    print("\n| predictions | t | terms seen | expected | with groups | widths |")
     print("|---|---|---|---|---|---|")
     for cell, (*_, thresholds) in MARGINS.items():
         for t in thresholds:
@@ -320,7 +320,7 @@ def margins(quick):
             covered = " | ".join(f"{x:.3f}" for x in result[:, 0])
             ratios = ", ".join(f"{x:.2f}" for x in result[1:, 1] / result[0, 1])
             print(f"| {cell} | {t} | {covered} | {ratios} |", flush=True)
-    print("\n| forecasts | n | terms seen | announced | width |\n|---|---|---|---|---|")
+    print("\n| forecasts | n | terms seen | expected | width |\n|---|---|---|---|---|")
     for kind in ("Gaussian", 5, 20):
         for name, loss in (("squares", squares), ("> 2.5", 2.5), ("rare and costly", late)):
             for size in (30, 300):

@@ -83,7 +83,7 @@ def recalibrated(proba, label, new, loss, labels):
 
 
 def results(X, y, classifier, seed):
-    """Realised loss, what it is more than announced, and regret, for each recalibrator."""
+    """Realised loss, what it is more than expected, and regret, for each recalibrator."""
     loss, labels = drawn_loss(len(np.unique(y)), np.random.default_rng(seed)), np.unique(y)
     X_fit, X_rest, y_fit, y_rest = train_test_split(
         X, y, stratify=y, test_size=0.6, random_state=seed
@@ -99,7 +99,7 @@ def results(X, y, classifier, seed):
     for name in NAMES:
         table = decision_calibration(y_new, all_new[name], loss=loss, labels=labels)
         cost = loss[bayes_action(all_new[name], loss=loss), np.searchsorted(labels, y_new)].mean()
-        rows.append([cost, abs(table.realised_loss - table.announced_loss), table.regret])
+        rows.append([cost, abs(table.realised_loss - table.expected_loss), table.regret])
     return np.array(rows)
 
 
@@ -129,7 +129,7 @@ def main(n_repeats):
     print("\nMeans over all of these, in units of the mean loss of none:\n")
     print_row(["", *NAMES])
     print_row(["---"] * (1 + len(NAMES)))
-    for k, title in enumerate(("loss", "gap between announced and realised loss", "regret")):
+    for k, title in enumerate(("loss", "gap between expected and realised loss", "regret")):
         print_row([title, *as_text(everything[:, :, k])])
     better = everything[:, 1:, 0] - everything[:, :1, 0]
     print_row(["loss, difference from none", "", *as_text(better)])

@@ -1,4 +1,4 @@
-"""The policy for which announced and realised losses can differ most."""
+"""The policy for which expected and realised losses can differ most."""
 
 from collections.abc import Iterator
 from itertools import combinations

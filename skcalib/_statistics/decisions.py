@@ -101,7 +101,7 @@ class DecisionGaps(Statistic):
         return expected
 
     def loss_variances(self) -> np.ndarray:
-        """Variances (n,) of realised minus expected losses of the actions taken, as announced.
+        """Variances (n,) of realised minus expected losses of the actions taken, as predicted.
 
         Outcomes are drawn from the predictions. Ensembles without weights do not tell how far the
         outcome is from members by which the action was chosen: there, as the squares that are seen.

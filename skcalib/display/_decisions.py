@@ -1,4 +1,4 @@
-"""Announced and realised losses of decisions."""
+"""Expected and realised losses of decisions."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -24,7 +24,7 @@ from ._base import (
     wrap_label,
 )
 
-_DIAGONAL = "as announced"
+_DIAGONAL = "as expected"
 
 # Room for the name of an action: a letter's width, and the height of a line, in points.
 _LETTER, _LINE = 5, 12
@@ -34,10 +34,10 @@ _DECISION_LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
 
 @dataclass(eq=False, repr=False)
 class DecisionDisplay(PredictionsDisplay):
-    """Announced and realised losses: for each action, or along a cost ratio.
+    """Expected and realised losses: for each action, or along a cost ratio.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`. Points above the diagonal cost more
-    than announced. Along a cost ratio the dashed line is announced, and the solid one realised;
+    than expected. Along a cost ratio the dashed line is expected, and the solid one realised;
     where the dashed line leaves the shaded band, the difference is more than chance.
 
     Parameters
@@ -45,7 +45,7 @@ class DecisionDisplay(PredictionsDisplay):
     place : ndarray of shape (n_places,)
         The actions; or the thresholds t, at which a false alarm costs t, and a miss 1 − t.
 
-    announced : ndarray of shape (n_places,)
+    expected : ndarray of shape (n_places,)
         Mean expected losses, or net benefits.
 
     realised : ndarray of shape (n_places,)
@@ -53,7 +53,7 @@ class DecisionDisplay(PredictionsDisplay):
 
     margin : ndarray of shape (n_places,), default=None
         Half-widths of the intervals around what is realised. They say how far it may be from what
-        is announced, if outcomes are drawn from the predictions, as dependent as the groups show.
+        is expected, if outcomes are drawn from the predictions, as dependent as the groups show.
 
     kind : {"actions", "loss", "net-benefit"}, default="actions"
         What is drawn.
@@ -110,7 +110,7 @@ class DecisionDisplay(PredictionsDisplay):
     """
 
     place: np.ndarray
-    announced: np.ndarray
+    expected: np.ndarray
     realised: np.ndarray
     _: KW_ONLY
     margin: np.ndarray | None = None
@@ -178,7 +178,7 @@ class DecisionDisplay(PredictionsDisplay):
             Two columns cross each other, such as patients and readers.
 
         confidence_level : float in (0, 1), default=0.95
-            Probability with which the intervals and the band cover the announced value if it is
+            Probability with which the intervals and the band cover the expected value if it is
             right.
 
         name : str, default=None
@@ -202,16 +202,16 @@ class DecisionDisplay(PredictionsDisplay):
         attributes: dict[str, Any] = {"kind": kind, "name": name}
         if kind == "actions":
             table = decision_table(DecisionGaps(data, loss=decision, given="action"))
-            positions, announced, realised = table.actions, table.announced, table.realised
+            positions, expected, realised = table.actions, table.expected, table.realised
             attributes["share"] = table.share
             sums = GroupedSums(data.weight, data.groups)
             margin = sums.quantile(confidence_level) * table.standard_error
         else:
             curve = make_decision_curve(data, decision, kind, thresholds, confidence_level)
-            positions, announced, realised = curve.threshold, curve.announced, curve.realised
+            positions, expected, realised = curve.threshold, curve.expected, curve.realised
             margin = curve.margin
             attributes |= {"treat_all": curve.treat_all, "treat_none": curve.treat_none}
-        return cls(positions, announced, realised, margin=margin, **attributes).plot(ax, **kwargs)
+        return cls(positions, expected, realised, margin=margin, **attributes).plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, (5, 4.2))
@@ -221,12 +221,12 @@ class DecisionDisplay(PredictionsDisplay):
 
     def _draw_actions(self, ax: Any, name: str | None, kwargs: dict[str, Any]) -> Any:
         if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
-            start = np.nanmean(self.announced)
+            start = np.nanmean(self.expected)
             style = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
             ax.axline((start, start), slope=1, label=_DIAGONAL, **style)
         style = {"label": name or "actions", "marker": "o", "linestyle": ""}
         style |= {"capsize": 3, "elinewidth": 1.2}
-        points = ax.errorbar(self.announced, self.realised, self.margin, **(style | kwargs))
+        points = ax.errorbar(self.expected, self.realised, self.margin, **(style | kwargs))
         self.line_, color = points[0], points[0].get_color()
         self.line_.set_zorder(4)  # above the names
         low, high = ax.dataLim.min.min(), ax.dataLim.max.max()
@@ -234,7 +234,7 @@ class DecisionDisplay(PredictionsDisplay):
         ends = low - room, high + room
         ax.set(xlim=ends, ylim=ends, box_aspect=1)
         points = 72 * inches_of(ax).min() / (ends[1] - ends[0])
-        taken = np.flatnonzero(np.isfinite(self.announced))
+        taken = np.flatnonzero(np.isfinite(self.expected))
         style = {"textcoords": "offset points", "fontsize": "small", "color": color}
         style["bbox"] = {"color": "white", "alpha": 0.7, "pad": 0}
 
@@ -245,9 +245,9 @@ class DecisionDisplay(PredictionsDisplay):
         for k in taken[np.argsort(self.realised[taken], kind="stable")]:
             share = "" if self.share is None else f" ({self.share[k]:.0%})"
             text = f"{shorten(self.place[k], 20)}{share}"
-            x, y, width, up = self.announced[k], self.realised[k], _LETTER * len(text), -10
+            x, y, width, up = self.expected[k], self.realised[k], _LETTER * len(text), -10
             rooms = points * (x - ends[0]), points * (ends[1] - x)
-            is_outer = x > self.announced[taken].mean()
+            is_outer = x > self.expected[taken].mean()
             is_right = rooms[1] >= width if is_outer else rooms[0] < width
             shift = 7 if is_right else -7
             start, end = span(x, shift, text)
@@ -263,7 +263,7 @@ class DecisionDisplay(PredictionsDisplay):
                 up += 1
             alignment = {"xytext": (shift, up), "ha": "left" if is_right else "right"}
             ax.annotate(text, (x, y), **alignment, **style)
-        ax.set(xlabel=wrap_label("announced mean loss", ax), ylabel="realised mean loss")
+        ax.set(xlabel=wrap_label("expected mean loss", ax), ylabel="realised mean loss")
 
     def _draw_curves(self, ax: Any, name: str | None, kwargs: dict[str, Any]) -> None:
         t, is_loss = self.place, self.kind == "loss"
@@ -274,11 +274,11 @@ class DecisionDisplay(PredictionsDisplay):
         style = {"label": f"{begin}realised", "linewidth": 1.5} | kwargs
         (self.line_,) = ax.plot(t, self.realised, **style)
         color = self.line_.get_color()
-        ax.plot(t, self.announced, color=color, linestyle="--", label=f"{begin}announced")
+        ax.plot(t, self.expected, color=color, linestyle="--", label=f"{begin}expected")
         if self.margin is not None:
             low, high = self.realised - self.margin, self.realised + self.margin
             ax.fill_between(t, low, high, color=color, alpha=0.15, linewidth=0)
-        curves = np.concatenate([self.realised, self.announced])
+        curves = np.concatenate([self.realised, self.expected])
         highest = max(curves.max(), *(line.get_ydata().max() for line in ax.lines[2:]), 1e-9)
         lowest = 0.0 if is_loss else -0.15 * highest  # the line "always act" falls without end
         ax.set(

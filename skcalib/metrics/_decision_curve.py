@@ -1,4 +1,4 @@
-"""Decision curves: announced and realised values of decisions along a cost ratio."""
+"""Decision curves: expected and realised values of decisions along a cost ratio."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,12 +26,12 @@ class DecisionCurve:
     realised : ndarray of shape (n_thresholds,)
         Net benefit, or mean loss, of acting where the prediction exceeds the threshold.
 
-    announced : ndarray of shape (n_thresholds,)
+    expected : ndarray of shape (n_thresholds,)
         What the predictions expect it to be.
 
     margin : ndarray of shape (n_thresholds,)
         Half-widths of the intervals around what is realised. They say how far it may be from what
-        is announced, if labels are drawn from the predictions, as dependent as the groups show.
+        is expected, if labels are drawn from the predictions, as dependent as the groups show.
 
     treat_all : ndarray of shape (n_thresholds,)
         What it is for acting always.
@@ -49,7 +49,7 @@ class DecisionCurve:
 
     threshold: np.ndarray
     realised: np.ndarray
-    announced: np.ndarray
+    expected: np.ndarray
     margin: np.ndarray
     treat_all: np.ndarray
     treat_none: np.ndarray
@@ -60,7 +60,7 @@ class DecisionCurve:
         Returns
         -------
         frame : pandas.DataFrame
-            One row for each threshold, with the columns "threshold", "realised", "announced",
+            One row for each threshold, with the columns "threshold", "realised", "expected",
             "low" and "high", the ends of the interval, "treat_all" and "treat_none".
         """
         import pandas as pd
@@ -121,13 +121,13 @@ def decision_curve(
         columns cross each other, such as patients and readers.
 
     confidence_level : float, default=0.95
-        Probability with which the interval at one threshold covers the announced value if it is
+        Probability with which the interval at one threshold covers the expected value if it is
         right.
 
     Returns
     -------
     curve : DecisionCurve
-        Its `threshold`, `realised`, `announced`, `margin`, `treat_all` and `treat_none`. Its method
+        Its `threshold`, `realised`, `expected`, `margin`, `treat_all` and `treat_none`. Its method
         `to_frame` makes a data frame.
 
     See Also
@@ -141,9 +141,9 @@ def decision_curve(
 
     .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
 
-    and announced is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the net
+    and expected is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the net
     benefit 0. The margin is a normal quantile times the standard deviation of the difference of
-    announced and realised if the predictions are right and samples independent,
+    expected and realised if the predictions are right and samples independent,
     :math:`\sqrt{\sum_i w_i^2 s_i^2 p_i (1 - p_i)}`, where s is the slope of a term in y. Few alarms
     have a margin, too, even if none of them is false.
 
@@ -177,13 +177,13 @@ def make_decision_curve(
     t = _THRESHOLDS if thresholds is None else _check_thresholds(thresholds)
     sums = GroupedSums(data.weight, data.groups)
     values = [_compare_at_ratio(proba, label, sums, threshold, kind) for threshold in t]
-    announced, realised, deviation = np.transpose(values)
+    expected, realised, deviation = np.transpose(values)
     base_rate = float(data.weight @ label)
     always, never = (1 - base_rate) * t, base_rate * (1 - t)
     if kind == "net-benefit":
         always, never = base_rate - always / (1 - t), np.zeros_like(t)
     margin = sums.quantile(level) * deviation
-    return DecisionCurve(t, realised, announced, margin, always, never)
+    return DecisionCurve(t, realised, expected, margin, always, never)
 
 
 def _two_classes(data: AnyData, decision: DecisionLoss) -> tuple[Any, ...]:
@@ -208,7 +208,7 @@ def _two_classes(data: AnyData, decision: DecisionLoss) -> tuple[Any, ...]:
 def _compare_at_ratio(
     proba: np.ndarray, label: np.ndarray, sums: GroupedSums, t: float, kind: str
 ) -> tuple[Any, ...]:
-    """Announced and realised value, and the deviation of their difference if labels are drawn."""
+    """Expected and realised value, and the deviation of their difference if labels are drawn."""
     acts = proba > t
     if kind == "loss":
         slope = np.where(acts, -t, 1 - t)  # of the loss in y
@@ -216,10 +216,10 @@ def _compare_at_ratio(
     else:
         slope = acts / (1 - t)
         start = acts * (-t / (1 - t))
-    announced, realised = start + slope * proba, start + slope * label
-    residual = sums.weight * (realised - announced)
+    expected, realised = start + slope * proba, start + slope * label
+    residual = sums.weight * (realised - expected)
     spread = sums.weight * np.abs(slope) * np.sqrt(proba * (1 - proba))
-    means = sums.weight @ announced, sums.weight @ realised
+    means = sums.weight @ expected, sums.weight @ realised
     return *means, sums.standard_deviation(residual, spread)
 
 

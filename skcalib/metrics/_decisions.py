@@ -18,7 +18,7 @@ from ._terms import MetricTerms, Witness, witness_terms
 
 @dataclass(frozen=True)
 class DecisionCalibration:
-    """Announced and realised losses of the actions that predictions call for.
+    """Expected and realised losses of the actions that predictions call for.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class DecisionCalibration:
     share : ndarray of shape (n_actions,)
         Share of the samples for which the action has the least expected loss.
 
-    announced : ndarray of shape (n_actions,)
+    expected : ndarray of shape (n_actions,)
         Mean expected loss of the action among these samples; NaN if there are none.
 
     realised : ndarray of shape (n_actions,)
@@ -42,7 +42,7 @@ class DecisionCalibration:
         For the samples for which the action of the row is best: the mean over all samples of
         realised minus expected loss of the action of the column, 0 for all other samples.
 
-    announced_loss : float
+    expected_loss : float
         Mean expected loss of the best actions.
 
     realised_loss : float
@@ -69,17 +69,17 @@ class DecisionCalibration:
     --------
     >>> from skcalib.metrics import decision_calibration
     >>> table = decision_calibration([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], loss=[[0, 5], [1, 0]])
-    >>> table.announced.round(3).tolist(), table.realised.tolist()
+    >>> table.expected.round(3).tolist(), table.realised.tolist()
     ([0.5, 0.2], [2.5, 0.0])
     """
 
     actions: np.ndarray
     share: np.ndarray
-    announced: np.ndarray
+    expected: np.ndarray
     realised: np.ndarray
     standard_error: np.ndarray
     gaps: np.ndarray
-    announced_loss: float
+    expected_loss: float
     realised_loss: float
     standard_error_of_loss: float
     error: float
@@ -193,7 +193,7 @@ def decision_calibration_error(
 
     kind : {"all", "chosen"}, default="all"
         Whether the losses of all actions are compared for every sample, or only that of the best
-        action: the gap between the loss announced and the loss realised.
+        action: the gap between the loss expected and the loss realised.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def decision_calibration_error(
     See Also
     --------
     any_decision_calibration_error : If losses are not known.
-    decision_calibration : The announced and realised loss of each action.
+    decision_calibration : The expected and realised loss of each action.
     skcalib.recalibration.DecisionRecalibrator : Makes the error small.
     skcalib.hypothesis_tests.CalibrationTest : Whether the error is more than chance.
 
@@ -280,10 +280,10 @@ def any_decision_calibration_error(
     labels: ArrayLike | None = None,
     n_actions: int = 2,
 ) -> float:
-    r"""Error of announced losses for the worst of all decisions with a few actions.
+    r"""Error of expected losses for the worst of all decisions with a few actions.
 
     Whoever chooses among at most `n_actions` actions, by whatever losses, finds their mean loss as
-    announced, up to this error times the size of the losses. On samples of calibrated predictions
+    expected, up to this error times the size of the losses. On samples of calibrated predictions
     it is positive, of order :math:`n^{-1/2}` (biased upwards), the more so the more actions and
     classes. For two classes it is exact; for more, a lower bound from a local search.
 
@@ -322,7 +322,7 @@ def any_decision_calibration_error(
     Notes
     -----
     For A actions, the largest gap between the mean loss of the chosen actions and the one
-    announced, over all losses with :math:`\|\ell(a, \cdot)\|_2 \le 1` for each a, is
+    expected, over all losses with :math:`\|\ell(a, \cdot)\|_2 \le 1` for each a, is
 
     .. math::
         \sup_\delta \sum_{a=1}^A \Big\| \sum_i w_i 1[\delta(p_i) = a] (e_{y_i} - p_i) \Big\|_2,
@@ -368,7 +368,7 @@ def decision_calibration(
     loss: Any = "zero-one",
     groups: ArrayLike | None = None,
 ) -> DecisionCalibration:
-    r"""Announced and realised losses of each action.
+    r"""Expected and realised losses of each action.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def decision_calibration(
     Notes
     -----
     The formulas are those of :func:`decision_calibration_error`. The standard errors say how far
-    realised losses may be from announced ones, if outcomes are drawn from the predictions: without
+    realised losses may be from expected ones, if outcomes are drawn from the predictions: without
     `groups`, :math:`\sqrt{\sum_i w_i^2 \operatorname{Var} \ell(a_i, Y_i)}` over the samples with an
     action, divided by their share. So few losses have a standard error, too, even if all are alike.
     An ensemble without weights is held to be a sample of something unknown: there, the squared
@@ -421,7 +421,7 @@ def decision_calibration(
     --------
     >>> from skcalib.metrics import decision_calibration
     >>> table = decision_calibration([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], loss=[[0, 5], [1, 0]])
-    >>> table.announced_loss, table.realised_loss
+    >>> table.expected_loss, table.realised_loss
     (0.35, 1.25)
     >>> table.regret, round(table.regret_bound, 2)
     (1.0, 3.0)
@@ -455,11 +455,11 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
     return DecisionCalibration(
         actions=measure.loss.named(np.arange(n_actions)),
         share=share,
-        announced=out[0],
+        expected=out[0],
         realised=out[1],
         standard_error=out[2],
         gaps=gaps,
-        announced_loss=float(weight @ taken_expected),
+        expected_loss=float(weight @ taken_expected),
         realised_loss=float(weight @ taken),
         standard_error_of_loss=sums.standard_deviation(residual, deviation),
         error=float(np.sqrt(np.sum(gaps**2))),

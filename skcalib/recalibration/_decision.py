@@ -28,7 +28,7 @@ _N_TIMED_PROBABILITIES = 200_000
 
 
 class DecisionRecalibrator(Recalibrator):
-    r"""Recalibration for a decision: shifts for each action, until its losses are as announced.
+    r"""Recalibration for a decision: shifts for each action, until its losses are as expected.
 
     Samples with the same best action get the same shift of their probabilities, until no shift is
     significant.

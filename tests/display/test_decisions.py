@@ -32,7 +32,7 @@ def texts(ax):
 def test_points_are_those_of_the_table():
     table = decision_calibration(Y, P, loss=LOSS)
     display = DecisionDisplay.from_predictions(Y, P, loss=LOSS, name="model")
-    np.testing.assert_array_equal(display.line_.get_xdata(), table.announced)
+    np.testing.assert_array_equal(display.line_.get_xdata(), table.expected)
     np.testing.assert_array_equal(display.line_.get_ydata(), table.realised)
     np.testing.assert_allclose(display.margin / table.standard_error, 1.96, atol=1e-4)
     groups = np.arange(200) // 10  # 20 of the same size
@@ -44,7 +44,7 @@ def test_points_are_those_of_the_table():
     again = DecisionDisplay.from_predictions(Y, P, loss=LOSS, name="other", ax=display.ax_)
     assert again.figure_ is display.figure_
     labels = display.ax_.get_legend_handles_labels()[1]
-    assert labels == ["as announced", "model", "other"]
+    assert labels == ["as expected", "model", "other"]
 
 
 def test_a_name_is_written_as_a_text():
@@ -65,8 +65,8 @@ def test_losses_that_are_close_have_clear_ticks_and_a_true_diagonal(layout):
 def test_names_of_actions_at_the_left_end_do_not_touch():
     # a short name that stands on the left of its point meets a long one on the right of its own
     names = np.array(["discharge with a visit", "admit", "wait"])
-    announced, realised = np.array([0.1, 0.2, 0.5]), np.array([0.11, 0.115, 0.45])
-    display = DecisionDisplay(names, announced, realised, margin=realised / 5).plot()
+    expected, realised = np.array([0.1, 0.2, 0.5]), np.array([0.11, 0.115, 0.45])
+    display = DecisionDisplay(names, expected, realised, margin=realised / 5).plot()
     assert_texts_are_clear(display.figure_)
 
 
@@ -82,7 +82,7 @@ def test_curves_are_losses_and_net_benefits(t):
     realised = loss[action, Y.astype(int)].mean()
     shown = DecisionDisplay.from_predictions(Y, P, kind="loss", thresholds=[t])
     assert shown.realised[0] == pytest.approx(realised, abs=1e-14)
-    assert shown.announced[0] == pytest.approx(expected_loss(P, loss=loss).mean(), abs=1e-14)
+    assert shown.expected[0] == pytest.approx(expected_loss(P, loss=loss).mean(), abs=1e-14)
     # Vickers and Elkin (2006): true positives minus weighted false positives, over n
     benefit = np.mean(action & Y) - np.mean(action & ~Y) * t / (1 - t)
     curve = DecisionDisplay.from_predictions(Y, P, kind="net-benefit", thresholds=[t])
@@ -91,7 +91,7 @@ def test_curves_are_losses_and_net_benefits(t):
     variance = np.mean(action * P * (1 - P)) / (1 - t) ** 2  # of the benefit of drawn labels
     assert curve.margin[0] == pytest.approx(1.959964 * np.sqrt(variance / 200), rel=1e-6)
     expected = np.mean(action * (P - (1 - P) * t / (1 - t)))
-    assert curve.announced[0] == pytest.approx(expected, abs=1e-14)
+    assert curve.expected[0] == pytest.approx(expected, abs=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["loss", "net-benefit"])
@@ -108,7 +108,7 @@ def test_reference_lines(kind):
     np.testing.assert_allclose(lines["never act"], never)
     bottom, top = ax.get_ylim()  # to act always may cost more than it brings
     assert (bottom < 0) == (kind == "net-benefit")
-    assert max(lines["realised"].max(), lines["announced"].max()) < top
+    assert max(lines["realised"].max(), lines["expected"].max()) < top
 
 
 def test_forecasts_are_two_classes_by_a_threshold():
@@ -122,7 +122,7 @@ def test_forecasts_are_two_classes_by_a_threshold():
         y > 0.2, as_forecast(forecast).sf(0.2), kind="loss", thresholds=[0.3]
     )
     assert shown.realised == pytest.approx(twin.realised)
-    assert shown.announced == pytest.approx(twin.announced)
+    assert shown.expected == pytest.approx(twin.expected)
 
 
 def test_estimators():

@@ -77,7 +77,7 @@ def test_message_of_time(seconds, time):
         warn_if_slow(seconds, "All pairs", "Take less.")
 
 
-def test_short_times_are_not_announced():
+def test_short_times_are_not_expected():
     warn_if_slow(600, "All pairs", "Take less.")
 
 
@@ -200,8 +200,8 @@ def test_draws_announce_their_time(call, monkeypatch):
     monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning) as record:
         call(n_resamples=64, random_state=0)
-    (announced,) = [str(one.message) for one in record]
-    assert "n_resamples=64 will take " in announced
+    (expected,) = [str(one.message) for one in record]
+    assert "n_resamples=64 will take " in expected
 
 
 def test_local_error_announces_its_time(monkeypatch):

@@ -60,7 +60,7 @@ def test_two_classes_equal_all_intervals(n_actions):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_no_loss_on_a_grid_has_a_larger_gap(n_classes):
-    # The loss that is announced and the one by which actions are chosen are independent. Of the
+    # The loss that is expected and the one by which actions are chosen are independent. Of the
     # former, the worst of norm 1 is that in the direction of the residuals of each action.
     label, proba = random_problem(np.random.default_rng(0), 25, n_classes)
     matrix = np.column_stack([1 - proba, proba]) if n_classes == 2 else proba
@@ -224,7 +224,7 @@ def test_power_in_the_guide(truth_of, power):
 
 
 def test_power_against_an_error_that_averages_out():
-    # too low and too high in turn: no action of a threshold at a half costs more than announced
+    # too low and too high in turn: no action of a threshold at a half costs more than expected
     generator = np.random.default_rng(4)
     proba = generator.random(2000)
     truth = np.clip(proba + 0.1 * np.sign(np.sin(4 * np.pi * proba)), 0, 1)

@@ -21,17 +21,17 @@ def test_net_benefit_is_that_of_its_definition():
     curve = decision_curve(label, proba, sample_weight=weight, thresholds=[0.6, 0.2])
     np.testing.assert_array_equal(curve.threshold, [0.2, 0.6])
     for k, t in enumerate(curve.threshold):
-        realised = announced = always = 0.0
+        realised = expected = always = 0.0
         for y, p, w in zip(label, proba, weight / weight.sum(), strict=True):
             always += w * (y - (1 - y) * t / (1 - t))
             if p > t:
                 realised += w * (y - (1 - y) * t / (1 - t))
-                announced += w * (p - (1 - p) * t / (1 - t))
-        found = curve.realised[k], curve.announced[k], curve.treat_all[k], curve.treat_none[k]
-        assert found == pytest.approx((realised, announced, always, 0), abs=1e-14)
+                expected += w * (p - (1 - p) * t / (1 - t))
+        found = curve.realised[k], curve.expected[k], curve.treat_all[k], curve.treat_none[k]
+        assert found == pytest.approx((realised, expected, always, 0), abs=1e-14)
     frame = curve.to_frame()
     assert frame.columns.tolist() == [
-        *("threshold", "realised", "announced", "low", "high", "treat_all", "treat_none")
+        *("threshold", "realised", "expected", "low", "high", "treat_all", "treat_none")
     ]
     np.testing.assert_allclose(frame["high"] - frame["low"], 2 * curve.margin)
 
@@ -42,7 +42,7 @@ def test_margins_cover_where_few_act_and_fewer_have_the_event():
     proba = rng.beta(0.5, 99, size=500)
     options = {"thresholds": [0.02], "labels": [0, 1]}
     curves = [decision_curve(rng.random(500) < proba, proba, **options) for _ in range(200)]
-    covered = [abs(c.realised - c.announced)[0] <= c.margin[0] for c in curves]
+    covered = [abs(c.realised - c.expected)[0] <= c.margin[0] for c in curves]
     assert np.mean(covered) >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 200)
 
 
@@ -149,8 +149,8 @@ def test_margins_cover_in_unequal_groups():
         width = stats.t.isf(0.025, 14.8) * table.standard_error[1]  # 680² / Σ n_g² − 1
         covered.append(
             [
-                abs(curve.realised - curve.announced)[0] <= curve.margin[0],
-                abs(table.realised - table.announced)[1] <= width,
+                abs(curve.realised - curve.expected)[0] <= curve.margin[0],
+                abs(table.realised - table.expected)[1] <= width,
             ]
         )
     assert (np.mean(covered, axis=0) >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 60)).all()
@@ -168,7 +168,7 @@ def test_display_draws_the_decision_curve(kind):
     margin = decision_curve(names, 1 - proba, kind=kind, groups=groups).margin
     np.testing.assert_array_equal(grouped.margin, margin)
     assert (margin > curve.margin).any()
-    for name in ("realised", "announced", "margin", "treat_all", "treat_none"):
+    for name in ("realised", "expected", "margin", "treat_all", "treat_none"):
         np.testing.assert_array_equal(getattr(curve, name), getattr(drawn, name))
     np.testing.assert_array_equal(drawn.line_.get_ydata(), curve.realised)
     np.testing.assert_allclose(same.realised, decision_curve(1 - label, proba, kind=kind).realised)

@@ -95,16 +95,16 @@ def test_a_threshold_is_root_two_times_the_difference_of_frequencies():
 def test_an_outcome_at_the_threshold_does_not_exceed_it():
     table = decision_calibration([0.0, 0.0], EnsembleForecast([[0.0, 1.0, 2.0]] * 2), loss=0.0)
     assert (table.actions[table.share > 0], table.realised_loss) == (1, 1.0)
-    assert table.announced_loss == pytest.approx(1 / 3)
+    assert table.expected_loss == pytest.approx(1 / 3)
 
 
-def test_the_own_loss_gap_is_announced_against_realised():
-    announced = expected_loss(PROBA, loss=LOSS).mean()
+def test_the_own_loss_gap_is_expected_against_realised():
+    expected = expected_loss(PROBA, loss=LOSS).mean()
     realised = LOSS[bayes_action(PROBA, loss=LOSS), LABEL].mean()
     gap = decision_calibration_error(LABEL, PROBA, loss=LOSS, kind="chosen")
-    assert gap == pytest.approx(abs(announced - realised), abs=1e-14)
+    assert gap == pytest.approx(abs(expected - realised), abs=1e-14)
     table = decision_calibration(LABEL, PROBA, loss=LOSS)
-    assert (table.announced_loss, table.realised_loss) == pytest.approx((announced, realised))
+    assert (table.expected_loss, table.realised_loss) == pytest.approx((expected, realised))
 
 
 def test_the_table_by_loops():
@@ -115,7 +115,7 @@ def test_the_table_by_loops():
         rows = np.flatnonzero(action == a)
         share = sum(weight[i] for i in rows)
         assert table.share[a] == pytest.approx(share)
-        assert table.announced[a] == pytest.approx(weight[rows] @ expected[rows, a] / share)
+        assert table.expected[a] == pytest.approx(weight[rows] @ expected[rows, a] / share)
         assert table.realised[a] == pytest.approx(weight[rows] @ LOSS[a, LABEL[rows]] / share)
         for b in range(3):
             gap = weight[rows] @ (LOSS[b, LABEL[rows]] - expected[rows, b])

@@ -503,7 +503,7 @@ def test_forecasts_and_probabilities_have_their_own_scores():
         score_decomposition([0.0], grid, score="crps")
 
 
-def test_many_cells_are_announced(monkeypatch):
+def test_many_cells_are_expected(monkeypatch):
     times = iter(np.arange(1000) * 400.0)
     monkeypatch.setattr("skcalib.metrics._proper.perf_counter", lambda: next(times))
     monkeypatch.setattr("skcalib.metrics._proper._CRPS_CELLS", (4, 8))

@@ -83,7 +83,7 @@ def test_calibrated_probabilities_stay_as_they_are():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_new_data_are_announced_better(n_classes):
+def test_new_data_are_expected_better(n_classes):
     label, proba = random_problem(np.random.default_rng(5), 800, n_classes)
     recalibrator = AnyDecisionRecalibrator(random_state=0).fit(proba[:300], label[:300])
     after = recalibrator.transform(proba[300:])
@@ -109,7 +109,7 @@ def test_pipelines_and_searches():
     assert search.best_estimator_[-1].policies_.shape[1] == 2
 
 
-def test_a_long_fit_is_announced_from_a_part_of_the_draws(monkeypatch):
+def test_a_long_fit_is_expected_from_a_part_of_the_draws(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     proba = proba[:, [1, 2, 0]]  # of other classes, so that there is something to shift
     once = AnyDecisionRecalibrator(random_state=0).fit(proba, label)

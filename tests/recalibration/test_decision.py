@@ -25,7 +25,7 @@ def overconfident(n, n_classes, seed, power=2.0):
 
 
 def test_one_shift_by_hand():
-    # 8 of 40 loans fail where 0.04 is announced; the second group is right
+    # 8 of 40 loans fail where 0.04 is expected; the second group is right
     proba = np.r_[np.full(40, 0.04), np.full(40, 0.5)]
     failed = np.r_[np.arange(40) < 8, np.arange(40) < 20]
     fitted = DecisionRecalibrator(loss=[[0, 9], [1, 0]]).fit(proba, failed)
@@ -108,7 +108,7 @@ def test_without_a_test_nothing_is_left(weighted):
         table = decision_calibration(label, after, loss=loss, sample_weight=weight)
         assert table.error < 1e-7
         assert table.regret < 1e-7
-        assert table.realised_loss == pytest.approx(table.announced_loss, abs=1e-7)
+        assert table.realised_loss == pytest.approx(table.expected_loss, abs=1e-7)
 
 
 def test_at_the_end_nothing_is_significant():
@@ -162,8 +162,8 @@ def test_new_data_cost_less():
         action = bayes_action(new, loss=loss), bayes_action(mended, loss=loss)
         before, after = (cost[rows, one].mean() for one in action)
         gains.append(before - after)
-        announced = [np.min(one @ loss.T, axis=1).mean() for one in (new, mended)]
-        gaps.append([abs(announced[0] - before), abs(announced[1] - after)])
+        expected = [np.min(one @ loss.T, axis=1).mean() for one in (new, mended)]
+        gaps.append([abs(expected[0] - before), abs(expected[1] - after)])
     assert np.mean(gains) > 4 * np.std(gains, ddof=1) / np.sqrt(10)
     assert np.mean(gaps, axis=0)[1] < np.mean(gaps, axis=0)[0] / 3
 

@@ -295,7 +295,7 @@ def test_too_narrow_forecasts_are_widened():
     assert np.mean((y >= low) & (y <= high)) < 0.3
 
 
-def test_a_median_that_is_not_forecast_is_announced():
+def test_a_median_that_is_not_forecast_is_expected():
     levels = [0.1, 0.9]
     model = RecalibratedRegressor(BayesianRidge(), QuantileRecalibrator(levels=levels)).fit(X, y)
     low, high = model.predict_quantiles(X, levels).T
