@@ -59,8 +59,8 @@ def add_units(
             check_several_blocks(blocks)
         data = replace(data, blocks=blocks)
     joined, may_be_copies = join_samples(data, cv), blocks is None and groups is None
-    if may_be_copies and joined.blocks is not None and not recalibrator._is_nested:
-        _warn_of_copies(joined, joined.blocks)
+    if may_be_copies and not recalibrator._is_nested and (message := describe_copies(joined)):
+        warn(message)
     return share_labels_with_absent_classes(joined, recalibrator)
 
 
@@ -103,16 +103,19 @@ def takes_weights(recalibrator: BaseEstimator) -> bool:
     return all(has_fit_parameter(each, "sample_weight") for each in inner)
 
 
-def _warn_of_copies(data: AnyData, blocks: np.ndarray) -> None:
-    """Warn if all blocks, of equal predictions, have the same size and one outcome each."""
-    count, outcome = np.bincount(blocks), data.value if data.is_forecast else data.label
-    first = np.unique(blocks, return_index=True)[1]
-    if np.ptp(count) == 0 and (outcome == outcome[first[blocks]]).all():
-        warn(
-            f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the "
-            "same outcome, as in a joined table. Copies say nothing new: drop them, or pass "
-            "groups, with the same label for all copies of a row."
-        )
+def describe_copies(data: AnyData) -> str:
+    """Say that all blocks, of equal predictions, have one size and outcome each; or return ""."""
+    if data.groups is not None or data.blocks is None:
+        return ""
+    count, outcome = np.bincount(data.blocks), data.value if data.is_forecast else data.label
+    first = np.unique(data.blocks, return_index=True)[1]
+    if np.ptp(count) > 0 or (outcome != outcome[first[data.blocks]]).any():
+        return ""
+    return (
+        f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the same "
+        "outcome, as in a joined table. Copies say nothing new: drop them, or pass groups, with "
+        "the same label for all copies of a row."
+    )
 
 
 def reads_units(recalibrator: BaseEstimator) -> bool:

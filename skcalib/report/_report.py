@@ -570,6 +570,7 @@ def _make_report(
     advice = mistake or sections.advice(
         numbers, intervals, findings, rows, classes, recalibrated=recalibrated
     )
+    advice = f"{advice} {sections.describe_copies()}".strip()
     head = format_head(numbers, name, date)
     text = format_report(head, numbers, intervals, advice, rows, classes)
     draw = sections.pictures

@@ -1,5 +1,6 @@
 """The sections of a report, as far as classes and forecasts have them in common."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -10,12 +11,13 @@ import numpy as np
 
 from .._data import AnyData, Data
 from .._inputs.by import Subgroups
+from .._inputs.warnings import warn
 from .._numerics.dependence import UnitSums
 from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS, Metric
 from ..metrics._terms import MetricTerms
-from ..recalibration._folds import assign_folds, join_samples
+from ..recalibration._folds import assign_folds, describe_copies, join_samples
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._limits import cross_groups
 from ..uncertainty._losses import mean_limits, subtract_terms
@@ -225,6 +227,10 @@ class Sections(ABC, Generic[Data]):
             row |= {"p_value": p_value, "n_tested": n_tested}
         return rows, test.p_value_
 
+    def describe_copies(self) -> str:
+        """Say that rows seem to be copies of each other, or return ""."""
+        return describe_copies(join_samples(self.data, _N_GAIN_FOLDS))
+
     def gain(self) -> tuple[float, float, float] | None:
         """Return the mean decrease of the loss by recalibration, cross-validated, and its interval.
 
@@ -241,9 +247,12 @@ class Sections(ABC, Generic[Data]):
             return None
         data = join_samples(data, _N_GAIN_FOLDS)
         fold = assign_folds(data, _N_GAIN_FOLDS)
-        for k in range(fold.max() + 1):
-            test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-            gain[test] -= self.losses(data.take(test), data.take(train))
+        with warnings.catch_warnings(record=True) as caught:
+            for k in range(fold.max() + 1):
+                test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+                gain[test] -= self.losses(data.take(test), data.take(train))
+        for message, category in {str(each.message): each.category for each in caught}.items():
+            warn(message, category)
         if not np.isfinite(gain).all():
             return None
         low, high = _mean_interval(data, MetricTerms(data.weight, gain, None, None))

@@ -284,6 +284,27 @@ def test_the_largest_clear_gap_is_the_largest_of_those_that_are_clear(seed):
     assert abs(expected - observed) == pytest.approx(max(gaps), abs=0.011)
 
 
+def test_rows_of_a_joined_table_are_told():
+    rng = np.random.default_rng(0)
+    proba = rng.random(150)
+    label, rows = rng.random(150) < proba, np.repeat(np.arange(150), 3)
+    sentence = "Each of 150 distinct predictions occurs 3 times, always with the same outcome"
+    assert sentence in words(calibration_report(label[rows], proba[rows], random_state=0))
+    for report in (
+        calibration_report(label[rows], proba[rows], groups=rows, random_state=0),
+        calibration_report(rng.random(450) < proba[rows], proba[rows], random_state=0),
+        calibration_report(label, proba.round(1), random_state=0),
+    ):
+        assert "joined table" not in words(report)
+
+
+def test_a_report_without_events_warns_once():
+    proba = np.random.default_rng(0).random(300) / 5
+    with pytest.warns(UserWarning, match="no sample of 1 of the 2 classes") as caught:
+        calibration_report(np.zeros(300, dtype=int), proba, labels=[0, 1], random_state=0)
+    assert len(caught) == 1
+
+
 def test_a_class_that_is_off_is_named():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(4), size=600)
