@@ -298,13 +298,6 @@ def test_rows_of_a_joined_table_are_told():
         assert "joined table" not in words(report)
 
 
-def test_a_report_without_events_warns_once():
-    proba = np.random.default_rng(0).random(300) / 5
-    with pytest.warns(UserWarning, match="no sample of 1 of the 2 classes") as caught:
-        calibration_report(np.zeros(300, dtype=int), proba, labels=[0, 1], random_state=0)
-    assert len(caught) == 1
-
-
 def test_a_class_that_is_off_is_named():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(4), size=600)
