@@ -56,6 +56,15 @@ class Curve(NamedTuple):
             return value
         return value + self.a * log_expit(x) - self.b * log_expit(-x)
 
+    def parallel_beyond(self, ends: np.ndarray) -> "Curve":
+        """The same line or spline between two ends, and parallel to the predictions beyond."""
+        coefficients, knots = self.coefficients.copy(), self.knots
+        if not len(knots):
+            low, high = self.evaluate(ends)
+            coefficients, knots = np.array([[low, 1], [low, coefficients[0, 1]], [high, 1]]), ends
+        coefficients[[0, -1], 1] = 1.0
+        return self._replace(coefficients=coefficients, knots=knots)
+
 
 @dataclass(frozen=True, eq=False)
 class Map:
