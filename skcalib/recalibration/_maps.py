@@ -90,11 +90,22 @@ class ClassFactors(Map):
 
 @dataclass(frozen=True, eq=False)
 class LogLinear(Map):
-    """The softmax of factors, (K,) or a matrix, of clipped log-probabilities plus shifts (K,)."""
+    """The softmax of factors, (K,) or a matrix, of clipped log-probabilities plus shifts (K,).
+
+    Beyond bounds (2, K) of log-probabilities factors are 1.
+    """
 
     factors: np.ndarray
     shifts: np.ndarray
     smallest: float
+    bounds: np.ndarray | None = None
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The factors as a matrix; if there are bounds, of clipped and given log-probabilities."""
+        matrix = self.factors if self.factors.ndim == 2 else np.diag(self.factors)
+        identity = np.eye(len(matrix))
+        return matrix if self.bounds is None else np.hstack([matrix - identity, identity])
 
 
 @dataclass(frozen=True, eq=False)
