@@ -31,7 +31,7 @@ from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import Recalibrator, log_matrix
 from ._maps import LogLinear, Map
 from ._prior import (
-    LEAST_INFORMATION,
+    MIN_INFORMATION,
     PRIOR_CONSTRAINTS,
     TEMPERATURE_PRIOR_WEIGHT,
     class_prior,
@@ -107,7 +107,7 @@ class LogScaleRecalibrator(Recalibrator):
         mean = partial(np.average, axis=0, weights=to_numpy(data.weight)[rows])
         share, x = mean(np.exp(logs)), logs - mean(logs)
         information = mean(x**2 @ share - (x @ share) ** 2) / (len(share) - 1)
-        if information >= LEAST_INFORMATION * data.inverse_effective_size:
+        if information >= MIN_INFORMATION * data.inverse_effective_size:
             return None
         logs = to_numpy(self._log_proba(data))
         axis = None if self._is_order_preserving else 0  # or one line for all classes

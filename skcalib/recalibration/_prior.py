@@ -31,7 +31,7 @@ CLASS_PRIOR_WEIGHT = 16.0
 
 # A slope with less information than this, one over its variance, holds between the ends of the fit
 # alone. It may be noise; but some models, such as AdaBoost, do squeeze all predictions together.
-LEAST_INFORMATION = 4.0
+MIN_INFORMATION = 4.0
 
 # Constraints of recalibrators with a prior, which shrinks them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
@@ -91,7 +91,7 @@ class PooledOutcomes(NamedTuple):
     def hardly_tells_slope(self) -> bool:
         """True if log-odds vary so little that the standard error of a slope is above 1/2."""
         variance = np.cov(self.log_odds, aweights=self.mass.sum(axis=0), ddof=0)
-        return self.mass.sum(axis=1).prod() * variance < LEAST_INFORMATION * self.share
+        return self.mass.sum(axis=1).prod() * variance < MIN_INFORMATION * self.share
 
 
 def iter_pooled_outcomes(
