@@ -1,6 +1,5 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -102,17 +101,19 @@ class LogScaleRecalibrator(Recalibrator):
 
         Many rows are judged by a subsample.
         """
-        rows = slice(None, None, -(-len(data.label) // SAMPLE_SIZE))
-        logs = to_numpy(self._log_proba(data, rows))
-        mean = partial(np.average, axis=0, weights=to_numpy(data.weight)[rows])
-        share, x = mean(np.exp(logs)), logs - mean(logs)
-        information = mean(x**2 @ share - (x @ share) ** 2) / (len(share) - 1)
+        rows = slice(None, None, -(-data.label.shape[0] // SAMPLE_SIZE))
+        logs, weight = self._log_proba(data, rows), doubles(data.weight, copy=True)[rows]
+        xp = array_namespace(logs)
+        weight /= xp.sum(weight)
+        share, x = weight @ xp.exp(logs), logs - weight @ logs
+        information = float(weight @ (x**2 @ share - (x @ share) ** 2)) / (len(data.classes) - 1)
         if information >= MIN_INFORMATION * data.inverse_effective_size:
             return None
-        logs = to_numpy(self._log_proba(data))
-        axis = None if self._is_order_preserving else 0  # or one line for all classes
-        ends = [np.broadcast_to(end(axis=axis), len(share)) for end in (logs.min, logs.max)]
-        return np.stack(ends)
+        logs = self._log_proba(data)
+        ends = np.stack([to_numpy(end(logs, axis=0)) for end in (xp.min, xp.max)])
+        if self._is_order_preserving:  # one line for all classes
+            ends[0], ends[1] = ends[0].min(), ends[1].max()
+        return ends
 
     def _fit_scores(self, data: ClassData) -> None:
         """Set the parameters by a softmax regression."""
