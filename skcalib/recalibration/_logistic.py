@@ -55,8 +55,13 @@ class LogisticRecalibrator(Recalibrator):
             smallest = likeliest_floor(data, self.prior_weight, smallest)
         self.smallest_probability_ = smallest
         problems = iter_pooled_outcomes(data, self.prior_weight, smallest)
-        self.maps_ = list(map(self._fit_outcomes, problems))
-        self._curves = list(map(self._curve, self.maps_))
+        self.maps_, self._curves = [], []
+        for problem in problems:
+            self.maps_.append(self._fit_outcomes(problem))
+            curve = self._curve(self.maps_[-1])
+            if self.prior_weight and problem.hardly_tells_slope:
+                curve = curve.parallel_beyond(problem.log_odds[[0, -1]])
+            self._curves.append(curve)
         if self._degree:
             table = np.array(self.maps_)
             self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
@@ -171,6 +176,10 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     0.01, ..., 0.08 below half the share of the rarest class, where the fit is likeliest. Clipped
     ones become equal.
 
+    If the predicted logits x hardly vary, a steep slope may be noise: its standard error is above
+    1/2 if :math:`n \bar y (1 - \bar y) \operatorname{Var}(x) < 4`. Then it holds between the least
+    and the greatest x of the fit alone, and beyond them the slope is 1, unless `prior_weight` is 0.
+
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
     predictions are equal, the slope is 1. Results stay 2.2e-16 away from 0 and 1.
@@ -255,7 +264,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
 
     A square grows fast, and turns back. So beyond an end e of the fit the calibrated logit is that
     of e plus :math:`s (x - e)`, where s is the slope :math:`b + 2ce` at this end, but at least 0
-    and at most 1: it never falls there, nor rises faster than the predicted logit.
+    and at most 1: it never falls there, nor rises faster than the predicted logit. If the logits
+    hardly vary, s is 1, as that of :class:`SigmoidRecalibrator`.
 
     With two distinct predictions c is 0, with one b is 1, too. Cost, ties, bounds and warnings are
     those of :class:`SigmoidRecalibrator`.
@@ -353,8 +363,9 @@ class BetaRecalibrator(LogisticRecalibrator):
     .. math::
         \operatorname{logit} q_i = a \log p_i - b \log(1 - p_i) + c, \qquad a, b \ge 0.
 
-    If both a and b are 0, as where outcomes fall with the
-    predictions, all results are equal.
+    If both a and b are 0, as where outcomes fall with the predictions, all results are equal. If
+    the predicted logits hardly vary, a = b, and beyond the fit the slope is 1, as that of
+    :class:`SigmoidRecalibrator`.
 
     With two distinct predictions a = b, with one both are 1. Cost, ties, bounds and warnings are
     those of :class:`SigmoidRecalibrator`.
@@ -396,8 +407,11 @@ class BetaRecalibrator(LogisticRecalibrator):
         offset = np.log(2) if self.parameters == "ab" else 0.0
         rising = log_expit(problem.log_odds) + offset
         falling = -log_expit(-problem.log_odds) - offset
+        is_line = self.parameters == "am" or (self.prior_weight and problem.hardly_tells_slope)
+        if is_line:
+            rising = falling = (rising + falling) / 2
         fits = []
-        for free in [(1, 1), (0, 0)] if self.parameters == "am" else _FACES:
+        for free in [(1, 1), (0, 0)] if is_line else _FACES:
             fit = self._fit_face(rising * free[0], falling * free[1], problem.mass)
             a, b = fit.coefficients[1:] * free
             c = fit.coefficients[0] + (a - b) * offset
@@ -412,11 +426,12 @@ class BetaRecalibrator(LogisticRecalibrator):
     def _fit_face(self, rising: np.ndarray, falling: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """The unconstrained fit. In this order of columns, undetermined are a − b, then a + b."""
         constant = np.full(len(rising), self.parameters != "ab")
-        difference = (rising - falling) * (self.parameters != "am")
-        design = np.column_stack([constant, rising + falling, difference])
+        design = np.column_stack([constant, rising + falling, rising - falling])
         fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
     def _curve(self, params: Any) -> Curve:
-        return Curve(np.array([params[:1]]), a=params[1], b=params[2])
+        c, a, b = params
+        slope = a if a == b else 0.0
+        return Curve(np.array([[c, slope]]), a=a - slope, b=b - slope)

@@ -10,13 +10,27 @@ from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
-from .._numerics.array_api import Array, arange_like, doubles
-from .._numerics.logits import clip_proba, iter_row_blocks, smallest_probability, softmax_in_place
+from .._numerics.array_api import (
+    Array,
+    arange_like,
+    array_namespace,
+    asarray_like,
+    doubles,
+    to_numpy,
+)
+from .._numerics.logits import (
+    SAMPLE_SIZE,
+    clip_proba,
+    iter_row_blocks,
+    smallest_probability,
+    softmax_in_place,
+)
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import Recalibrator, log_matrix
 from ._maps import LogLinear, Map
 from ._prior import (
+    MIN_INFORMATION,
     PRIOR_CONSTRAINTS,
     TEMPERATURE_PRIOR_WEIGHT,
     class_prior,
@@ -51,6 +65,8 @@ class LogScaleRecalibrator(Recalibrator):
     _is_smooth = True
     _fits_on_device = _maps_on_device = True
 
+    _bounds: np.ndarray | None = None
+
     _starts_near = True  # the map of almost the same samples is close to the optimum
 
     # Whether prior samples lend each class the best temperature, rather than what is predicted.
@@ -77,7 +93,27 @@ class LogScaleRecalibrator(Recalibrator):
             least = least_probability(data, self.prior_weight)
             data = data.with_proba(data.columns)
             self.smallest_probability_ = smallest_probability(data.proba, least)
+        self._bounds = None if self.prior_weight == 0 else self._find_bounds(data)
         self._fit_scores(data)
+
+    def _find_bounds(self, data: ClassData) -> np.ndarray | None:
+        """The least and greatest log-probabilities (2, K) if these hardly tell a slope, else None.
+
+        Many rows are judged by a subsample.
+        """
+        rows = slice(None, None, -(-data.label.shape[0] // SAMPLE_SIZE))
+        logs, weight = self._log_proba(data, rows), doubles(data.weight, copy=True)[rows]
+        xp = array_namespace(logs)
+        weight /= xp.sum(weight)
+        share, x = weight @ xp.exp(logs), logs - weight @ logs
+        information = float(weight @ (x**2 @ share - (x @ share) ** 2)) / (len(data.classes) - 1)
+        if information >= MIN_INFORMATION * data.inverse_effective_size:
+            return None
+        logs = self._log_proba(data)
+        ends = np.stack([to_numpy(end(logs, axis=0)) for end in (xp.min, xp.max)])
+        if self._is_order_preserving:  # one line for all classes
+            ends[0], ends[1] = ends[0].min(), ends[1].max()
+        return ends
 
     def _fit_scores(self, data: ClassData) -> None:
         """Set the parameters by a softmax regression."""
@@ -126,7 +162,12 @@ class LogScaleRecalibrator(Recalibrator):
     def _map_rows(self, proba: Array) -> Array:
         if self.input_type == "probabilities":  # else these are log-probabilities
             proba = log_matrix(proba, self.smallest_probability_)
-        return clip_proba(self._map_scores(proba))
+        if self._bounds is None:
+            return clip_proba(self._map_scores(proba))
+        xp = array_namespace(proba)
+        clipped = xp.clip(proba, *asarray_like(proba, self._bounds))
+        mapped = self._map_scores(clipped + 0.0) * xp.exp(proba - clipped)
+        return clip_proba(mapped / xp.sum(mapped, axis=1, keepdims=True))
 
     def _map_scores(self, log_proba: Array) -> Array:
         """From log-probabilities (n, K) to probabilities, each row to the last bit by itself."""
@@ -156,7 +197,7 @@ class LogScaleRecalibrator(Recalibrator):
         return self.coef_, self.intercept_
 
     def _state_map(self) -> Map:
-        return LogLinear(*self._linear_map(), self.smallest_probability_)
+        return LogLinear(*self._linear_map(), self.smallest_probability_, self._bounds)
 
 
 def linear_scores(factor: np.ndarray, shift: np.ndarray, log_proba: Array) -> Array:

@@ -56,6 +56,15 @@ class Curve(NamedTuple):
             return value
         return value + self.a * log_expit(x) - self.b * log_expit(-x)
 
+    def parallel_beyond(self, ends: np.ndarray) -> "Curve":
+        """The same line or spline between two ends, and parallel to the predictions beyond."""
+        coefficients, knots = self.coefficients.copy(), self.knots
+        if not len(knots):
+            low, high = self.evaluate(ends)
+            coefficients, knots = np.array([[low, 1], [low, coefficients[0, 1]], [high, 1]]), ends
+        coefficients[[0, -1], 1] = 1.0
+        return self._replace(coefficients=coefficients, knots=knots)
+
 
 @dataclass(frozen=True, eq=False)
 class Map:
@@ -81,11 +90,22 @@ class ClassFactors(Map):
 
 @dataclass(frozen=True, eq=False)
 class LogLinear(Map):
-    """The softmax of factors, (K,) or a matrix, of clipped log-probabilities plus shifts (K,)."""
+    """The softmax of factors, (K,) or a matrix, of clipped log-probabilities plus shifts (K,).
+
+    Beyond bounds (2, K) of log-probabilities factors are 1.
+    """
 
     factors: np.ndarray
     shifts: np.ndarray
     smallest: float
+    bounds: np.ndarray | None = None
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The factors as a matrix; if there are bounds, of clipped and given log-probabilities."""
+        matrix = self.factors if self.factors.ndim == 2 else np.diag(self.factors)
+        identity = np.eye(len(matrix))
+        return matrix if self.bounds is None else np.hstack([matrix - identity, identity])
 
 
 @dataclass(frozen=True, eq=False)

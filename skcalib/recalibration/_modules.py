@@ -43,7 +43,11 @@ def _make(stated: Map, dtype: Any) -> Any:
 
 @_make.register
 def _(stated: LogLinear, dtype: Any) -> Any:
-    return _torch().Scaling(stated.factors, stated.shifts, stated.smallest, dtype)
+    if stated.bounds is None:
+        return _torch().Scaling(stated.factors, stated.shifts, stated.smallest, dtype)
+    return _torch().Scaling(
+        stated.matrix, stated.shifts, stated.smallest, dtype, bounds=stated.bounds
+    )
 
 
 @_make.register

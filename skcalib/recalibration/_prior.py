@@ -29,6 +29,10 @@ TEMPERATURE_PRIOR_WEIGHT = 8.0
 # Default number of prior samples of maps with parameters for each class, for two classes.
 CLASS_PRIOR_WEIGHT = 16.0
 
+# A slope with less information than this, one over its variance, holds between the ends of the fit
+# alone. It may be noise; but some models, such as AdaBoost, do squeeze all predictions together.
+MIN_INFORMATION = 4.0
+
 # Constraints of recalibrators with a prior, which shrinks them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
 
@@ -83,6 +87,12 @@ class PooledOutcomes(NamedTuple):
     mass: np.ndarray  # (2, m)
     share: float
 
+    @property
+    def hardly_tells_slope(self) -> bool:
+        """True if log-odds vary so little that the standard error of a slope is above 1/2."""
+        variance = np.cov(self.log_odds, aweights=self.mass.sum(axis=0), ddof=0)
+        return self.mass.sum(axis=1).prod() * variance < MIN_INFORMATION * self.share
+
 
 def iter_pooled_outcomes(
     data: ClassData, prior_weight: float, smallest: float
@@ -92,37 +102,21 @@ def iter_pooled_outcomes(
     The labels of prior samples follow the predictions, or `class_prior`. Both masses are
     positive if there is a prior, and keep every digit.
     """
-    if data.complement is not None:
+    if data.is_binary:
         points, mass, _ = pool_label_weights(
-            column_log_odds(data.matrix, smallest), data.label, data.weight, data.squares
+            column_log_odds(data.columns, smallest), data.label, data.weight, data.squares
         )
         share, expected = prior_share(data, prior_weight), expit(np.stack([-points, points]))
         mass = (1 - share) * mass + share * mass.sum(axis=0) * expected
         yield PooledOutcomes(points, mass, data.inverse_effective_size)
         return
-    if data.is_binary:
-        share, problems = prior_share(data, prior_weight), iter([(1.0, data)])
-    else:
-        log_proba = log_matrix(data.proba, smallest)
-        share, expected = class_prior(log_proba, data, prior_weight)
-        problems = data.iter_one_vs_rest()
-    for k, (_, problem) in enumerate(problems):
-        yield _pool(problem, None if data.is_binary else expected[:, k], share, smallest)
-
-
-def _pool(
-    problem: ClassData, expected: np.ndarray | None, share: float, smallest: float
-) -> PooledOutcomes:
-    """Pool labels of two classes, with a share of those that are expected (n,), or predicted."""
-    proba = clip_proba(problem.proba, smallest)
-    points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
-    if expected is None:
-        expected_mass = mass.sum(axis=0) * np.stack([1 - points, points])
-    else:
-        label_proba = np.stack([1 - expected, expected])
-        expected_mass = pool_ties(proba, problem.weight * label_proba)[1]
-    mass = (1 - share) * mass + share * expected_mass
-    return PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
+    share, expected = class_prior(log_matrix(data.proba, smallest), data, prior_weight)
+    for k, (_, problem) in enumerate(data.iter_one_vs_rest()):
+        proba = clip_proba(problem.proba, smallest)
+        label_proba = np.stack([1 - expected[:, k], expected[:, k]])
+        points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
+        mass = (1 - share) * mass + share * pool_ties(proba, problem.weight * label_proba)[1]
+        yield PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
 
 
 def warn_unless_converged(recalibrator: Any, converged: bool) -> None:

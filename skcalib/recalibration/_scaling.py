@@ -27,6 +27,7 @@ from .._numerics.temperature import (
     mix_tempered,
     scale_by_temperature,
 )
+from ._base import log_matrix
 from ._logits import LogScaleRecalibrator, linear_scores
 from ._maps import LogLinear, Map, mix
 from ._prior import CLASS_PRIOR_WEIGHT, PRIOR_CONSTRAINTS, TEMPERATURE_PRIOR_WEIGHT, prior_share
@@ -79,7 +80,9 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     \infty]` of the least log loss [1]_. The exact minimum takes a few steps of :math:`O(n K)`.
     :math:`T = \infty` means 1/K for all. :math:`T = 1` if all T fit equally well (constant rows).
     With `prior_weight=0`, :math:`T = 0` if every label has the largest probability of its row,
-    which then gets everything; otherwise T is positive. Results stay 2.2e-16 away from 0 and 1.
+    which then gets everything; otherwise T is positive. Results stay 2.2e-16 away from 0 and 1. If
+    the log-probabilities hardly vary, T holds between those of the fit alone, as the factors of a
+    :class:`VectorScalingRecalibrator`, but with ends that all classes share.
 
     References
     ----------
@@ -179,6 +182,8 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     with the least log loss of the labels and the prior [1]_.
 
+    If the log-probabilities hardly vary, T holds as that of a :class:`TemperatureRecalibrator`.
+
     In T the loss can have several minima; the result is at least as good as a single temperature,
     and as [1]_. The search takes some 20 to 40 passes of :math:`O(n K)`. Results stay 2.2e-16 away
     from 0 and 1.
@@ -216,13 +221,24 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
             start = 1.0
         self.temperature_, self.shares_ = best_mixture(log_proba, *data, prior, start)
 
+    def _map_rows(self, proba: Array) -> Array:
+        if self._bounds is None:
+            return super()._map_rows(proba)
+        tempered, given, uniform = self.shares_.tolist()
+        logs = proba if self._expects_logits else log_matrix(proba, self.smallest_probability_)
+        mixture = tempered * super()._map_rows(proba) + given * scale_by_temperature(logs, 1.0)
+        return mixture + uniform / len(self.classes_)
+
     def _map_scores(self, log_proba: Array) -> Array:
+        if self._bounds is not None:  # the other parts have none
+            return scale_by_temperature(log_proba, self.temperature_)
         return mix_tempered(log_proba, self.temperature_, self.shares_)
 
     def _state_map(self) -> Map:
         ones, smallest = np.ones(len(self.classes_)), self.smallest_probability_
         members = [
-            LogLinear(factor * ones, 0 * ones, smallest) for factor in (1 / self.temperature_, 1.0)
+            LogLinear(factor * ones, 0 * ones, smallest, self._bounds)
+            for factor in (1 / self.temperature_, 1.0)
         ]
         return mix(members, self.shares_[:2], self.shares_[2], len(ones))
 
@@ -287,6 +303,12 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     loss [1]_ of the labels and the prior; for two classes this is a :class:`BetaRecalibrator`
     without fixed signs. The cost is some steps of :math:`O(n K)`. With a large `prior_weight` and K
     > 2 classes the map is a temperature. Results stay 2.2e-16 away from 0 and 1.
+
+    If the log-probabilities hardly vary, steep factors may be noise: if their information is below
+    4, with predictions that are replaced by their means :math:`\bar p`, and x the log-probabilities
+    less theirs, :math:`\sum_i (\sum_k \bar p_k x_{ik}^2 - (\sum_k \bar p_k x_{ik})^2) / (K - 1)`.
+    Then they hold between the least and the greatest log-probability of each class in the fit
+    alone, and beyond them factors are 1, unless `prior_weight` is 0.
 
     References
     ----------
@@ -407,6 +429,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
 
     where :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` are the three penalties in the
     order of the parameters. With many samples of many classes, try penalties of 1.
+    If the log-probabilities hardly vary, W holds between those of the fit alone, as the factors of
+    a :class:`VectorScalingRecalibrator`.
 
     A step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf`` :math:`O(n K)`, in
     :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
@@ -553,6 +577,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
 
     where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. With
     many samples per class, try smaller ones.
+    If the log-probabilities hardly vary, W holds between those of the fit alone, as the factors of
+    a :class:`VectorScalingRecalibrator`.
 
     A step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf`` :math:`O(n K)`, in
     :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.

@@ -54,18 +54,30 @@ class LogitMap(torch.nn.Module):
 
 
 class Scaling(LogitMap):
-    """Scores that are linear in log-probabilities; the factor is (K,) or (K, K)."""
+    """Scores that are linear in log-probabilities; the factor is (K,) or (K, K).
+
+    With bounds (2, K), it is (K, 2K): of clipped log-probabilities, and of given ones.
+    """
 
     factor: Tensor
     shift: Tensor
+    bounds: Tensor
 
     def __init__(
-        self, factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: torch.dtype
+        self,
+        factor: np.ndarray,
+        shift: np.ndarray,
+        smallest_probability: float,
+        dtype: torch.dtype,
+        **buffers: np.ndarray,
     ) -> None:
-        super().__init__(len(shift), smallest_probability, dtype, factor=factor, shift=shift)
+        buffers |= {"factor": factor, "shift": shift}
+        super().__init__(len(shift), smallest_probability, dtype, **buffers)
 
     def map_logits(self, scores: Tensor) -> Tensor:
         log_proba = self.log_proba(scores)
+        if hasattr(self, "bounds"):
+            log_proba = torch.cat([torch.clamp(log_proba, *self.bounds), log_proba], dim=1)
         if self.factor.ndim == 1:
             return log_proba * self.factor + self.shift
         return torch.nn.functional.linear(log_proba, self.factor, self.shift)

@@ -4,11 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, logit, softmax
 
 from skcalib.forecasts import GaussianForecast
 from skcalib.forecasts._quantile import select_levels
-from skcalib.recalibration import NonhomogeneousRegressionRecalibrator, QuantileRecalibrator
+from skcalib.recalibration import (
+    NonhomogeneousRegressionRecalibrator,
+    QuantileRecalibrator,
+    SigmoidRecalibrator,
+)
 from skcalib.recalibration._registry import (
     _MULTICLASS_SETTINGS,
     FORECAST_RECALIBRATORS,
@@ -111,3 +115,62 @@ def test_log_odds_ten_times_beyond_those_of_the_fit(name, n_classes):
         assert np.abs(np.diff(beyond, axis=0)).max() <= 1.5 * steepest
         turn = (beyond[0] - beyond[-1]) / 9 * np.sign(slopes[-1])
         assert turn.max() <= 0.5 * steepest
+
+
+NEARLY_CONSTANT_CASES = {
+    name: entry.recalibrator
+    for name, entry in (RECALIBRATORS | _MULTICLASS_SETTINGS).items()
+    if "pairwise" not in name  # products of log-probabilities that hardly vary have no bounds
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of few samples and equal predictions
+@pytest.mark.parametrize("n_classes", DIRECTIONS)
+@pytest.mark.parametrize("name", NEARLY_CONSTANT_CASES)
+def test_log_odds_that_hardly_vary_tell_little_of_others(name, n_classes):
+    """New predictions lose at most 0.4 of log loss, where those of the fit were all but the same.
+
+    They are calibrated, with a standard deviation of 1; in the fit it was 0.01, so that the noise
+    of a slope is 6 or more. The most are lost by constants beyond the fit, 0.36 by those of bins.
+    """
+    if name == "trees" and n_classes == 2:
+        pytest.skip("trees are for more classes")
+    for (centre, n), seed in itertools.product([(0, 100), (1, 100), (1, 1000)], range(2)):
+        rng = np.random.default_rng(seed)
+        logits = centre * np.arange(n_classes) + 0.01 * rng.normal(size=(n, n_classes))
+        proba = softmax(logits, axis=1)
+        label = (proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=n_classes - 1)
+        label[:n_classes] = np.arange(n_classes)
+        fitted = NEARLY_CONSTANT_CASES[name].fit(proba, label)
+        new = softmax(centre * np.arange(n_classes) + rng.normal(size=(200, n_classes)), axis=1)
+        calibrated = fitted.predict_proba(new).clip(1e-15)
+        loss = (new * (np.log(new) - np.log(calibrated))).sum(axis=1).mean()
+        assert loss <= 0.4
+
+
+def test_a_fit_that_hardly_tells_a_slope_goes_on_beside_the_predictions():
+    rng = np.random.default_rng(0)
+    x = 1 + 0.01 * rng.normal(size=100)
+    y = rng.random(100) < expit(x)
+    ends = np.array([x.min(), x.max()])
+    for name in ("sigmoid", "beta", "quadratic", "spline"):
+        fitted = RECALIBRATORS[name].recalibrator.fit(expit(x), y)
+        at_ends, beyond = (
+            logit(fitted.predict_proba(expit(ends + shift))[:, 1]) for shift in ([0, 0], [-2, 3])
+        )
+        np.testing.assert_allclose(beyond - at_ends, [-2, 3], rtol=1e-9)
+        if name == "sigmoid":
+            line = fitted.intercept_ + fitted.coef_[0] * ends
+            np.testing.assert_allclose(at_ends, line, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "prior_weight"), [(6, 16), (10, 16), (6, 0)])
+def test_slopes_hold_beyond_the_fit_from_an_information_of_4_on(n, prior_weight):
+    """Half of the labels are 1, and log-odds of ±√2 have a variance of 2: it is n/4 · 2."""
+    x = np.sqrt(2) * np.tile([-1, 1], n // 2)
+    label = np.arange(n) < n / 2
+    fitted = SigmoidRecalibrator(prior_weight=prior_weight).fit(expit(x), label)
+    at_end, beyond = logit(fitted.predict_proba(expit(np.sqrt(2) + np.array([0, 1])))[:, 1])
+    slope = fitted.coef_.item()
+    assert slope < 0.9
+    assert beyond - at_end == pytest.approx(1 if n < 8 and prior_weight else slope)

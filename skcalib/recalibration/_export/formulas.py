@@ -20,6 +20,7 @@ from .._maps import (
 )
 from .sql import (
     MIN_PROBA,
+    clip,
     clip_expression,
     difference,
     expit,
@@ -83,9 +84,8 @@ def _(stated: Composition, names: list[str]) -> list[str]:
 @sql_expressions.register
 def _(stated: LogLinear, names: list[str]) -> list[str]:
     shifts = stated.shifts
-    matrix = stated.factors if stated.factors.ndim == 2 else np.diag(stated.factors)
-    smallest = _smallest_clipped(stated, names)
-    if len(names) == 1:
+    matrix, smallest = stated.matrix, _smallest_clipped(stated, names)
+    if len(names) == 1 and stated.bounds is None:
         slope, constant = (matrix[1] - matrix[0])[::-1], shifts[1] - shifts[0]
         return [
             clip_expression(
@@ -95,8 +95,11 @@ def _(stated: LogLinear, names: list[str]) -> list[str]:
                 lambda clipped: expit(linear(constant, slope, log_pair(clipped))),
             )
         ]
-    logs = log_expressions(names, smallest)
-    return softmax_expressions(logs, -np.log(smallest), matrix, shifts)
+    both = [f"(1e0 - {names[0]})", *names] if len(names) == 1 else names
+    logs = log_expressions(both, smallest)
+    if stated.bounds is not None:
+        logs = [clip(log, *ends) for log, ends in zip(logs, stated.bounds.T, strict=True)] + logs
+    return softmax_expressions(logs, -np.log(smallest), matrix, shifts)[-len(names) :]
 
 
 @sql_expressions.register

@@ -132,9 +132,12 @@ def _(stated: ClassFactors, graph: Graph, proba: str) -> str:
 
 @write_graph.register
 def _(stated: LogLinear, graph: Graph, proba: str) -> str:
-    matrix = stated.factors if stated.factors.ndim == 2 else np.diag(stated.factors)
     logs = graph.log(proba, max(stated.smallest, graph.least))
-    return graph.clip(graph.Softmax(graph.Add(graph.MatMul(logs, matrix.T), stated.shifts), axis=1))
+    if stated.bounds is not None:
+        low, high = stated.bounds
+        logs = graph.Concat(graph.Min(graph.Max(logs, low), high), logs, axis=1)
+    scores = graph.Add(graph.MatMul(logs, stated.matrix.T), stated.shifts)
+    return graph.clip(graph.Softmax(scores, axis=1))
 
 
 @write_graph.register
