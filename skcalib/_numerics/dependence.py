@@ -81,8 +81,9 @@ def sum_similar(size: np.ndarray, values: np.ndarray, largest: np.ndarray) -> np
     order = np.argsort(size, kind="stable")
     first = np.searchsorted(size[order], size / _MAX_SIZE_RATIO)
     last = np.searchsorted(size[order], size * _MAX_SIZE_RATIO)
-    total = np.pad(np.cumsum(values[:, order], axis=1), ((0, 0), (1, 0)))
-    return total[:, last] - total[:, first] + _N_ADDED_GROUPS * largest
+    total = np.zeros((len(values), len(size) + 1))
+    np.cumsum(values.take(order, axis=1), axis=1, out=total[:, 1:])
+    return total.take(last, axis=1) - total.take(first, axis=1) + _N_ADDED_GROUPS * largest
 
 
 def split_columns(groups: np.ndarray | None) -> list[np.ndarray | None]:
