@@ -40,14 +40,18 @@ class UnitSums:
         """The sums (U,) of terms (n,)."""
         return np.bincount(self.code, terms, self.number) if self.has_groups else terms
 
-    def correlation(self, residuals: Iterable[np.ndarray]) -> float:
-        """The correlation within groups of residuals of mean 0, each (n,); from 0 to 1."""
+    def correlation(self, residuals: Iterable[np.ndarray], *, per_sample: bool = False) -> float:
+        """The correlation within groups of residuals of mean 0, each (n,); from 0 to 1.
+
+        With `per_sample` large groups count by their samples, else by their pairs.
+        """
         products = most = 0.0
+        factor = 1 / np.maximum(np.bincount(self.code) - 1, 1) if per_sample else 1.0
         for residual in residuals:
             square = self.weight * residual**2
-            same = float(self.weight @ square)
-            products += float(np.sum(self.add(self.weight * residual) ** 2)) - same
-            most += float(self.share @ self.add(square)) - same
+            same = self.add(self.weight * square)
+            products += float(np.sum(factor * (self.add(self.weight * residual) ** 2 - same)))
+            most += float(np.sum(factor * (self.share * self.add(square) - same)))
         return min(max(products / most, 0.0), 1.0) if most > 0 else 1.0
 
     def dependence(self, residual: np.ndarray, deviation: np.ndarray) -> np.ndarray:

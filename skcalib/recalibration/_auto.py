@@ -110,8 +110,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     cv : int, splitter or iterable of splits, default=5
         Number of folds, at most that of the samples; random within each class, whatever the order
         of samples. They divide no group. Without groups, they divide no samples of equal
-        predictions, which may be copies, if there are at least 20 distinct predictions for each
-        fold. Or a splitter, or its splits, with each sample in exactly one test set.
+        predictions, if these seem to be copies: their outcomes agree, and there are at least 20
+        distinct predictions for each fold. Or a splitter, or its splits, with each sample in exactly one test set.
 
     n_jobs : int, default=None
         Number of jobs that fit candidates to folds; see :obj:`joblib.parallel_backend`.
@@ -163,9 +163,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     temperature, and Venn-Abers in fits to at most 400 samples. For more: temperature, ensemble
     temperature, isotonic, vector scaling, matrix scaling with penalties 10 and 1, Dirichlet,
     pairwise scaling on matrix scaling and on isotonic followed by matrix scaling, and trees.
-    Isotonic needs 2 samples for each class, pairwise scaling 10, other maps of a matrix 1; above
-    50, penalties of 10 and Dirichlet are left out. With n samples and K classes, maps of a matrix
-    are left out if :math:`n K^2` exceeds 5e8, pairwise scaling if :math:`n K^3` does.
+    Isotonic needs 2 samples for each class, pairwise scaling 10, of more than 50 classes other maps
+    of a matrix 1; above 50 samples for each, penalties of 10 and Dirichlet are left out. With n
+    samples and K classes, maps of a matrix are left out if :math:`n K^2` exceeds 5e8, pairwise
+    scaling if :math:`n K^3` does.
     For forecasts: "scale", "location and scale" (:class:`LocationScaleRecalibrator`), "levels"
     (:class:`PITRecalibrator` with ``method="beta"``, :class:`QuantileRecalibrator` for quantiles),
     and "location, scale and levels"; below 50 samples only "scale"; for discrete forecasts only
@@ -190,10 +191,10 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     among the defaults, unless it loses more than its standard error.
 
     **A class without samples.** If none of at least 200 samples has a class of more than two,
-    although 20 are expected, it keeps the probabilities of the best temperature: no sample tells
-    anything of it. With fewer samples it may be a rare class that the model overrates, and
-    candidates learn that it is rare; also if an own candidate takes no sample weights, or is a
-    search.
+    although 20 are expected, before and after the best temperature, it keeps the probabilities of
+    the best temperature: no sample tells anything of it. With fewer samples it may be a rare class
+    that the model overrates, and candidates learn that it is rare; also if an own candidate takes
+    no sample weights, or is a search.
 
     Predicted classes may change, for more than two classes often. With ``keep_order=True`` a
     millionth of the predictions is mixed in, so that no classes become equal.

@@ -14,6 +14,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_groups
 from .._inputs.checks import positive_weight_rows
 from .._inputs.warnings import warn
+from .._numerics.dependence import UnitSums
 from .._numerics.sorting import first_of_ties
 from ..forecasts import Forecast
 from ._base import ForecastRecalibrator, Recalibrator, clone_for
@@ -21,6 +22,10 @@ from ._scaling import TemperatureRecalibrator
 
 # With fewer distinct predictions for each fold, equal ones are those of a grid, not copies.
 _MIN_DISTINCT_PER_FOLD = 20
+
+# Copies have the same outcome. Where residuals of equal predictions are less correlated, these are
+# mostly predictions of the same categories or leaves.
+_MIN_AGREEMENT = 0.25
 
 # A class keeps its probabilities if none of at least this many samples has it, although at least
 # the second number are expected to. Fewer samples may lack a rare class that a model overrates.
@@ -85,7 +90,8 @@ def share_labels_with_absent_classes(data: AnyData, recalibrator: Recalibrator) 
         return data
     temperature = clone_for(TemperatureRecalibrator(), data.classes)
     expected = temperature.fit(data.proba, data.user_labels, data.weight).predict_proba(data.proba)
-    absent &= size * (data.weight @ expected) >= _MIN_EXPECTED
+    both = np.minimum(data.weight @ expected, data.weight @ data.matrix)
+    absent &= size * both >= _MIN_EXPECTED
     if not absent.any():
         return data
     label_share = np.vstack([expected[:, ~absent].sum(axis=1), expected[:, absent].T])
@@ -188,7 +194,8 @@ def find_units(data: AnyData) -> np.ndarray | None:
 def _find_copies(data: AnyData, n_folds: int) -> np.ndarray | None:
     """Return codes (n,) of samples with equal predictions, which may be copies of each other.
 
-    None if there are few distinct predictions, or all are distinct.
+    None if there are few distinct predictions, if all are distinct, or if outcomes of equal ones
+    differ as those of others do.
     """
     keys = np.column_stack(data.forecast._sort_keys()) if data.is_forecast else data.columns
     first = keys if keys.ndim == 1 else keys[:, 0]
@@ -196,7 +203,11 @@ def _find_copies(data: AnyData, n_folds: int) -> np.ndarray | None:
         return None
     distinct, code = np.unique(keys, axis=0, return_inverse=True)
     is_grid = len(distinct) < _MIN_DISTINCT_PER_FOLD * n_folds
-    return None if is_grid or len(distinct) == len(code) else code.reshape(-1)
+    if is_grid or len(distinct) == len(code):
+        return None
+    units = UnitSums(data.weight, code.reshape(-1))
+    agreement = units.correlation(data.iter_residuals(), per_sample=True)
+    return code.reshape(-1) if agreement > _MIN_AGREEMENT else None
 
 
 def canonical_order(data: AnyData) -> tuple[np.ndarray, np.ndarray]:

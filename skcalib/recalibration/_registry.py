@@ -69,6 +69,9 @@ _MAX_CLASS_SAMPLES_FOR_TIES = 200
 # at most this many probabilities.
 _MIN_SAMPLES_FOR_TREES, _MAX_CLASSES_FOR_TREES, _MAX_ENTRIES_FOR_TREES = 300, 100, 2 * 10**6
 
+# More classes than this need as many samples, to be mapped by a matrix, which takes seconds.
+_MAX_CLASSES_OF_FEW = 50
+
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
 _MIN_SAMPLES_TO_SHIFT = 50
 
@@ -194,8 +197,9 @@ def select_candidates(
     entries = {
         name: entry
         for name, entry in default_candidates(data.is_binary).items()
-        # a matrix needs as many samples as classes
-        if (data.is_binary or class_samples >= max(entry.samples_per_class, entry.power > 0))
+        if (data.is_binary or class_samples >= entry.samples_per_class)
+        # a large matrix needs as many samples as classes
+        and (entry.power == 0 or n_train >= n_classes or n_classes <= _MAX_CLASSES_OF_FEW)
         and class_samples <= entry.max_class_samples
         and not (with_trees and has_room and entry.without_trees)
         and (with_trees or not entry.joins_last)
