@@ -111,7 +111,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         Number of folds, at most that of the samples; random within each class, whatever the order
         of samples. They divide no group. Without groups, they divide no samples of equal
         predictions, if these seem to be copies: their outcomes agree, and there are at least 20
-        distinct predictions for each fold. Or a splitter, or its splits, with each sample in exactly one test set.
+        distinct predictions for each fold. Or a splitter, or its splits, with each sample in
+        exactly one test set.
 
     n_jobs : int, default=None
         Number of jobs that fit candidates to folds; see :obj:`joblib.parallel_backend`.

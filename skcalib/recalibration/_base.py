@@ -284,7 +284,11 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
     return data
 
 
-def count_outer_groups(recalibrator: Any, data: Data, sample_weight: Any) -> Data:
+def count_outer_groups(
+    recalibrator: "Recalibrator | ForecastRecalibrator",
+    data: Data,
+    sample_weight: ArrayLike | None,
+) -> Data:
     """Let the groups of what is around the recalibrator count as samples, if there are several."""
     groups = recalibrator._outer_groups
     if groups is None:

@@ -399,7 +399,12 @@ def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, 
 
 
 def _feature_p_value(
-    plain: Any, data: ClassData, design: np.ndarray, test: np.ndarray, rng: Any, absent: Any = ()
+    plain: Any,
+    data: ClassData,
+    design: np.ndarray,
+    test: np.ndarray,
+    rng: np.random.RandomState,
+    absent: ArrayLike = (),
 ) -> float:
     """Return the p-value of the hypothesis that test labels follow the plain map of the others.
 
@@ -414,7 +419,7 @@ def _feature_p_value(
     for _ in range(_N_TEST_ROUNDS):
         run.grow(memory)
     correction = np.log(run.proba[test] / start[test])
-    proba[:, absent] = 0  # labels are drawn from the others
+    proba[:, np.asarray(absent, dtype=np.intp)] = 0  # labels are drawn from the others
     rows, predicted = np.arange(len(proba)), data.take(np.flatnonzero(test))
     predicted = predicted.with_proba(proba[:, 1] if data.is_binary else proba)
     observed, n_extreme = correction[rows, data.label[test]] @ weight[test], 0

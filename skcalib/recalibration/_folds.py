@@ -136,7 +136,7 @@ def fit_with_units(
     *,
     groups: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
-    neighbour: Any = None,
+    neighbour: BaseEstimator | None = None,
     **params: ArrayLike | None,
 ) -> Any:
     """Fit, and tell a recalibrator of this package the groups (n,) and the blocks (n,).
@@ -172,10 +172,10 @@ def assign_folds(data: AnyData, n_folds: int) -> np.ndarray:
     if unit is None:
         unit = np.arange(len(first))
     else:  # a unit counts as one of its rarest class
-        place, count = np.argsort(first), np.bincount(class_rank)[class_rank]
-        by_unit = np.lexsort((place, count, unit))
+        position, count = np.argsort(first), np.bincount(class_rank)[class_rank]
+        by_unit = np.lexsort((position, count, unit))
         first = by_unit[first_of_ties(unit[by_unit])]
-        first = first[np.argsort(place[first])]
+        first = first[np.argsort(position[first])]
     shuffled, size = np.random.default_rng(0).permutation(first), np.bincount(unit)
     # large ones of a class come first
     shuffled = shuffled[np.lexsort((-size[unit[shuffled]], class_rank[shuffled]))]

@@ -259,13 +259,21 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n", "names"), [(2, MORE[5:]), (3, PAIRS), (150, []), (151, ["matrix scaling", "Dirichlet"])]
+    ("n", "names"), [(2, PAIRS), (30, []), (150, []), (151, ["matrix scaling", "Dirichlet"])]
 )
 def test_matrices_need_samples_and_strong_penalties_few(n, names):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     candidates, _ = _registry.select_candidates(check_predictions(label, proba), n, "log_loss")
     expected = [name for name in MORE if name not in (*names, "isotonic" * (n < 6))]
     assert ["none", *candidates] == expected
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(59, 60), (60, 60), (30, 50)])
+def test_large_matrices_need_as_many_samples_as_classes(n, n_classes):
+    label, proba = random_problem(np.random.default_rng(0), 200, n_classes)
+    data = check_predictions(label, proba, labels=range(n_classes))
+    candidates, _ = _registry.select_candidates(data, n, "log_loss")
+    assert ("Dirichlet" in candidates) == (n >= n_classes or n_classes <= 50)
 
 
 def test_what_is_left_out_is_named(monkeypatch):
