@@ -188,8 +188,8 @@ def check_fit_input(
             "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
             DataConversionWarning,
         )
-    events = data.weight @ (data.label == 1) if data.is_binary and data.is_on_host else 0.0
-    if estimator._expects_logits and np.ndim(X) == 1 and events > 0.5 and np.max(X) <= 0:
+    is_column = estimator._expects_logits and np.shape(X)[1:] in ((), (1,)) and data.is_on_host
+    if is_column and data.weight @ data.label > 0.5 and data.proba.max() <= 0.5:
         warn(
             "X holds log-odds that are all at most 0, so that no event is likely, but most labels "
             "are events. If these are logarithms of probabilities, pass np.exp of them as "

@@ -171,8 +171,10 @@ class ClassData(EvaluationData):
             residual -= data.weight @ residual
             centred = proba - data.weight @ proba
             variance = data.weight @ centred**2
-            slope = data.weight @ (centred * residual) / variance if variance > 0 else 0.0
-            yield residual - slope * centred
+            if variance > 0:
+                residual -= data.weight @ (centred * residual) / variance * centred
+            is_rounding = data.weight @ residual**2 < _ROW_SUM_ATOL**2
+            yield 0 * residual if is_rounding else residual
 
     def iter_couplings(self) -> Iterator["ClassData"]:
         """Yield the data whose groups share classes, and those whose groups share ranks.

@@ -14,6 +14,9 @@ _MAX_SIZE_RATIO = 2.0000001
 # Groups in which all goes together that are added to those of the data.
 _N_ADDED_GROUPS = 2
 
+# The correlation of residuals in them, where it is the number of samples that is estimated.
+_ADDED_CORRELATION = 0.1
+
 
 class UnitSums:
     """Sums over units: over groups of samples, or samples if there are none.
@@ -43,16 +46,22 @@ class UnitSums:
     def correlation(self, residuals: Iterable[np.ndarray], *, per_sample: bool = False) -> float:
         """The correlation within groups of residuals of mean 0, each (n,); from 0 to 1.
 
-        With `per_sample` large groups count by their samples, else by their pairs.
+        With `per_sample` large groups count by their samples, else by their pairs, and it is at
+        least what it would be with some more groups of a small correlation, as few show little.
         """
-        products = most = 0.0
+        products, most = 0.0, np.zeros(self.number)
         factor = 1 / np.maximum(np.bincount(self.code) - 1, 1) if per_sample else 1.0
         for residual in residuals:
             square = self.weight * residual**2
             same = self.add(self.weight * square)
             products += float(np.sum(factor * (self.add(self.weight * residual) ** 2 - same)))
-            most += float(np.sum(factor * (self.share * self.add(square) - same)))
-        return min(max(products / most, 0.0), 1.0) if most > 0 else 1.0
+            most += factor * (self.share * self.add(square) - same)
+        total = float(most.sum())
+        if total <= 0:
+            return 1.0
+        added = 0.0 if per_sample else _N_ADDED_GROUPS * float(most @ most) / total
+        least = max(products, 0.0) + added * _ADDED_CORRELATION
+        return min(max(products / total, least / (total + added)), 1.0)
 
     def dependence(self, residual: np.ndarray, deviation: np.ndarray) -> np.ndarray:
         """How far residuals (n,) of standard deviations (n,) go together in each unit, (U,).

@@ -375,10 +375,11 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         if named_candidates is None and self.keep_order:
             named_candidates = _ORDER_PRESERVING
         elif named_candidates is None:
-            share = (
-                float(data.weight @ data.weight) / data.inverse_effective_size
-            )  # 1 without groups
-            n_train = round(share * (len(fold) - np.bincount(fold).max()))
+            fold_of_unit = fold[np.unique(units.code, return_index=True)[1]]
+            n_train = units.number - int(np.bincount(fold_of_unit).max())
+            if data.groups is not None:  # their samples count more than they do
+                inverse_size = float(units.share @ units.share)
+                n_train = round(n_train * inverse_size / data.inverse_effective_size)
             with_trees = self.trees and self.ensemble
             defaults, self.left_out_ = select_candidates(
                 data, n_train, scoring, with_trees=with_trees, for_sql=self._for_sql

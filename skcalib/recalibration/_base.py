@@ -2,6 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from inspect import signature
 from typing import Any, Self
@@ -74,6 +75,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # do, and the blocks (n,) that no fold divides.
     _outer_groups: np.ndarray | None = None
     _outer_blocks: np.ndarray | None = None
+
+    # Also by how much the part (n,) of each in Σ w² is larger than w², if that is known.
+    _outer_inflation: np.ndarray | None = None
 
     # True if tensors stay on their device, at `fit` and afterwards.
     _fits_on_device = _maps_on_device = False
@@ -290,10 +294,14 @@ def count_outer_groups(
     sample_weight: ArrayLike | None,
 ) -> Data:
     """Let the groups of what is around the recalibrator count as samples, if there are several."""
-    groups = recalibrator._outer_groups
+    groups, inflation = recalibrator._outer_groups, recalibrator._outer_inflation
     if groups is None:
         return data
-    groups = groups[positive_weight_rows(sample_weight, len(groups))]
+    used = positive_weight_rows(sample_weight, len(groups))
+    if inflation is not None:
+        square = inflation[used] * to_numpy(data.weight) ** 2
+        return replace(data, groups=groups[used], square=square)
+    groups = groups[used]
     return data if np.ptp(groups) == 0 else count_groups(data, groups)
 
 
@@ -302,6 +310,7 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
 
     _parameter_constraints: dict = {}
     _outer_groups: np.ndarray | None = None  # as of a `Recalibrator`
+    _outer_inflation: np.ndarray | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

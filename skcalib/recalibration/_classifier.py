@@ -52,6 +52,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     cv : int, cross-validation generator or iterable, default=5
         A number of (stratified) folds, or a splitter, for the probabilities that the recalibrator
         is fitted on. A number with `groups` at :meth:`fit` is a
+        :class:`~sklearn.model_selection.StratifiedGroupKFold`; with more than 5000 groups a
         :class:`~sklearn.model_selection.GroupKFold`. If the recalibrator makes folds itself, they
         divide no group or, without groups, no test set of a splitter.
 

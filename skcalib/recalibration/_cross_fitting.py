@@ -10,7 +10,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -45,6 +45,10 @@ from ._scaling import TemperatureRecalibrator
 
 # The largest temperature of decision scores: those that tell nothing must stay different.
 _MAX_SCORE_TEMPERATURE = 10.0
+
+
+# More groups than this are divided without regard to their classes, which would take seconds.
+_MAX_STRATIFIED_GROUPS = 5000
 
 
 class CrossFitting(MetaEstimatorMixin, BaseEstimator):
@@ -85,7 +89,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
             router = copy(self)
             has_splitter = hasattr(self.cv, "split")
-            router.cv = self.cv if has_splitter else self._splitter(params.get("groups"))
+            router.cv = self.cv if has_splitter else GroupKFold() if "groups" in params else None
             if not router.get_metadata_routing().consumes(method, ["groups"]):
                 params = {name: value for name, value in params.items() if name != "groups"}
             return process_routing(router, method, **params)
@@ -140,14 +144,18 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         """Return `cv`; of a number of folds with groups, a splitter that divides none of them."""
         if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
             return self.cv
-        return GroupKFold(5 if self.cv is None else int(self.cv))
+        is_stratified = self._is_stratified and len(np.unique(groups)) <= _MAX_STRATIFIED_GROUPS
+        splitter = StratifiedGroupKFold if is_stratified else GroupKFold
+        return splitter(5 if self.cv is None else int(self.cv))
 
     def _folds(self, X: ArrayLike, y: Any, routed: Bunch) -> list[tuple[np.ndarray, np.ndarray]]:
         check_enough_samples(self.cv, len(y))
-        cv = self._splitter(routed.splitter.split.get("groups"))
-        cv = check_cv(cv, y, classifier=self._is_stratified)
+        split = dict(routed.splitter.split)
+        if "groups" in split and not hasattr(self.cv, "split"):
+            split["groups"] = check_groups(split["groups"], len(y))  # whatever their names
+        cv = check_cv(self._splitter(split.get("groups")), y, classifier=self._is_stratified)
         try:
-            folds = list(cv.split(X, y, **routed.splitter.split))
+            folds = list(cv.split(X, y, **split))
         except ValueError as error:
             raise ValueError(
                 f"cv must split the samples of each class; found cv={self.cv!r}, which fails: "

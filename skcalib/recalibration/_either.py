@@ -250,12 +250,14 @@ class FitData(NamedTuple):
     classes: np.ndarray | None  # (K,); None for forecasts
     groups: np.ndarray | None  # (n,) codes, or None
     blocks: np.ndarray | None  # (n,) codes of what no fold divides, or None
+    inflation: np.ndarray | None  # (n,) parts of Σ w² of groups, over w²; or None
 
     def fit_clone(
         self, recalibrator: BaseEstimator, rows: Any = slice(None), *, warm_start_from: Any = None
     ) -> Any:
         """Return a copy of the recalibrator, fitted to some rows, from a fit to similar ones."""
         named = {"sample_weight": self.weight, "groups": self.groups, "blocks": self.blocks}
+        named["inflation"] = self.inflation
         params = {name: values[rows] for name, values in named.items() if values is not None}
         X = self.X if self.classes is None else _columns_for(recalibrator, self.X)
         copy, neighbour = clone_for(recalibrator, self.classes), warm_start_from
@@ -291,4 +293,5 @@ def to_fit_data(data: AnyData) -> FitData:
         X, y, code, classes = data.columns, data.classes[data.label], data.label, data.classes
         weight = data.weight / data.inverse_effective_size
     weights = weight if np.ptp(weight) > 0 else None
-    return FitData(X, y, code, weights, classes, data.groups, data.blocks)
+    inflation = None if data.groups is None else data.squares / data.weight**2
+    return FitData(X, y, code, weights, classes, data.groups, data.blocks, inflation)

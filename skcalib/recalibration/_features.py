@@ -419,7 +419,9 @@ def _feature_p_value(
     for _ in range(_N_TEST_ROUNDS):
         run.grow(memory)
     correction = np.log(run.proba[test] / start[test])
-    proba[:, np.asarray(absent, dtype=np.intp)] = 0  # labels are drawn from the others
+    if np.size(absent):  # labels are drawn from the others
+        proba = clip_proba(proba)
+        proba[:, np.asarray(absent)] = 0
     rows, predicted = np.arange(len(proba)), data.take(np.flatnonzero(test))
     predicted = predicted.with_proba(proba[:, 1] if data.is_binary else proba)
     observed, n_extreme = correction[rows, data.label[test]] @ weight[test], 0

@@ -136,16 +136,19 @@ def fit_with_units(
     *,
     groups: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
+    inflation: np.ndarray | None = None,
     neighbour: BaseEstimator | None = None,
     **params: ArrayLike | None,
 ) -> Any:
     """Fit, and tell a recalibrator of this package the groups (n,) and the blocks (n,).
 
-    The fit may start from that of a neighbour, to almost the same samples.
+    Inflation (n,) is the part of each sample in Σ w² over groups, divided by w². The fit may start
+    from that of a neighbour, to almost the same samples.
     """
     if not reads_units(recalibrator):
         return recalibrator.fit(X, y, **params)
     context = {"_outer_groups": groups, "_outer_blocks": blocks, "_neighbour": neighbour}
+    context["_outer_inflation"] = inflation
     vars(recalibrator).update(context)
     try:
         return recalibrator.fit(X, y, **params)

@@ -46,6 +46,10 @@ _MIN_LONG_ROW = 256
 _SETTLED = 0.1
 
 
+# Log-probabilities that tell whether a slope is known.
+_MAX_ENTRIES_TO_JUDGE = 2**15
+
+
 class LogScaleRecalibrator(Recalibrator):
     """The softmax of scores that are linear in log-probabilities.
 
@@ -101,16 +105,21 @@ class LogScaleRecalibrator(Recalibrator):
 
         Many rows are judged by a subsample.
         """
-        rows = slice(None, None, -(-data.label.shape[0] // SAMPLE_SIZE))
+        n, n_classes = data.label.shape[0], len(data.classes)
+        rows = slice(None, None, 1 + max(n // SAMPLE_SIZE, n * n_classes // _MAX_ENTRIES_TO_JUDGE))
         logs, weight = self._log_proba(data, rows), doubles(data.weight, copy=True)[rows]
         xp = array_namespace(logs)
         weight /= xp.sum(weight)
         share, x = weight @ xp.exp(logs), logs - weight @ logs
-        information = float(weight @ (x**2 @ share - (x @ share) ** 2)) / (len(data.classes) - 1)
+        information = float(weight @ (x**2 @ share - (x @ share) ** 2)) / (n_classes - 1)
         if information >= MIN_INFORMATION * data.inverse_effective_size:
             return None
-        logs = self._log_proba(data)
-        ends = np.stack([to_numpy(end(logs, axis=0)) for end in (xp.min, xp.max)])
+        blocks = (self._log_proba(data, block) for block in iter_row_blocks(n, n_classes))
+        least, greatest = zip(
+            *[(to_numpy(xp.min(logs, axis=0)), to_numpy(xp.max(logs, axis=0))) for logs in blocks],
+            strict=True,
+        )
+        ends = np.stack([np.min(least, axis=0), np.max(greatest, axis=0)])
         if self._is_order_preserving:  # one line for all classes
             ends[0], ends[1] = ends[0].min(), ends[1].max()
         return ends

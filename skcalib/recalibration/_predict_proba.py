@@ -31,7 +31,7 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
 
     cv : int, cross-validation generator or iterable, default=5
         The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose test
-        sets are a partition of the samples; `groups` are passed there.
+        sets are a partition of the samples; `groups` are passed there, and no fold divides one.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; see :obj:`joblib.parallel_backend`.

@@ -90,7 +90,10 @@ class PooledOutcomes(NamedTuple):
     @property
     def hardly_tells_slope(self) -> bool:
         """True if log-odds vary so little that the standard error of a slope is above 1/2."""
-        variance = np.cov(self.log_odds, aweights=self.mass.sum(axis=0), ddof=0)
+        total = self.mass.sum(axis=0)
+        centred = self.log_odds - total @ self.log_odds
+        centred *= centred
+        variance = float(total @ centred)
         return self.mass.sum(axis=1).prod() * variance < MIN_INFORMATION * self.share
 
 
@@ -103,12 +106,7 @@ def iter_pooled_outcomes(
     positive if there is a prior, and keep every digit.
     """
     if data.is_binary:
-        points, mass, _ = pool_label_weights(
-            column_log_odds(data.columns, smallest), data.label, data.weight, data.squares
-        )
-        share, expected = prior_share(data, prior_weight), expit(np.stack([-points, points]))
-        mass = (1 - share) * mass + share * mass.sum(axis=0) * expected
-        yield PooledOutcomes(points, mass, data.inverse_effective_size)
+        yield _pool_two_classes(data, prior_weight, smallest)
         return
     share, expected = class_prior(log_matrix(data.proba, smallest), data, prior_weight)
     for k, (_, problem) in enumerate(data.iter_one_vs_rest()):
@@ -117,6 +115,22 @@ def iter_pooled_outcomes(
         points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
         mass = (1 - share) * mass + share * pool_ties(proba, problem.weight * label_proba)[1]
         yield PooledOutcomes(logit(points), mass, problem.inverse_effective_size)
+
+
+def _pool_two_classes(data: ClassData, prior_weight: float, smallest: float) -> PooledOutcomes:
+    sample = data.label, data.weight
+    if data.complement is None:
+        proba = clip_proba(data.proba, smallest)
+        points, mass, _ = pool_label_weights(proba, *sample, data.square)
+        points = logit(points)
+    else:
+        log_odds = column_log_odds(data.matrix, smallest)
+        points, mass, _ = pool_label_weights(log_odds, *sample, data.squares)
+    share, expected = prior_share(data, prior_weight), expit(np.stack([-points, points]))
+    expected *= share * mass.sum(axis=0)
+    mass *= 1 - share
+    mass += expected
+    return PooledOutcomes(points, mass, data.inverse_effective_size)
 
 
 def warn_unless_converged(recalibrator: Any, converged: bool) -> None:

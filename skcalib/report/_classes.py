@@ -74,6 +74,9 @@ _MAX_NAMED_COLUMNS = 3
 # Ranges of confidence among which the worst one is named.
 _N_RANGES = 8
 
+# Sums of residuals that are smaller are rounding.
+_GAP_ATOL = 1e-12
+
 _MAX_DIGITS = 6
 
 
@@ -231,10 +234,10 @@ class ClassSections(Sections):
     def is_small(self, numbers: Numbers, classes: TableRows) -> bool:
         errors = [(float(self._binary.weight @ self._binary.label), numbers[error_name(numbers)])]
         errors += [(row["observed_share"], row["smooth_calibration_error"]) for row in classes]
-        worst = _find_worst_range(self._binary)
-        rarer = min(worst.expected, 1 - worst.expected)
-        if worst.distance > _CLEAR_GAP and worst.gap > _SMALL_GAP_SHARE * rarer:
-            return False
+        for each in _find_ranges(self._binary):
+            rarer = min(each.expected, 1 - each.expected)
+            if each.is_clear and each.gap > _SMALL_GAP_SHARE * rarer:
+                return False
         return all(
             error < min(SMALL_ERROR, _SMALL_ERROR_SHARE * min(share, 1 - share))
             for share, error in errors
@@ -363,33 +366,35 @@ class _Range(NamedTuple):
     def gap(self) -> float:
         return abs(self.observed - self.expected)
 
+    @property
+    def is_clear(self) -> bool:
+        return self.distance > _CLEAR_GAP
 
-def _find_worst_range(binary: ClassData) -> _Range:
-    """Return the range of predictions with the largest gap that is clear; if none is, the clearest.
 
-    Gaps are clear by how many standard deviations they are.
-    """
+def _find_ranges(binary: ClassData) -> list[_Range]:
+    """Return ranges of predictions: those with clear gaps first, the largest first."""
     proba, hit = binary.proba, binary.label
     cells = BinnedResiduals(proba, binary.weight, binary.squares, hit, _N_RANGES)
     gaps = cells.bin_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)
-    distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)
-    clear_gaps = np.where(distance > _CLEAR_GAP, np.abs(gaps) / cells.mass, 0.0)
-    worst = int(np.lexsort((distance, clear_gaps.round(12)))[-1])  # of equal ones the clearest
-    rows = slice(cells.start[worst], [*cells.start, len(proba)][worst + 1])
-    expected = cells.expected[worst] / cells.mass[worst]
-    observed = np.average(cells.hit[rows], weights=cells.weight[rows])  # exactly 0 of no events
-    ends = cells.proba[rows].min(), cells.proba[rows].max()
-    return _Range(*ends, expected, observed, distance[worst])
+    certain = np.where(np.abs(gaps) > _GAP_ATOL, np.inf, 0.0)  # of predictions of 0 or 1
+    distance = np.divide(np.abs(gaps), deviation, out=certain, where=deviation > 0)
+    ranges = []
+    for k, first in enumerate(cells.start):
+        rows = slice(first, [*cells.start, len(proba)][k + 1])
+        observed = np.average(cells.hit[rows], weights=cells.weight[rows])  # exactly 0 of no events
+        ends = cells.proba[rows].min(), cells.proba[rows].max()
+        ranges.append(_Range(*ends, cells.expected[k] / cells.mass[k], observed, distance[k]))
+    return sorted(ranges, key=lambda each: (-round(each.gap, 12) * each.is_clear, -each.distance))
 
 
 def _describe_worst_range(data: ClassData) -> str:
-    worst = _find_worst_range(data if data.is_binary else data.confidence())
+    worst = _find_ranges(data if data.is_binary else data.confidence())[0]
     quantity = "probabilities" if data.is_binary else "confidences"
     low, high = f"{worst.low:.2g}", f"{worst.high:.2g}"
     where = f"of about {low}" if low == high else f"from {low} to {high}"
     said, observed = format_distinct(worst.expected, worst.observed, 2)
-    which = "largest clear" if worst.distance > _CLEAR_GAP else "clearest"
+    which = "largest clear" if worst.is_clear else "clearest"
     return f"the {which} gap is at {quantity} {where}: {said} predicted, {observed} observed"
 
 

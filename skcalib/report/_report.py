@@ -414,15 +414,15 @@ def calibration_report(
     **Numbers of probabilities.** "n_samples", "n_classes"; for two classes "event" (the name of the
     positive class), "n_events", "prevalence", "mean_prediction", "observed_expected_ratio",
     "calibration_intercept", "calibration_slope", "area_under_roc_curve" and
-    "integrated_calibration_index"; then "accuracy", "mean_confidence", "brier_score_loss",
-    "log_loss", "smooth_calibration_error", "expected_calibration_error" (for more than two classes
-    these two end in "_confidence" and "_classwise"), "distance_lower_bound" and
-    "distance_upper_bound" (for more than two classes with "_confidence"), "p_value", the adjusted
-    p-values of its components, "p_value_skce", "p_value_log_loss", "p_value_level_and_spread" and
-    "p_value_local", and "n_tested" (the number of samples in these); with `by` "subgroup_p_value";
-    for miscalibrated predictions "gain" and "n_recalibrated" (the number of samples on which it was
-    found). Besides, "name", "date", "intervals", "findings", "classes", "subgroups", "advice" and
-    "audit".
+    "integrated_calibration_index"; then "accuracy" (for two classes at the threshold 0.5),
+    "mean_confidence" (for more), "brier_score_loss", "log_loss", "smooth_calibration_error",
+    "expected_calibration_error" (for more than two classes these two end in "_confidence" and
+    "_classwise"), "distance_lower_bound" and "distance_upper_bound" (for more than two classes with
+    "_confidence"), "p_value", the adjusted p-values of its components, "p_value_skce",
+    "p_value_log_loss", "p_value_level_and_spread" and "p_value_local", and "n_tested" (the number
+    of samples in these); with `by` "subgroup_p_value"; for miscalibrated predictions "gain" and
+    "n_recalibrated" (the number of samples on which it was found). Besides, "name", "date",
+    "intervals", "findings", "classes", "subgroups", "advice" and "audit".
 
     **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
     "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals

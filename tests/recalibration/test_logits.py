@@ -269,6 +269,8 @@ def test_a_column_of_log_probabilities_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         TemperatureRecalibrator(input_type="logits").fit(log_proba - 2, [0, 0, 1, 0, 0, 0])
+        tensor = pytest.importorskip("torch").linspace(-3, 3, 50)
+        TemperatureRecalibrator(input_type="logits").fit(tensor, np.arange(50) > 9)
 
 
 @both_kinds

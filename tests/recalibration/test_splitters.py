@@ -127,7 +127,7 @@ def test_groups_in_a_pipeline_without_routing():
     expected = fit_with_units(IsotonicRecalibrator(), proba, y, groups=GROUPS)
     new_proba = pipeline[0].transform(X)
     np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(new_proba))
-    np.testing.assert_allclose(pipeline.predict_proba(X), model.predict_proba(X), atol=0.02)
+    np.testing.assert_allclose(pipeline.predict_proba(X), model.predict_proba(X), atol=0.03)
     with pytest.raises(ValueError, match="'groups' parameter should not be None"):
         model.fit(X, y)
 

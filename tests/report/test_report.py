@@ -298,6 +298,23 @@ def test_rows_of_a_joined_table_are_told():
         assert "joined table" not in words(report)
 
 
+def test_a_small_gap_that_is_much_of_a_rare_risk_is_not_small():
+    # a larger gap near 1/2 is less of what is rarer there
+    rng = np.random.default_rng(0)
+    proba = np.r_[rng.uniform(0.01, 0.03, 7500), rng.uniform(0.4, 0.6, 52500)]
+    truth = np.r_[1.6 * proba[:7500], proba[7500:] + 0.015]
+    found = words(calibration_report(rng.random(60000) < truth, proba, random_state=0))
+    assert "may not matter" not in found
+
+
+def test_certain_predictions_may_be_the_clearest_gap():
+    proba = np.r_[np.zeros(300), np.random.default_rng(0).uniform(0.2, 0.8, 300)]
+    label = np.r_[np.arange(300) < 100, np.random.default_rng(1).random(300) < proba[300:]]
+    assert "gap is at probabilities of about 0: 0 predicted" in words(
+        calibration_report(label, proba, random_state=0)
+    )
+
+
 def test_a_class_that_is_off_is_named():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(4), size=600)
