@@ -177,7 +177,7 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     ones become equal.
 
     If the predicted logits x hardly vary, a steep slope may be noise: its standard error is above
-    1/2 if :math:`n \bar y (1 - \bar y) \operatorname{Var}(x) < 4`. Then it holds between the least
+    1 if :math:`n \bar y (1 - \bar y) \operatorname{Var}(x) < 1`. Then it holds between the least
     and the greatest x of the fit alone, and beyond them the slope is 1, unless `prior_weight` is 0.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With

@@ -31,7 +31,7 @@ CLASS_PRIOR_WEIGHT = 16.0
 
 # A slope with less information than this, one over its variance, holds between the ends of the fit
 # alone. It may be noise; but some models, such as AdaBoost, do squeeze all predictions together.
-MIN_INFORMATION = 4.0
+MIN_INFORMATION = 1.0
 
 # Constraints of recalibrators with a prior, which shrinks them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
@@ -89,7 +89,7 @@ class PooledOutcomes(NamedTuple):
 
     @property
     def hardly_tells_slope(self) -> bool:
-        """True if log-odds vary so little that the standard error of a slope is above 1/2."""
+        """True if log-odds vary so little that the standard error of a slope is above 1."""
         total = self.mass.sum(axis=0)
         centred = self.log_odds - total @ self.log_odds
         centred *= centred

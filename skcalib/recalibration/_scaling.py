@@ -305,7 +305,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     > 2 classes the map is a temperature. Results stay 2.2e-16 away from 0 and 1.
 
     If the log-probabilities hardly vary, steep factors may be noise: if their information is below
-    4, with predictions that are replaced by their means :math:`\bar p`, and x the log-probabilities
+    1, with predictions that are replaced by their means :math:`\bar p`, and x the log-probabilities
     less theirs, :math:`\sum_i (\sum_k \bar p_k x_{ik}^2 - (\sum_k \bar p_k x_{ik})^2) / (K - 1)`.
     Then they hold between the least and the greatest log-probability of each class in the fit
     alone, and beyond them factors are 1, unless `prior_weight` is 0.

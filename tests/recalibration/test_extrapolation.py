@@ -165,12 +165,12 @@ def test_a_fit_that_hardly_tells_a_slope_goes_on_beside_the_predictions():
 
 
 @pytest.mark.parametrize(("n", "prior_weight"), [(6, 16), (10, 16), (6, 0)])
-def test_slopes_hold_beyond_the_fit_from_an_information_of_4_on(n, prior_weight):
-    """Half of the labels are 1, and log-odds of ±√2 have a variance of 2: it is n/4 · 2."""
-    x = np.sqrt(2) * np.tile([-1, 1], n // 2)
+def test_slopes_hold_beyond_the_fit_from_an_information_of_1_on(n, prior_weight):
+    """Half of the labels are 1, and log-odds of ±√½ have a variance of ½: it is n/4 · ½."""
+    x = np.sqrt(0.5) * np.tile([-1, 1], n // 2)
     label = np.arange(n) < n / 2
     fitted = SigmoidRecalibrator(prior_weight=prior_weight).fit(expit(x), label)
-    at_end, beyond = logit(fitted.predict_proba(expit(np.sqrt(2) + np.array([0, 1])))[:, 1])
+    at_end, beyond = logit(fitted.predict_proba(expit(np.sqrt(0.5) + np.array([0, 1])))[:, 1])
     slope = fitted.coef_.item()
     assert slope < 0.9
     assert beyond - at_end == pytest.approx(1 if n < 8 and prior_weight else slope)
