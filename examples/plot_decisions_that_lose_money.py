@@ -45,8 +45,8 @@ ReliabilityDisplay.from_predictions(failed, proba, axis_scale="logit", random_st
 plt.show()
 
 # %%
-# What it announces, and what it costs
-# ------------------------------------
+# What is expected, and what it costs
+# -----------------------------------
 # A loan that is paid back earns 300, one that is not costs 8000. Granting is best as long as the
 # probability of failure is below 3.6 %. Losses are negative where money is earned.
 
@@ -70,7 +70,7 @@ plt.show()
 # At every threshold
 # ------------------
 # The same for other costs: how much better it is to act on the model than never to act, for each
-# probability at which acting begins to pay. The model announces less than it brings.
+# probability at which acting begins to pay. The model brings more than it leads to expect.
 
 _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 thresholds = np.linspace(0.005, 0.2, 60)
@@ -82,7 +82,7 @@ plt.show()
 # What the repair is worth
 # ------------------------
 # :class:`~skcalib.recalibration.DecisionRecalibrator` shifts the probabilities of those who would
-# get a loan, and of those who would not, until each decision costs what it announces. On new
+# get a loan, and of those who would not, until each decision costs as much as expected. On new
 # applicants the lender earns again instead of losing, and knows about how much before any loan is
 # due. A temperature does the same here, as all applicants have become riskier alike; the shifts
 # need no such assumption.

@@ -245,7 +245,7 @@ def curve_margins(cell, seed):
 def table_margins(cell, t, seed):
     """Whether each interval covers the expected loss of acting, and its width: (3, 2).
 
-    By terms that are seen, by what predictions announce, and this with groups.
+    By terms that are seen, by outcomes drawn from the predictions, and by these with groups.
     """
     proba, label, weight, groups = margin_sample(cell, np.random.default_rng([4, seed]))
     options = {"loss": [[0, 1 - t], [t, 0]], "sample_weight": weight, "labels": [0, 1]}
@@ -310,7 +310,7 @@ def margins(quick):
             ratio = covered[k, 1, 1] / covered[k, 0, 1]
             print(f"| {cell} | {t} | {np.mean(acting, axis=0)[k]:.1f} | {' | '.join(shown[:3])} | "
                   f"{ratio:.2f} |", flush=True)  # fmt: skip
-    print("\n| predictions | t | terms seen | expected | with groups | widths |")
+    print("\n| predictions | t | terms seen | terms drawn | with groups | widths |")
     print("|---|---|---|---|---|---|")
     for cell, (*_, thresholds) in MARGINS.items():
         for t in thresholds:
@@ -320,7 +320,7 @@ def margins(quick):
             covered = " | ".join(f"{x:.3f}" for x in result[:, 0])
             ratios = ", ".join(f"{x:.2f}" for x in result[1:, 1] / result[0, 1])
             print(f"| {cell} | {t} | {covered} | {ratios} |", flush=True)
-    print("\n| forecasts | n | terms seen | expected | width |\n|---|---|---|---|---|")
+    print("\n| forecasts | n | terms seen | terms drawn | width |\n|---|---|---|---|---|")
     for kind in ("Gaussian", 5, 20):
         for name, loss in (("squares", squares), ("> 2.5", 2.5), ("rare and costly", late)):
             for size in (30, 300):

@@ -83,7 +83,7 @@ def recalibrated(proba, label, new, loss, labels):
 
 
 def results(X, y, classifier, seed):
-    """Realised loss, what it is more than expected, and regret, for each recalibrator."""
+    """Realised loss, its distance from the expected loss, and regret, for each recalibrator."""
     loss, labels = drawn_loss(len(np.unique(y)), np.random.default_rng(seed)), np.unique(y)
     X_fit, X_rest, y_fit, y_rest = train_test_split(
         X, y, stratify=y, test_size=0.6, random_state=seed

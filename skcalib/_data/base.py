@@ -70,7 +70,7 @@ class EvaluationData(ABC):
 
     @abstractmethod
     def iter_residuals(self) -> Iterator[np.ndarray]:
-        """Yield what outcomes are beyond the predictions, (n,), on average 0; on the host."""
+        """Yield residuals (n,) of outcomes and predictions, on average 0; on the host."""
 
     def iter_couplings(self) -> Iterator[Self]:
         """Yield the data with each way in which simulated outcomes of a group may be alike."""

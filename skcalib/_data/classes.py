@@ -159,7 +159,7 @@ class ClassData(EvaluationData):
         return draw_labels(self.proba, size, generator)
 
     def iter_residuals(self) -> Iterator[np.ndarray]:
-        """Yield what the best line through them leaves of y − p of each class, (n,).
+        """Yield the residuals (n,) of y − p of each class from its best line in p.
 
         So what all samples share, such as overconfidence, does not count as dependence.
         """

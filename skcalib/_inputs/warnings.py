@@ -13,7 +13,7 @@ from sklearn.exceptions import EfficiencyWarning
 # No computation takes more than this share of the machine's memory.
 MAX_MEMORY_SHARE = 0.75
 
-# Computations that take more seconds than this are told before.
+# A warning comes before computations that take more seconds than this.
 MAX_SILENT_SECONDS = 600.0
 
 _FOLDERS = Path(__file__).parent.parent, Path(sklearn.__file__).parent, Path(joblib.__file__).parent

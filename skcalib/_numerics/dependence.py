@@ -14,7 +14,8 @@ _MAX_SIZE_RATIO = 2.0000001
 # Groups in which all goes together that are added to those of the data.
 _N_ADDED_GROUPS = 2
 
-# The correlation of residuals in them, where it is the number of samples that is estimated.
+# Where the effective number of samples is estimated, residuals of the added groups have only this
+# correlation.
 _ADDED_CORRELATION = 0.1
 
 
@@ -46,8 +47,8 @@ class UnitSums:
     def correlation(self, residuals: Iterable[np.ndarray], *, per_sample: bool = False) -> float:
         """The correlation within groups of residuals of mean 0, each (n,); from 0 to 1.
 
-        With `per_sample` large groups count by their samples, else by their pairs, and it is at
-        least what it would be with some more groups of a small correlation, as few show little.
+        Large groups count by their pairs, or with `per_sample` by their samples. By pairs it is at
+        least the correlation with two more groups of a small one, as few groups show little.
         """
         products, most = 0.0, np.zeros(self.number)
         factor = 1 / np.maximum(np.bincount(self.code) - 1, 1) if per_sample else 1.0

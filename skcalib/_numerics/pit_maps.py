@@ -155,9 +155,10 @@ def _logit_from_log(log_u: np.ndarray) -> np.ndarray:
 
 
 def rank_levels(weight: np.ndarray, share: float) -> np.ndarray:
-    """Σ_{i ≤ k} w_i/(1 + share) for weights (n,) that sum to 1: k/(n + 1) if all are 1/n.
+    """Σ_{i ≤ k} w_i/(1 + share) for weights (n,) that sum to 1.
 
-    The share of one more sample is Σ w², of n samples or of groups.
+    The share of one more sample is 1 / the effective number of samples; for n equal weights without
+    groups the levels are k/(n + 1).
     """
     if (weight == weight[0]).all():
         n = len(weight)

@@ -37,8 +37,8 @@ class DecisionDisplay(PredictionsDisplay):
     """Expected and realised losses: for each action, or along a cost ratio.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`. Points above the diagonal cost more
-    than expected. Along a cost ratio the dashed line is expected, and the solid one realised;
-    where the dashed line leaves the shaded band, the difference is more than chance.
+    than expected. Along a cost ratio the dashed line shows what is expected, the solid one what is
+    realised; where the dashed line leaves the shaded band, the difference is more than chance.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def decision_curve(
 ) -> DecisionCurve:
     r"""Decision curve: the net benefit of acting where the probability exceeds a threshold.
 
-    For two classes; also the net benefit that the predictions announce.
+    For two classes; also the net benefit that is expected from the predictions.
 
     Parameters
     ----------
@@ -141,9 +141,9 @@ def decision_curve(
 
     .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
 
-    and expected is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the net
-    benefit 0. The margin is a normal quantile times the standard deviation of the difference of
-    expected and realised if the predictions are right and samples independent,
+    and the expected one is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the
+    net benefit 0. The margin is a normal quantile times the standard deviation of the difference of
+    both if the predictions are right and samples independent,
     :math:`\sqrt{\sum_i w_i^2 s_i^2 p_i (1 - p_i)}`, where s is the slope of a term in y. Few alarms
     have a margin, too, even if none of them is false.
 

@@ -1,4 +1,4 @@
-"""Calibration for decisions: whether losses are what the predictions announce."""
+"""Calibration for decisions: whether losses are as expected from the predictions."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -157,7 +157,7 @@ def decision_calibration_error(
     given: str | ArrayLike | None = None,
     kind: Literal["all", "chosen"] = "all",
 ) -> float:
-    r"""Decision calibration error (DCE): how far losses are from those that predictions announce.
+    r"""Decision calibration error (DCE): how far realised losses are from expected ones.
 
     It is 0 if the mean loss of every action is what the predictions expect. On samples of
     calibrated predictions it is positive, of order :math:`n^{-1/2}` (biased upwards).
@@ -193,7 +193,7 @@ def decision_calibration_error(
 
     kind : {"all", "chosen"}, default="all"
         Whether the losses of all actions are compared for every sample, or only that of the best
-        action: the gap between the loss expected and the loss realised.
+        action: the gap between expected and realised loss.
 
     Returns
     -------

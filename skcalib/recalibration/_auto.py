@@ -191,11 +191,11 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     of forecasts is significantly wrong, "scale" (for quantiles "levels") is preferred to "none"
     among the defaults, unless it loses more than its standard error.
 
-    **A class without samples.** If none of at least 200 samples has a class of more than two,
-    although 20 are expected, before and after the best temperature, it keeps the probabilities of
-    the best temperature: no sample tells anything of it. With fewer samples it may be a rare class
-    that the model overrates, and candidates learn that it is rare; also if an own candidate takes
-    no sample weights, or is a search.
+    **A class without samples**, of more than two, keeps its probabilities after the best
+    temperature if there are at least 200 samples, and at least 20 of them were expected in this
+    class, both before and after that temperature. Otherwise it may be a rare class that the model
+    overrates, and the candidates learn that it is rare. They also do if a candidate of your own
+    takes no sample weights, or is a search.
 
     Predicted classes may change, for more than two classes often. With ``keep_order=True`` a
     millionth of the predictions is mixed in, so that no classes become equal.
@@ -312,8 +312,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
 
         groups : array-like of shape (n_samples,), default=None
             Groups of samples that are not independent, such as the visits of a patient, or copies
-            that differ by rounding. No fold divides a group, and as a group says less than as many
-            independent samples, the effective number of samples counts, see Notes.
+            that differ by rounding. No fold divides a group. The more the residuals within groups
+            agree, the smaller is the effective number of samples, see Notes.
 
         Returns
         -------
@@ -377,7 +377,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         elif named_candidates is None:
             fold_of_unit = fold[np.unique(units.code, return_index=True)[1]]
             n_train = units.number - int(np.bincount(fold_of_unit).max())
-            if data.groups is not None:  # their samples count more than they do
+            if data.groups is not None:  # a group may count as several samples
                 inverse_size = float(units.share @ units.share)
                 n_train = round(n_train * inverse_size / data.inverse_effective_size)
             with_trees = self.trees and self.ensemble

@@ -71,12 +71,12 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # The recalibrator that is fitted first to the same samples, as `base_`.
     _base_recalibrator: Any = None
 
-    # During a fit inside of another object: the groups (n,) of its samples, which count as samples
-    # do, and the blocks (n,) that no fold divides.
+    # During a fit inside of another object: the groups (n,) of its samples, which lower the
+    # effective number of samples, and the blocks (n,) that no fold divides.
     _outer_groups: np.ndarray | None = None
     _outer_blocks: np.ndarray | None = None
 
-    # Also by how much the part (n,) of each in Σ w² is larger than w², if that is known.
+    # If the outer fit has estimated it: the ratio (n,) of `squares` of each sample to w².
     _outer_inflation: np.ndarray | None = None
 
     # True if tensors stay on their device, at `fit` and afterwards.
@@ -293,7 +293,7 @@ def count_outer_groups(
     data: Data,
     sample_weight: ArrayLike | None,
 ) -> Data:
-    """Let the groups of what is around the recalibrator count as samples, if there are several."""
+    """Let the groups of the outer fit, if several, lower the effective number of samples."""
     groups, inflation = recalibrator._outer_groups, recalibrator._outer_inflation
     if groups is None:
         return data

@@ -200,9 +200,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
             :class:`SubgroupRecalibrator`.
 
         **params : dict
-            Passed to the classifier's `fit`, but `groups` to the splitter and the recalibrator, for
-            which they count less than as many samples if those of a group agree; with metadata
-            routing, to whatever requests them.
+            Passed to the classifier's `fit`. `groups` go to the splitter and to the recalibrator
+            instead, for which samples count as fewer, the more those of a group agree. With
+            metadata routing, parameters go to whatever requests them.
 
         Returns
         -------

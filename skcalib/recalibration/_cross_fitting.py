@@ -47,7 +47,7 @@ from ._scaling import TemperatureRecalibrator
 _MAX_SCORE_TEMPERATURE = 10.0
 
 
-# More groups than this are divided without regard to their classes, which would take seconds.
+# Folds of more groups than this are not stratified, as that would take seconds.
 _MAX_STRATIFIED_GROUPS = 5000
 
 

@@ -1,4 +1,4 @@
-"""Probabilities adjusted until losses are what they announce."""
+"""Probabilities adjusted until losses are as expected from them."""
 
 from collections.abc import Callable
 from numbers import Real

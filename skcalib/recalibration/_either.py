@@ -250,7 +250,7 @@ class FitData(NamedTuple):
     classes: np.ndarray | None  # (K,); None for forecasts
     groups: np.ndarray | None  # (n,) codes, or None
     blocks: np.ndarray | None  # (n,) codes of what no fold divides, or None
-    inflation: np.ndarray | None  # (n,) parts of Σ w² of groups, over w²; or None
+    inflation: np.ndarray | None  # (n,) ratio of `squares` to w², if there are groups; or None
 
     def fit_clone(
         self, recalibrator: BaseEstimator, rows: Any = slice(None), *, warm_start_from: Any = None

@@ -27,8 +27,8 @@ _MIN_DISTINCT_PER_FOLD = 20
 # mostly predictions of the same categories or leaves.
 _MIN_AGREEMENT = 0.25
 
-# A class keeps its probabilities if none of at least this many samples has it, although at least
-# the second number are expected to. Fewer samples may lack a rare class that a model overrates.
+# A class without samples keeps its probabilities after the best temperature if there are at least
+# this many samples, and at least the second number were expected in it. Else it may just be rare.
 _MIN_SAMPLES_TO_MISS, _MIN_EXPECTED = 200, 20
 
 
@@ -41,9 +41,9 @@ def add_units(
 ) -> Data:
     """Return the data with their groups, and with the blocks that no fold divides.
 
-    The effective number of samples becomes that of groups. Blocks are the test sets of a splitter
-    `cv`, or those of the cross-validation around the recalibrator; without these, groups; and
-    without groups, samples with equal predictions.
+    The effective number of samples falls by as much as residuals within groups agree. Blocks are
+    the test sets of a splitter `cv`, or those of the cross-validation around the recalibrator;
+    without these, groups; and without groups, equal predictions that seem to be copies.
     """
     n = np.shape(y)[0]
     if groups is not None:
@@ -70,7 +70,7 @@ def add_units(
 
 
 def join_samples(data: Data, n_folds: int) -> Data:
-    """Return the data with blocks, if they have none: groups, or samples with equal predictions."""
+    """Return the data with blocks, if they have none: groups, or else what seem to be copies."""
     if data.blocks is not None:
         return data
     return replace(data, blocks=_find_copies(data, n_folds) if data.groups is None else data.groups)
@@ -110,7 +110,7 @@ def takes_weights(recalibrator: BaseEstimator) -> bool:
 
 
 def describe_copies(data: AnyData) -> str:
-    """Say that all blocks, of equal predictions, have one size and outcome each; or return ""."""
+    """Return a warning if all blocks of equal predictions have one size and outcome, or ""."""
     if data.groups is not None or data.blocks is None:
         return ""
     count, outcome = np.bincount(data.blocks), data.value if data.is_forecast else data.label

@@ -46,7 +46,7 @@ _MIN_LONG_ROW = 256
 _SETTLED = 0.1
 
 
-# Log-probabilities that tell whether a slope is known.
+# At most this many log-probabilities decide whether they tell a slope.
 _MAX_ENTRIES_TO_JUDGE = 2**15
 
 

@@ -69,7 +69,8 @@ _MAX_CLASS_SAMPLES_FOR_TIES = 200
 # at most this many probabilities.
 _MIN_SAMPLES_FOR_TREES, _MAX_CLASSES_FOR_TREES, _MAX_ENTRIES_FOR_TREES = 300, 100, 2 * 10**6
 
-# More classes than this need as many samples, to be mapped by a matrix, which takes seconds.
+# With at most this many classes, maps with a matrix may have fewer samples than classes; with more
+# they take seconds.
 _MAX_CLASSES_OF_FEW = 50
 
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.

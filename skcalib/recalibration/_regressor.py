@@ -179,9 +179,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
             :class:`SubgroupRecalibrator`.
 
         **params : dict
-            Passed to the regressor's `fit`, but `groups` to the splitter and the recalibrator, for
-            which they count less than as many samples if those of a group agree; with metadata
-            routing, to whatever requests them.
+            Passed to the regressor's `fit`. `groups` go to the splitter and to the recalibrator
+            instead, for which samples count as fewer, the more those of a group agree. With
+            metadata routing, parameters go to whatever requests them.
 
         Returns
         -------

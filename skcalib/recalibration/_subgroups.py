@@ -102,8 +102,8 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     \circ \log r(p) + b_s)`. With n samples it is about n / (n + `prior_weight`) of the way to the
     map that is fitted alone. With K > 2 classes the prior has K/2 times as many samples.
 
-    A class that no subgroup has stays as in :class:`AutoRecalibrator`; one that other subgroups
-    have becomes rare.
+    A class that no subgroup has stays as in :class:`AutoRecalibrator`; one that a subgroup lacks,
+    but others have, becomes rare in it.
 
     The cost is that of the common map, and 36 small maps for each subgroup.
 

@@ -372,7 +372,7 @@ class _Range(NamedTuple):
 
 
 def _find_ranges(binary: ClassData) -> list[_Range]:
-    """Return ranges of predictions: those with clear gaps first, the largest first."""
+    """Return ranges of predictions: clear gaps first, the largest first; then the clearest."""
     proba, hit = binary.proba, binary.label
     cells = BinnedResiduals(proba, binary.weight, binary.squares, hit, _N_RANGES)
     gaps = cells.bin_hits(hit[None])[0]
