@@ -22,7 +22,7 @@ MODULES = (
     "function_classes",
 )
 
-# What there is here, by the names that it has elsewhere: in lower case, without underscores.
+# Names here, and what other packages call the same: in lower case, without underscores.
 _NAMES_ELSEWHERE = {
     "compare_models": ["compare"],
     'display.DecisionDisplay, with kind="net-benefit"': ["decisioncurvedisplay"],
@@ -58,12 +58,12 @@ _NAMES_ELSEWHERE = {
 WRITE_INSTEAD = {
     "brierscoreloss": "sklearn.metrics.brier_score_loss",
     "logloss": "sklearn.metrics.log_loss",
-    **{name: f"skcalib.{own}" for own, names in _NAMES_ELSEWHERE.items() for name in names},
+    **{other: f"skcalib.{name}" for name, others in _NAMES_ELSEWHERE.items() for other in others},
 }
 
 
 def guess_other_names(module: str) -> None:
-    """Let a module refuse the names that it has not; type checkers, which know all, see nothing."""
+    """Make a module refuse names that it lacks, with advice; type checkers do not see this."""
     vars(sys.modules[module])["__getattr__"] = partial(raise_no_attribute, module)
 
 

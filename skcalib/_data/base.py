@@ -25,7 +25,8 @@ class EvaluationData(ABC):
     given: np.ndarray | None  # (n, d), or (n,) labels of groups: conditioned on
     groups: np.ndarray | None  # codes (n,), or crossed (n, 2), of dependent samples
     blocks: np.ndarray | None  # codes (n,) of what no fold of recalibrators divides
-    square: np.ndarray | None  # (n,), parts of Σ w² if a row is not one sample of its own
+    # (n,), what each row contributes to 1 / (the effective number of samples); None if it is w²
+    square: np.ndarray | None
 
     @property
     @abstractmethod
@@ -34,12 +35,12 @@ class EvaluationData(ABC):
 
     @property
     def inverse_effective_size(self) -> float:
-        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
+        """1 / (the effective number of samples): Σ w_i², so 1/n for equal weights, or more."""
         return float(self.weight @ self.weight if self.square is None else self.square.sum())
 
     @property
     def squares(self) -> np.ndarray:
-        """Σ w² of the samples that each row stands for, or its part of that of its group, (n,)."""
+        """What each row contributes to 1 / (the effective number of samples), (n,): w² mostly."""
         return self.weight**2 if self.square is None else self.square
 
     @property

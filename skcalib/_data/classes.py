@@ -57,7 +57,7 @@ class ClassData(EvaluationData):
     log_proba: np.ndarray | None = None  # (n, K), logarithms of `matrix`; None without logits
     groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
     blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
-    # (n,), Σ w² of the samples that a row stands for, or its part of that of its group; or None
+    # (n,), what each row contributes to 1 / (the effective number of samples); None if it is w²
     square: np.ndarray | None = None
     # (n,), how many samples a row stands for; None if each is one. Outcomes are shares of events
     # if rows stand for several.
@@ -164,10 +164,10 @@ class ClassData(EvaluationData):
         So what all samples share, such as overconfidence, does not count as dependence.
         """
         data = self.to_numpy()
-        for k, proba in enumerate([data.proba] if data.is_binary else data.iter_class_proba()):
-            residual = (
-                data.label == k + data.is_binary if data.label.ndim == 1 else data.label[:, k]
-            ) - proba
+        columns = [data.proba] if data.is_binary else data.iter_class_proba()
+        for k, proba in enumerate(columns, start=int(data.is_binary)):
+            hit = data.label[:, k] if data.label.ndim == 2 else data.label == k
+            residual = hit - proba
             residual -= data.weight @ residual
             centred = proba - data.weight @ proba
             variance = data.weight @ centred**2

@@ -25,7 +25,8 @@ class ForecastData(EvaluationData):
     given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
     groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
     blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
-    square: np.ndarray | None = None  # (n,), the part of each row in Σ w² over groups
+    # (n,), what each row contributes to 1 / (the effective number of samples); None if it is w²
+    square: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:

@@ -96,9 +96,9 @@ METRIC_CONSTRAINTS: dict = {
 
 
 def get_literal_constraints(function: Callable) -> dict[str, list]:
-    """The rules of the arguments whose annotations list all that they may be.
+    """Return the rules of the arguments whose annotations list all values that they may have.
 
-    These are choices, truth values, None and lenses, whatever has the method `reduce`.
+    These are choices, booleans, None, and lenses (objects with the method `reduce`).
     """
     constraints = {}
     for name, parameter in signature(function).parameters.items():

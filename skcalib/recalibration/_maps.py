@@ -57,7 +57,7 @@ class Curve(NamedTuple):
         return value + self.a * log_expit(x) - self.b * log_expit(-x)
 
     def parallel_beyond(self, ends: np.ndarray) -> "Curve":
-        """The same line or spline between two ends, and parallel to the predictions beyond."""
+        """Return a line or spline that is this one between two ends, with slope 1 beyond them."""
         coefficients, knots = self.coefficients.copy(), self.knots
         if not len(knots):
             low, high = self.evaluate(ends)
