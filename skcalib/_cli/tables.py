@@ -171,7 +171,7 @@ def _find_remedy(rule: Rule, text: str) -> str:
     if re.fullmatch("[-+.0-9]*,[0-9]+", text.strip()):
         return "Pass --decimal , if that is a decimal comma."
     if rule is PROBABILITY and NUMBER.value(text.rstrip("% ")) is not None:
-        return "Divide percentages by 100, map log odds to probabilities, or repair the row."
+        return "Divide percentages by 100, take exp of log p, expit of log-odds, or repair the row."
     return "Remove or repair the row."
 
 

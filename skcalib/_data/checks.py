@@ -25,7 +25,7 @@ from .._inputs.checks import (
     normalize_weights,
     positive_weight_rows,
 )
-from .._inputs.labels import as_labels, class_array, encode, label_array
+from .._inputs.labels import as_labels, class_array, encode, label_array, remedy_for_ignored
 from .._inputs.probabilities import (
     check_label_proba,
     check_logits,
@@ -147,10 +147,12 @@ def _check_multilabel(
             f"probability for each entry; found shapes {label.shape} and {proba.shape}. Pass a "
             "single label as one column, y[:, None]."
         )
-    if label.dtype.kind not in "biuf" or not np.isin(label, [0, 1]).all():
+    is_binary = np.isin(label, [0, 1])
+    if label.dtype.kind not in "biuf" or not is_binary.all():
         raise ValueError(
             f"{names[0]} must hold 0 and 1, or False and True, with multi_class=Multilabel(); "
-            f"found {format_values(label.ravel()[:3])}. Make the matrix with sklearn.preprocessing."
+            f"found {label.ravel()[is_binary.argmin()]}. Where labels are missing, pass columns by "
+            "themselves, without such rows. Else make the matrix with sklearn.preprocessing."
             f"MultiLabelBinarizer, or exchange {names[0]} and {names[1]} if they are swapped."
         )
     n, n_labels = label.shape
@@ -192,8 +194,8 @@ def check_fit_input(
     if is_column and data.weight @ data.label > 0.5 and data.proba.max() <= 0.5:
         warn(
             "X holds log-odds that are all at most 0, so that no event is likely, but most labels "
-            "are events. If these are logarithms of probabilities, pass np.exp of them as "
-            "probabilities."
+            "are events. If these are logarithms of probabilities, pass np.exp of them, with "
+            "input_type='probabilities'."
         )
     estimator._reads_both_columns = data.complement is not None
     check_feature_names(estimator, X, reset=True)
@@ -207,9 +209,8 @@ def _resolve_classes(
 ) -> np.ndarray:
     """The classes in the order of the columns of proba."""
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
-    columns = f"{names[1]} has {n_columns} columns and"
-    if proba.ndim == 1:
-        columns = f"{names[1]} is 1-D and so"
+    shape = "is 1-D and so" if proba.ndim == 1 else f"has {n_columns} columns and"
+    columns = f"{names[1]} {shape}"
     if labels is not None:
         classes = as_labels(labels, "labels")
         if classes.dtype.kind == "O":
@@ -222,17 +223,19 @@ def _resolve_classes(
         if len(classes) != n_columns:
             raise ValueError(
                 f"labels must name one class for each column: {columns} stands for {n_columns} "
-                f"classes; found {len(classes)} labels. Give the classes in the order of the "
-                "columns."
+                f"classes; found {len(classes)} labels. Give them in the order of the columns."
             )
         return classes
+    remedy = remedy_for_ignored(observed.tolist(), names[0])
     if len(observed) == n_columns:
+        if remedy and (n_columns > 2 or observed[0] == -100):  # masks of images are 0 and 255
+            warn(f"{names[0]} holds {format_values(observed)}, taken for classes.{remedy}")
         return observed
     if len(observed) > n_columns:
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
             f"distinct labels: {format_values(observed)}. Pass one column of probabilities for "
-            "each class."
+            f"each class.{remedy}"
         )
     if n_columns == 2:
         if pos_label is not None and observed[0] != pos_label:

@@ -35,6 +35,12 @@ MIN_DISTINCT_NUMBERS = 10
 # The largest number of values that a message lists.
 _MAX_LISTED_VALUES = 10
 
+PIXELS_REMEDY = (
+    "Pass one row for each sample. Where each pixel or token is a sample, pass labels.reshape(-1), "
+    "and p.reshape(-1, n_classes) with the classes on the last axis: from axis 1, "
+    "np.moveaxis(p, 1, -1) moves them there, or p.movedim(1, -1) of a tensor."
+)
+
 
 def as_array(values: object, name: str) -> np.ndarray:
     """Return an array of any type; refuse, by the name of the argument, what cannot become one.
@@ -67,6 +73,7 @@ def as_array(values: object, name: str) -> np.ndarray:
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
+        reason += f" {PIXELS_REMEDY}" if getattr(values, "ndim", 0) > 2 else ""
         raise kind(f"{name} must be an array of one or two dimensions: {reason}") from error
     if array.ndim == 0:
         raise ValueError(
@@ -145,8 +152,8 @@ def check_numbers(
         first = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
         location = f" in row {first[0]}" if first else ""
         raise ValueError(
-            f"{name} must be finite; found {array[first]} (NaN or infinity){location}. Remove the "
-            "sample, or repair the value."
+            f"{name} must be finite; found {array[first]} (NaN or infinity){location}. Leave out "
+            "the sample, in all arguments, or repair the value; only features may be imputed."
         )
     if not np.isinf(most) and array.size and np.abs(array).max() > most:
         raise ValueError(
@@ -169,6 +176,14 @@ def column_names(table: object) -> list[Any]:
 def is_number(value: object) -> bool:
     """True for integers and floats of Python and of NumPy, but not for truth values."""
     return isinstance(value, Integral | float | np.floating) and not isinstance(value, bool)
+
+
+def is_missing(value: object) -> bool:
+    """True for None, NaN, pandas' NA and a missing time."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # whether pandas' NA equals itself is not known
+        return True
 
 
 def convert_numbers(values: np.ndarray) -> np.ndarray:
@@ -205,13 +220,13 @@ def _as_doubles(values: object) -> np.ndarray:
         return np.empty(0)
 
 
-def check_same_length(lengths: dict[str, int]) -> None:
+def check_same_length(lengths: dict[str, int], remedy: str = "") -> None:
     """Refuse arguments of different lengths; `lengths` holds them by name."""
     if len(set(lengths.values())) > 1:
         lengths_text = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
             f"{' and '.join(lengths)} must have the same length; found inconsistent numbers of "
-            f"samples ({lengths_text}). Pass one value of each for every sample."
+            f"samples ({lengths_text}). {remedy or 'Pass one value of each for every sample.'}"
         )
 
 

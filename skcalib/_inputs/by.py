@@ -18,6 +18,7 @@ from .arrays import (
     check_same_length,
     column_names,
     format_values,
+    is_missing,
     is_number,
 )
 from .checks import positive_weight_rows
@@ -330,11 +331,3 @@ def check_crossed_groups(
             f"readers; found {len(columns)}. Leave out those that matter least."
         )
     return np.column_stack([check_groups(c, n, sample_weight) for c in columns]).squeeze()
-
-
-def is_missing(value: object) -> bool:
-    """True for None, NaN, pandas' NA and a missing time."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):  # whether pandas' NA equals itself is not known
-        return True

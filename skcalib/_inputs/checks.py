@@ -16,6 +16,7 @@ from .arrays import (
     column_names,
     format_values,
 )
+from .labels import remedy_for_ignored
 from .probabilities import check_label_proba, check_logits, check_probabilities
 from .scikit_learn import check_feature_names
 
@@ -125,9 +126,9 @@ def check_column_order(y_proba: ArrayLike, classes: np.ndarray, name: str) -> No
             in_order = [names[expected.index(column)] for column in written_columns]
             raise ValueError(
                 f"The columns of {name} must be in the order of the classes, "
-                f"{format_values(names)}; found columns named {format_values(columns)}. Pass "
-                f"labels in the order of the columns, {format_values(in_order)}, or reorder the "
-                "columns."
+                f"{format_values(names)}; found columns named {format_values(columns)}. "
+                "Reorder the columns, or name the classes in the order that they have with "
+                f"labels={format_values(in_order)}."
             )
 
 
@@ -156,7 +157,7 @@ def map_codes(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name:
         raise ValueError(
             f"{name} must hold only the classes {format_values(classes)}; found "
             f"{format_values(unknown)}. Name all classes with labels=[...], of the same type "
-            "as the labels."
+            f"as the labels.{remedy_for_ignored(unknown, name)}"
         )
     table = np.array([index[value] for value in observed.tolist()], dtype=np.int32)
     return table[code]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import ArrayLike, are_probably_probabilities, as_array
+from .arrays import PIXELS_REMEDY, ArrayLike, are_probably_probabilities, as_array
 
 # Up to this size every integer can be represented as a double.
 _MAX_EXACT_INTEGER = 2.0**53
@@ -35,13 +35,22 @@ def label_array(y: ArrayLike, *, name: str = "y_true", partner: str = "y_proba")
 def _remedy_for_matrix(values: np.ndarray, name: str, partner: str) -> str:
     if values.dtype.kind == "f" and are_probably_probabilities(values):
         return f"{name} and {partner} look swapped: exchange them."
+    if values.dtype.kind in "iuf" and not np.isin(values, [0, 1]).all():
+        return PIXELS_REMEDY
     if values.dtype.kind in "biuf" and (values.sum(axis=1) != 1).any():
         return (
             "Labels that do not exclude each other are measured with multi_class=Multilabel() of "
-            "skcalib.lenses where it is taken (multilabel), or are judged one column at a time: "
-            f"pass {name}[:, k] with column k of {partner}."
+            "skcalib.lenses where it is taken (multilabel), or one at a time: pass "
+            f"{name}[:, k] with column k of {partner}. Of pixels or tokens pass labels.reshape(-1)."
         )
     return "Turn one-hot rows into labels with .argmax(axis=1)."
+
+
+def remedy_for_ignored(labels: list, name: str) -> str:
+    """Return the remedy if labels hold a number by which networks mark what has no label."""
+    marks = [k for k in (-100, 255) if k in labels and not {k - 1, k + 1} & set(labels)]
+    text = " If {0} marks samples without a label (ignore_index), leave out the rows {1} == {0}."
+    return text.format(marks[0], name) if marks else ""
 
 
 def as_labels(values: object, name: str) -> np.ndarray:

@@ -17,6 +17,7 @@ from .arrays import (
     as_device_floats,
     check_numbers,
     convert_numbers,
+    is_missing,
     is_number,
 )
 from .warnings import warn
@@ -69,9 +70,7 @@ def check_probabilities(
     device_proba = _device_probabilities(y_proba) if on_device else None
     if device_proba is not None:
         return device_proba
-    proba = as_array(y_proba, name)
-    if proba.dtype.kind == "O":
-        proba = convert_numbers(proba)
+    proba = _as_numbers(as_array(y_proba, name))
     if proba.dtype.kind != "f" and proba.size > 0:
         _raise_wrong_type(proba, name, partner, partner_values)
     # NumPy may hold a tensor of half precision in a wider type
@@ -102,19 +101,14 @@ def check_label_proba(y_proba: ArrayLike, name: str) -> np.ndarray:
         y_proba = np.column_stack([as_array(p, name)[:, 1] for p in y_proba])
     proba = check_numbers(y_proba, name)
     if proba.ndim != 2 or proba.size == 0:
-        is_empty = proba.shape[:1] == (0,)
-        remedy = (
-            "Check the filter or the split" if is_empty else "Pass one label as y_proba[:, None]"
-        )
         raise ValueError(
             f"{name} must have shape (n_samples, n_labels) with multi_class=Multilabel(), and hold "
-            f"at least one prediction; found {proba.shape}. {remedy}."
+            f"at least one prediction; found {proba.shape}. Pass one label as y_proba[:, None], or "
+            "check the filter or the split that left no rows."
         )
     if proba.min() < 0 or proba.max() > 1:
-        raise ValueError(
-            f"{name} must lie in [0, 1]; found {proba.min():.6g} to {proba.max():.6g}. Map logits "
-            "of labels to probabilities with scipy.special.expit."
-        )
+        column = int(np.argmax(((proba < 0) | (proba > 1)).any(axis=0)))
+        _raise_out_of_range(proba[:, column], 0.0, f"{name}[:, {column}]", None, None)
     return proba
 
 
@@ -166,6 +160,14 @@ def as_predicted(predicted: np.ndarray, name: str, keep_single: bool) -> np.ndar
         return predicted.astype(np.float64, copy=False)
 
 
+def _as_numbers(predicted: np.ndarray) -> np.ndarray:
+    """Return objects as numbers, NaN for what is missing; unchanged if some are no numbers."""
+    if predicted.dtype.kind != "O":
+        return predicted
+    values = [np.nan if is_missing(value) else value for value in predicted.ravel().tolist()]
+    return convert_numbers(np.array(values, dtype=object).reshape(predicted.shape))
+
+
 def is_forecast(obj: object) -> bool:
     """True if an argument that may hold probabilities of classes holds forecasts instead.
 
@@ -208,12 +210,6 @@ def _raise_wrong_type(proba: np.ndarray, name: str, partner: str, partner_values
         remedy = f"{partner} and {name} look swapped: exchange them."
     values = proba.ravel().tolist()
     first = next((value for value in values if not is_number(value)), values[0])
-    if first is None:
-        raise ValueError(
-            f"{name} must hold a probability for every sample; found None in {values.count(None)} "
-            f"of {len(values)} places. Leave out these rows, of {partner}, too, and say how many "
-            "they are: a missing confidence is no 0."
-        )
     raise ValueError(
         f"{name} must hold probabilities as floating-point numbers; found {first!r} of type "
         f"{proba.dtype}, which is taken for a class label. {remedy}"
@@ -290,8 +286,9 @@ def check_finite(predicted: np.ndarray, name: str) -> None:
     if not finite.all():
         row = np.unravel_index(np.argmin(finite), predicted.shape)
         raise ValueError(
-            f"{name} must be finite; found {predicted[row]} (NaN or infinity) in row {row[0]}, and "
-            f"{np.sum(~finite)} such value(s) in all. Remove or impute these predictions."
+            f"{name} must be finite; found {predicted[row]} (None, NaN or infinity) in row "
+            f"{row[0]}, and {np.sum(~finite)} such value(s) in all. Leave out these rows, in all "
+            "arguments, and say how many they are: a missing prediction is no 0."
         )
 
 
@@ -305,15 +302,15 @@ def _check_row_sums(
     miss = np.abs(total - 1)
     worst = np.argmax(miss)
     if miss[worst] > tolerance:
-        remedy = "pass the columns of one-vs-rest scores one at a time."
+        remedy = "Divide each row by its sum, or pass columns of one-vs-rest scores one at a time."
         if np.rint(total.max()) >= 2:
             remedy = (
-                "let a logistic regression combine the columns if they are the probabilities of "
-                "several models: RecalibratedClassifier(StackingClassifier(models))."
+                "Probabilities of several models are features for a LogisticRegression: take "
+                "RecalibratedClassifier(StackingClassifier(models)). Else divide rows by their sum."
             )
         raise ValueError(
             f"The rows of {name} must sum to 1 (within {tolerance:g}); found a sum of "
-            f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or {remedy}"
+            f"{total[worst]:.10g} in row {worst}. {remedy}"
             f"{_remedy_for_numbers(partner_values)}{_remedy_for_features(estimator)}"
         )
     return divide_by_sums(proba, total)
@@ -341,23 +338,21 @@ def check_logits(logits: ArrayLike, *, name: str, on_device: bool = False) -> Ar
     device_logits = _device_logits(logits) if on_device else None
     if device_logits is not None:
         return device_logits
-    scores = as_array(logits, name)
-    if scores.dtype.kind == "O":
-        scores = convert_numbers(scores)
+    scores = _as_numbers(as_array(logits, name))
     if scores.dtype.kind not in "iuf" and scores.size > 0:
         raise ValueError(
             f"{name} must hold logits as numbers; found type {scores.dtype}. Pass the scores of "
             "the classifier before its softmax."
         )
     scores = as_predicted(scores, name, keep_single=True)
-    check_finite(scores, name)
-    if max(-scores.min(), scores.max()) > _MAX_LOGIT:
+    if max(-scores.min(), scores.max()) > _MAX_LOGIT:  # infinite ones, too, but no NaN
         row = np.unravel_index(np.argmax(np.abs(scores)), scores.shape)
         raise ValueError(
             f"{name} must hold logits between {-_MAX_LOGIT:g} and {_MAX_LOGIT:g}; found "
             f"{float(scores[row])!r} in row {row[0]}. Replace a number that excludes a class by "
             "-1e4, as with np.clip(..., -1e4, 1e4)."
         )
+    check_finite(scores, name)
     # rows of logits sum to 1 by chance, but hardly two of them
     are_sums = scores.ndim == 2 and all(
         np.allclose(scores[rows].sum(axis=1, dtype=np.float64), 1, rtol=0, atol=ROW_SUM_ATOL)

@@ -198,7 +198,8 @@ def check_predicted(
     check_same_kind(probas)
     models: list[Any] = []
     if outcomes is not None:
-        check_same_length({name: num_samples(values) for name, values in outcomes.items()})
+        lengths = {name: num_samples(values) for name, values in outcomes.items()}
+        check_same_length(lengths, "Compare models on the samples that all of them have.")
     pairs = outcomes.items() if outcomes else [("y_true", y_true)] * len(probas)
     for (outcome_name, outcome), (name, y_pred) in zip(pairs, probas.items(), strict=True):
         data = check_data(outcome, y_pred, names=(outcome_name, name), **data_args)

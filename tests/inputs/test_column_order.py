@@ -35,7 +35,10 @@ def test_columns_in_another_order_are_refused(y, columns):
     assert smooth_calibration_error(y, frame) == smooth_calibration_error(y, PROBA)
     with pytest.raises(ValueError, match="must be in the order of the classes") as error:
         smooth_calibration_error(y, frame[columns[::-1]])
-    assert f"Pass labels in the order of the columns, {sorted(set(y))[::-1]}" in str(error.value)
+    assert (
+        f"Reorder the columns, or name the classes in the order that they have with labels="
+        f"{sorted(set(y))[::-1]}." in str(error.value)
+    )
     remedy = smooth_calibration_error(y, frame[columns[::-1]], labels=sorted(set(y))[::-1])
     assert remedy == pytest.approx(smooth_calibration_error(y, PROBA), abs=1e-15)
 

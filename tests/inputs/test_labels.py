@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from skcalib._inputs.labels import encode_labels
-from skcalib.metrics import smooth_calibration_error
+from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 from skcalib.recalibration import TemperatureRecalibrator
+from skcalib.streaming import CalibrationState
 
 PROBA = np.array([0.1, 0.8, 0.6, 0.3])
 CODE = np.array([0, 1, 1, 0])
@@ -125,14 +126,49 @@ def test_a_matrix_of_labels_is_judged_one_column_at_a_time():
         (pd.DataFrame(y), pd.DataFrame(proba)),
         (y, [np.column_stack([1 - p, p]) for p in proba.T]),  # of a forest
     ):
-        with pytest.raises(ValueError, match=r"multilabel.* one column .* pass y_true\[:, k\]"):
+        with pytest.raises(ValueError, match=r"multilabel.* one at a time: pass y_true\[:, k\]"):
             smooth_calibration_error(labels, predictions)
-        with pytest.raises(ValueError, match=r"multilabel.* one column .* pass y\[:, k\]"):
+        with pytest.raises(ValueError, match=r"multilabel.* one at a time: pass y\[:, k\]"):
             TemperatureRecalibrator().fit(predictions, labels)
     with pytest.raises(ValueError, match=r"one-hot rows .* \.argmax\(axis=1\)"):
         smooth_calibration_error(np.eye(3), np.eye(3))
     with pytest.raises(ValueError, match="y_true and y_proba look swapped"):
         smooth_calibration_error(np.full((2, 2), 0.5), [0, 1])
+
+
+@pytest.mark.parametrize("mark", [-100, 255])
+def test_a_label_for_what_the_loss_ignores_is_no_class(mark):
+    proba = np.full((4, 3), 1 / 3)
+    with pytest.warns(UserWarning, match=rf"ignore_index\), leave out the rows y_true == {mark}"):
+        expected_calibration_error([0, 1, mark, 1], proba)  # class 2 has no sample
+    with pytest.raises(ValueError, match=rf"ignore_index\), leave out the rows y_true == {mark}"):
+        CalibrationState(labels=range(3)).update([0, 1, mark, 1], proba)
+
+
+def test_masks_and_neighbours_of_what_losses_ignore_are_classes():
+    y = np.array([0, 1, 1, 0])
+    expected = smooth_calibration_error(y, [0.2, 0.9, 0.6, 0.3])
+    for negative, positive in ((0, 255), (254, 255), (-100, -99)):
+        labels = np.where(y, positive, negative)
+        assert smooth_calibration_error(labels, [0.2, 0.9, 0.6, 0.3]) == expected
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch"])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 5)])
+def test_pixels_and_tokens_become_rows_as_the_message_says(package, shape):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), size=(2, *shape[2:]))  # classes last
+    labels = rng.integers(3, size=(2, *shape[2:]))
+    expected = expected_calibration_error(labels.ravel(), p.reshape(-1, 3))
+    p = np.moveaxis(p, -1, 1)
+    if package == "torch":
+        torch = pytest.importorskip("torch")
+        p, labels = torch.as_tensor(p), torch.as_tensor(labels)
+    with pytest.raises(ValueError, match=r"pass labels\.reshape\(-1\), and p\.reshape") as error:
+        expected_calibration_error(labels, p)
+    assert "p.movedim(1, -1) of a tensor" in str(error.value)
+    p = p.movedim(1, -1) if package == "torch" else np.moveaxis(p, 1, -1)
+    assert expected_calibration_error(labels.reshape(-1), p.reshape(-1, 3)) == expected
 
 
 def test_ragged_labels_are_refused_by_name():

@@ -9,7 +9,7 @@ from skcalib._data import check_predictions
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest
-from skcalib.lenses import class_groups
+from skcalib.lenses import Multilabel, class_groups
 from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 from skcalib.recalibration import (
     AutoRecalibrator,
@@ -134,13 +134,45 @@ def test_objects_that_are_floats():
         smooth_calibration_error(y, mixed)
     mixed[:] = [1.0, np.float64(0), 0]
     assert smooth_calibration_error(y, mixed) == smooth_calibration_error(y, np.eye(3)[[0] * 4])
-    mixed[2, 2] = None
-    with pytest.raises(ValueError, match="found None in 1 of 12 places"):
-        smooth_calibration_error(y, mixed)
+    for missing in (None, float("nan"), pd.NA, np.datetime64("NaT")):
+        mixed[2, 2] = missing
+        with pytest.raises(ValueError, match=r"\(None, NaN or infinity\) in row 2, and 1 such"):
+            smooth_calibration_error(y, mixed)
     for value in ("0.5", True):
         mixed[2, 2] = value
         with pytest.raises(ValueError, match=f"found {value!r} of type object"):
             smooth_calibration_error(y, mixed)
+
+
+def test_a_missing_feature_may_be_imputed_but_no_prediction():
+    p, y = np.array([0.1, 0.6, 0.4]), np.array([0, 1, 0])
+    with pytest.raises(ValueError, match=r"given must be finite; .*only features may be imputed"):
+        CalibrationTest().fit(p, y, given=[0.1, np.nan, 2.0])
+    with pytest.raises(ValueError, match=r"X must be finite; .*is no 0\.$"):
+        CalibrationTest().fit([0.1, np.nan, 0.4], y)
+    with pytest.raises(ValueError, match=r"mean must be finite; .*Leave out the sample, in all"):
+        calibration_report([0.1, 0.2, 0.3], (np.array([0.1, np.nan, 0.3]), np.ones(3)))
+
+
+REMEDIES_FOR_LABELS = {
+    "percentages": ([[30.0, 5.0], [90.0, 7.0], [20.0, 60.0]], r"Divide percentages by 100\.$"),
+    "log-probabilities": ([[0.5, -0.2], [0.4, -0.3], [0.1, -2.0]], r"\[:, 1\] .*pass np\.exp"),
+    "logits": ([[-2.0, 0.2], [3.0, 0.3], [0.1, 0.4]], r"\[:, 0\] .*-2.* row 0.* expit"),
+}
+
+
+@pytest.mark.parametrize(("proba", "remedy"), REMEDIES_FOR_LABELS.values(), ids=REMEDIES_FOR_LABELS)
+def test_remedies_for_labels_that_do_not_exclude_each_other(proba, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        expected_calibration_error(np.eye(3)[:, :2], np.array(proba), multi_class=Multilabel())
+
+
+@pytest.mark.parametrize("mark", [np.nan, -1])
+def test_a_missing_label_among_several_is_shown(mark):
+    y = np.array([[0, 1], [1, 0], [mark, 1]])
+    message = rf"found {mark}.*\. Where labels are missing, pass columns by themselves"
+    with pytest.raises(ValueError, match=message):
+        expected_calibration_error(y, np.full((3, 2), 0.5), multi_class=Multilabel())
 
 
 class Table:

@@ -289,7 +289,9 @@ def test_a_stack_of_models_is_no_row_of_probabilities(n_classes):
     stack = softmax(shift, axis=2)
     stack = stack[:, :, 1] if n_classes == 2 else stack.reshape(100, -1)
     label = np.arange(100) % n_classes
-    with pytest.raises(ValueError, match=r"several models.*RecalibratedClassifier\(StackingCl"):
+    with pytest.raises(
+        ValueError, match=r"models are features.*RecalibratedClassifier\(StackingCl"
+    ):
         AutoRecalibrator().fit(stack, label)
     scores = stack[:, :3] * 0.9
     with pytest.raises(ValueError, match=r"Divide each row by its sum, .* one-vs-rest scores"):

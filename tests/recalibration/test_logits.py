@@ -220,7 +220,8 @@ def with_entry(value):
     ("logits", "message"),
     [
         (with_entry(np.nan), r"X must be finite; found nan .* in row 1"),
-        (with_entry(-np.inf), r"X must be finite; found -inf .* in row 1"),
+        (with_entry(-np.inf), r"found -inf in row 1\. Replace .*-1e4, as with np\.clip"),
+        (with_entry(np.inf), r"found inf in row 1\. Replace"),
         (with_entry(-2e6), r"between -1e\+06 and 1e\+06; found -2000000.0 in row 1.*-1e4"),
         (GOOD.astype(str), "must hold logits as numbers; found type <U"),
         (GOOD > 0, "must hold logits as numbers; found type bool"),
@@ -229,6 +230,7 @@ def with_entry(value):
         (GOOD[:, 0], "is 1-D and so stands for 2 classes, but y holds 3"),
         (GOOD[:0], "at least one prediction"),
         (GOOD[None], "one or two dimensions"),
+        (np.where(GOOD < 0, None, GOOD), r"found nan .*Leave out these rows, in all arguments"),
     ],
 )
 def test_bad_logits(logits, message):
@@ -264,7 +266,7 @@ def test_a_column_of_log_probabilities_is_told():
     for function in (smooth_calibration_error, calibration_report):
         with pytest.raises(ValueError, match=r"all at most 0 .*: pass np\.exp of them\."):
             function(y, log_proba)
-    with pytest.warns(UserWarning, match="logarithms of probabilities, pass np.exp"):
+    with pytest.warns(UserWarning, match=r"pass np\.exp of them, with input_type='probabilities'"):
         TemperatureRecalibrator(input_type="logits").fit(log_proba, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -733,7 +733,7 @@ def test_missing_values_can_be_dropped(table, capsys):
 HINTS = {
     "percentages": ("1,63.7\n0,20\n", "Divide percentages by 100"),
     "percent": ("1,63.7 %\n0,20 %\n", "Divide percentages by 100"),
-    "log odds": ("1,0.5\n0,-1.7\n", "map log odds to probabilities"),
+    "log-odds": ("1,0.5\n0,-1.7\n", "take exp of log p, expit of log-odds"),
     "words": ("1,0.5\n0,high\n", "Remove or repair the row."),
     "swapped": ("0.5,1\n0.25,0\n0.3,1\n", "exchange --label and --proba"),
     "three": ("1,1\n2,0\n3,1\n", "Pass one column for each class"),
