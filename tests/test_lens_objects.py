@@ -342,11 +342,11 @@ def test_single_labels_and_labels_without_events():
     ("y", "proba", "options", "message"),
     [
         ([0, 1], [0.5, 0.5], {}, "shape .n_samples, n_labels. .*; found .2,."),
-        (np.empty((0, 2)), np.empty((0, 2)), {}, "at least one prediction; .* Check the filter"),
+        (np.empty((0, 2)), np.empty((0, 2)), {}, "at least one prediction; .* check the filter"),
         ([[0, 2]], [[0.5, 0.5]], {}, "must hold 0 and 1"),
         ([[0, np.nan]], [[0.5, 0.5]], {}, "y_true must"),
         ([["a", "b"]], [[0.5, 0.5]], {}, "must hold 0 and 1"),
-        ([[0, 1]], [[0.5, 1.5]], {}, r"must lie in \[0, 1\]; found 0.5 to 1.5"),
+        ([[0, 1]], [[0.5, 1.5]], {}, r"must lie in \[0, 1\]; found 1.5 in row 0"),
         ([[0, 1]], [[0.5, np.nan]], {}, "NaN"),
         ([[0, 1]], [[0.5, 0.5, 0.5]], {}, r"found shapes \(1, 2\) and \(1, 3\)"),
         ([[0, 1]], [[[0.5, 0.5]], [[1.0]]], {}, "an array .n_samples, 2. for each label"),

@@ -195,7 +195,7 @@ def make_test_numbers():
 
 
 def make_expected_numbers():
-    """Margins around what predictions announce, and what only reports have an interval of."""
+    """Margins around what predictions let expect, and what only reports have an interval of."""
     visits = visitor(["classes"], is_right=True)
     for kind in sorted(get_constraints(metrics.decision_curve)["kind"][0].options):
         for threshold in THRESHOLDS:

@@ -296,7 +296,7 @@ def forecast_margins(kind, loss, n, seed):
 
 
 def margins(quick):
-    """Margins about the values that calibrated predictions announce."""
+    """Margins about the values that are expected of calibrated predictions."""
     parallel, n = Parallel(n_jobs=1 if quick else 2), 2 if quick else 400
     print("| predictions | t | acting | groups ignored | with groups | one column | width |")
     print(f"|{'---|' * 7}")

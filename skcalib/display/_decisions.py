@@ -178,8 +178,8 @@ class DecisionDisplay(PredictionsDisplay):
             Two columns cross each other, such as patients and readers.
 
         confidence_level : float in (0, 1), default=0.95
-            Probability with which the intervals and the band cover the expected value if it is
-            right.
+            Probability with which the intervals and the band contain the expected value if
+            predictions are calibrated.
 
         name : str, default=None
             Name of the model, for the legend.

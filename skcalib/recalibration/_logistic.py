@@ -176,9 +176,9 @@ class SigmoidRecalibrator(LogisticRecalibrator):
     0.01, ..., 0.08 below half the share of the rarest class, where the fit is likeliest. Clipped
     ones become equal.
 
-    If the predicted logits x hardly vary, a steep slope may be noise: its standard error is above
-    1 if :math:`n \bar y (1 - \bar y) \operatorname{Var}(x) < 1`. Then it holds between the least
-    and the greatest x of the fit alone, and beyond them the slope is 1, unless `prior_weight` is 0.
+    A steep slope may be noise if its standard error is above 1, as for predicted logits x with
+    :math:`n \bar y (1 - \bar y) \operatorname{Var}(x) < 1`. Then it holds between the smallest and
+    the largest x of the fit only, and beyond them the slope is 1, unless `prior_weight` is 0.
 
     The cost is a sort, and :math:`O(n)` for each of a few Newton steps. Ties are pooled. With
     ``prior_weight=0`` there may be no maximum: a warning tells, and the last step is kept. If all
@@ -264,8 +264,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
 
     A square grows fast, and turns back. So beyond an end e of the fit the calibrated logit is that
     of e plus :math:`s (x - e)`, where s is the slope :math:`b + 2ce` at this end, but at least 0
-    and at most 1: it never falls there, nor rises faster than the predicted logit. If the logits
-    hardly vary, s is 1, as that of :class:`SigmoidRecalibrator`.
+    and at most 1: it never falls there, nor rises faster than the predicted logit. Where
+    the logits vary too little to tell a slope (see :class:`SigmoidRecalibrator`), s is 1.
 
     With two distinct predictions c is 0, with one b is 1, too. Cost, ties, bounds and warnings are
     those of :class:`SigmoidRecalibrator`.
@@ -363,9 +363,9 @@ class BetaRecalibrator(LogisticRecalibrator):
     .. math::
         \operatorname{logit} q_i = a \log p_i - b \log(1 - p_i) + c, \qquad a, b \ge 0.
 
-    If both a and b are 0, as where outcomes fall with the predictions, all results are equal. If
-    the predicted logits hardly vary, a = b, and beyond the fit the slope is 1, as that of
-    :class:`SigmoidRecalibrator`.
+    If both a and b are 0, as where outcomes fall with the predictions, all results are equal.
+    Where the predicted logits vary too little to tell a slope (see :class:`SigmoidRecalibrator`),
+    a = b, and beyond the fit the slope is 1.
 
     With two distinct predictions a = b, with one both are 1. Cost, ties, bounds and warnings are
     those of :class:`SigmoidRecalibrator`.

@@ -80,9 +80,9 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     \infty]` of the least log loss [1]_. The exact minimum takes a few steps of :math:`O(n K)`.
     :math:`T = \infty` means 1/K for all. :math:`T = 1` if all T fit equally well (constant rows).
     With `prior_weight=0`, :math:`T = 0` if every label has the largest probability of its row,
-    which then gets everything; otherwise T is positive. Results stay 2.2e-16 away from 0 and 1. If
-    the log-probabilities hardly vary, T holds between those of the fit alone, as the factors of a
-    :class:`VectorScalingRecalibrator`, but with ends that all classes share.
+    which then gets everything; otherwise T is positive. Results stay 2.2e-16 away from 0 and 1.
+    Where the log-probabilities vary too little to tell T, it holds within their range in the fit
+    only (see :class:`VectorScalingRecalibrator`), which all classes share.
 
     References
     ----------
@@ -182,7 +182,8 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     with the least log loss of the labels and the prior [1]_.
 
-    If the log-probabilities hardly vary, T holds as that of a :class:`TemperatureRecalibrator`.
+    Where the log-probabilities vary too little to tell T, it holds within their range in the fit
+    only (see :class:`TemperatureRecalibrator`).
 
     In T the loss can have several minima; the result is at least as good as a single temperature,
     and as [1]_. The search takes some 20 to 40 passes of :math:`O(n K)`. Results stay 2.2e-16 away
@@ -304,11 +305,11 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     without fixed signs. The cost is some steps of :math:`O(n K)`. With a large `prior_weight` and K
     > 2 classes the map is a temperature. Results stay 2.2e-16 away from 0 and 1.
 
-    If the log-probabilities hardly vary, steep factors may be noise: if their information is below
-    1, with predictions that are replaced by their means :math:`\bar p`, and x the log-probabilities
-    less theirs, :math:`\sum_i (\sum_k \bar p_k x_{ik}^2 - (\sum_k \bar p_k x_{ik})^2) / (K - 1)`.
-    Then they hold between the least and the greatest log-probability of each class in the fit
-    alone, and beyond them factors are 1, unless `prior_weight` is 0.
+    Steep factors may be noise if their information is below 1. With the mean predictions
+    :math:`\bar p`, and log-probabilities x less their means, it is
+    :math:`\sum_i (\sum_k \bar p_k x_{ik}^2 - (\sum_k \bar p_k x_{ik})^2) / (K - 1)`.
+    Then they hold between the smallest and the largest log-probability of each class in the fit
+    only, and beyond them factors are 1, unless `prior_weight` is 0.
 
     References
     ----------
@@ -429,8 +430,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
 
     where :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` are the three penalties in the
     order of the parameters. With many samples of many classes, try penalties of 1.
-    If the log-probabilities hardly vary, W holds between those of the fit alone, as the factors of
-    a :class:`VectorScalingRecalibrator`.
+    Where the log-probabilities vary too little to tell W, it holds within their range in the fit
+    only (see :class:`VectorScalingRecalibrator`).
 
     A step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf`` :math:`O(n K)`, in
     :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.
@@ -577,8 +578,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
 
     where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. With
     many samples per class, try smaller ones.
-    If the log-probabilities hardly vary, W holds between those of the fit alone, as the factors of
-    a :class:`VectorScalingRecalibrator`.
+    Where the log-probabilities vary too little to tell W, it holds within their range in the fit
+    only (see :class:`VectorScalingRecalibrator`).
 
     A step costs :math:`O(n K^2)`, with ``off_diagonal_penalty=np.inf`` :math:`O(n K)`, in
     :math:`O(n K + K^2)` memory. Results stay 2.2e-16 away from 0 and 1.

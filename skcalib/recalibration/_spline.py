@@ -77,8 +77,8 @@ class SplineRecalibrator(LogisticRecalibrator):
     By default λ is the mode of its posterior distribution: the marginal likelihood by Laplace's
     approximation [2]_, times a prior that favours the straight line [3]_.
 
-    Beyond the first and the last knot the curve is straight; with slope 1 if the predicted logits
-    hardly vary, as that of :class:`SigmoidRecalibrator`.
+    Beyond the first and the last knot the curve is straight, with slope 1 where the predicted
+    logits vary too little to tell a slope (see :class:`SigmoidRecalibrator`).
 
     Ties are pooled. The cost is :math:`O(n K^2)` for K knots and each of some forty steps of
     Newton's method. With ``prior_weight=0`` there may be no minimum: a warning tells, and the last

@@ -199,7 +199,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     some five labels of each class for each parameter. For unequal weights, the statistic is divided
     by its mean inflation [2]_.
 
-    If the log-probabilities hardly vary, v holds as in a :class:`VectorScalingRecalibrator`.
+    Where the log-probabilities vary too little to tell v, it holds within their range in the fit
+    only (see :class:`VectorScalingRecalibrator`).
     Without an update the predictions stay exactly as they are; else results stay 2.2e-16 away from
     0 and 1. The cost is some steps of :math:`O(n K)`, and :math:`O(n K^2)` for unequal weights.
 
