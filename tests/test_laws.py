@@ -459,7 +459,7 @@ BAD_INPUT = {
     "masked labels": (np.ma.array([0, 1], mask=[0, 1]), [0.5, 0.6], "must not have masked values"),
     "dates": (np.array(["2020-01-01"] * 2, dtype="M8[D]"), [0.5, 0.6], "found type datetime64"),
     "one-hot labels": ([[0, 1], [1, 0]], [[0.5, 0.5], [0.5, 0.5]], "must be 1-D"),
-    "continuous labels": ([0.5, 1.5], [0.5, 0.6], "found the fraction 0.5 in row 0"),
+    "continuous labels": ([0.5, 1.5], [0.5, 0.6], "fraction 0.5 in row 0.*soft label .* weight s"),
     "missing label": ([0, np.nan, 1], [0.5, 0.6, 0.7], "missing values; found nan .* row 1"),
     "missing string": (["a", None, "b"], [0.5, 0.6, 0.7], "missing values; found None .* row 1"),
     "nan among strings": (["a", float("nan"), "b"], [0.5, 0.6, 0.7], "found nan .* row 1"),
@@ -470,7 +470,7 @@ BAD_INPUT = {
     ),
     "mixed list": (["a", 1, 1], [0.5, 0.6, 0.7], "one type; found a mix of int, str"),
     "mixed labels": (np.array(["a", 1], dtype=object), [0.5, 0.6], "one type; found a mix of"),
-    "too many labels": ([0, 1, 2], [0.5, 0.6, 0.7], "holds 3 distinct labels"),
+    "too many labels": ([0, 1, 2], [0.5, 0.6, 0.7], "holds 3 distinct .*whether the answer was"),
     "too few labels": ([0, 1], np.full((2, 3), 1 / 3), r"only 2 distinct label\(s\).*labels="),
     "none": (None, [0.5], "found None"),
 }

@@ -208,7 +208,7 @@ def find_column_classes(labels: Iterable[str], columns: Sequence[str]) -> list[s
     raise ValueError(
         f"Every label must match a column of probabilities; found {format_values(unknown)}, and "
         f"columns for {format_values(candidates[0])}. Name each column like its label, or proba_ "
-        "and the label."
+        "and the label; leave out rows without a label."
     )
 
 

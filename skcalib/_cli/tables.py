@@ -187,13 +187,13 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
     try:
         with io.TextIOWrapper(file, options.encoding, newline="") as text:
             lines = _iter_lines(text)
-            n_blank, first = next(
-                ((k, line) for k, line in enumerate(lines) if line.strip()), (0, "")
-            )
+            n_blank, first = next(((k, row) for k, row in enumerate(lines) if row.strip()), (0, ""))
             separator = _check_separator(options.sep) or _guess_separator(first)
             reader = csv.reader(chain([first], lines), delimiter=separator, strict=True)
             header = [name.strip() for name in next(reader, [])]
             hint = f" Values are taken to be separated by {separator!r}; --sep names another."
+            if first.startswith("{"):
+                hint = " Convert JSON Lines: pandas.read_json(path, lines=True).to_csv(table)."
             check_header(header, source, names, hint)
             columns, positions = header, list(range(len(header)))
             if not options.keeps_rows:
@@ -216,7 +216,7 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
     except (UnicodeDecodeError, LookupError, csv.Error) as error:
         raise ValueError(
             f"{source} is not a text file of separated values in {options.encoding}: {error}. Name "
-            "its encoding with --encoding, such as latin-1 or utf-16, or close its quotes."
+            "its encoding by --encoding, such as latin-1 or utf-16, close quotes, or convert JSON."
         ) from error
     return pandas.DataFrame(rows, pandas.Index(line_numbers, name="line"), columns, dtype=str)
 

@@ -235,7 +235,7 @@ def _resolve_classes(
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
             f"distinct labels: {format_values(observed)}. Pass one column of probabilities for "
-            f"each class.{remedy}"
+            f"each class; beside a confidence, whether the answer was right.{remedy}"
         )
     if n_columns == 2:
         if pos_label is not None and observed[0] != pos_label:

@@ -174,6 +174,7 @@ def test_demo_without_matplotlib(monkeypatch, capsys):
 
 MISTAKES = {
     "unknown column": ("y,p\n1,0.5\n", ["q"], "has no column 'q'; its columns are ['y', 'p']"),
+    "JSON Lines": ('{"y": 1, "p": 0.5}\n', ["p"], "Convert JSON Lines: pandas.read_json"),
     "another separator": ("y:p\n1:0.5\n", ["p"], "are taken to be separated by ','; --sep names"),
     "missing probability": ("y,p\n1,0.5\n0,\n", ["p"], "found nothing in line 3"),
     "nan": ("y,p\n1,0.5\n0,nan\n", ["p"], "'p' must hold a probability in [0, 1]"),
