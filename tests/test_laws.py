@@ -451,7 +451,11 @@ BAD_INPUT = {
     "empty": ([], [], "at least one prediction; found 0 sample"),
     "lengths": ([0, 1, 1], [0.1, 0.5], "same length; found .* 3.* 2"),
     "pixels": ([0, 1], np.full((2, 2, 3), 0.5), r"one or two dim.* np\.moveaxis\(p, 1, -1\)"),
-    "labels of pixels": (np.ones((2, 3, 3)), np.full((2, 2), 0.5), r"labels\.reshape\(-1\)"),
+    "labels of pixels": (
+        np.ones((2, 3, 3)).tolist(),
+        np.full((2, 2), 0.5),
+        r"labels\.reshape\(-1\)",
+    ),
     "labels of tokens": ([[0, 2], [1, 1]], np.full((2, 2), 0.5), r"labels\.reshape\(-1\)"),
     "ragged": ([0, 1], [[0.5, 0.5], [1.0]], "must be an array of one or two dimensions"),
     "complex": ([0, 1], np.array([0.5, 0.5j]), "must be an array .*Complex data not supported$"),

@@ -73,7 +73,7 @@ def as_array(values: object, name: str) -> np.ndarray:
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
-        reason += f" {PIXELS_REMEDY}" if getattr(values, "ndim", 0) > 2 else ""
+        reason += f" {PIXELS_REMEDY}" if "<= 2" in reason else ""
         raise kind(f"{name} must be an array of one or two dimensions: {reason}") from error
     if array.ndim == 0:
         raise ValueError(

@@ -42,7 +42,7 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
             tile_sums = column_dots(_times(gram, flat[columns, :]), flat[rows, :])
             total += (1 if i == j else 2) * doubles(tile_sums)
         if i == 0:
-            announce_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
+            warn_of_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
     return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
 
 
@@ -92,7 +92,7 @@ def _times(gram: Array, flat: Array) -> Array:
     return product.swapaxes(1, 2).reshape(len(gram), -1)
 
 
-def announce_pairs(n: int, seconds: float) -> None:
+def warn_of_pairs(n: int, seconds: float) -> None:
     """Warn that sums over all pairs of n samples take long."""
     warn_if_slow(
         seconds,
@@ -166,7 +166,7 @@ def gram_quadratic_forms(
             product = np.einsum("ij,ij->j", h @ vectors[columns], vectors[rows])
             forms += product if i == j else 2 * product
         if i == 0:
-            announce_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
+            warn_of_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
     return forms, row_sums
 
 

@@ -164,13 +164,13 @@ def test_functions_of_many_points_need_memory_and_time(monkeypatch):
         weighted_calibration_error(LABEL, PROBA, function_class=lipschitz)
 
 
-def test_exact_conditional_error_announces_its_time(monkeypatch):
+def test_exact_conditional_error_warns_of_its_time(monkeypatch):
     monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning, match=r"method='exact' will take .*method='fourier'"):
         conditional_kernel_calibration_error(*problem(100))
 
 
-def test_sums_over_pairs_announce_their_time(monkeypatch):
+def test_sums_over_pairs_warn_of_their_time(monkeypatch):
     label, proba = problem(600)  # three rows of tiles
     squared_kernel_calibration_error(label, proba)
     monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
@@ -178,7 +178,7 @@ def test_sums_over_pairs_announce_their_time(monkeypatch):
         squared_kernel_calibration_error(label, proba)
 
 
-def test_draws_of_a_test_announce_their_time(monkeypatch):
+def test_draws_of_a_test_warn_of_their_time(monkeypatch):
     label, proba = problem(50, 2)
     monkeypatch.setattr("skcalib._inputs.drawing._MAX_BATCH_RESIDUALS", 2 * 50)  # two draws
     test = CalibrationTest("skce", n_resamples=99, random_state=0)
@@ -196,7 +196,7 @@ def test_draws_of_a_test_announce_their_time(monkeypatch):
     ],
     ids=["interval", "test"],
 )
-def test_draws_announce_their_time(call, monkeypatch):
+def test_draws_warn_of_their_time(call, monkeypatch):
     monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     with pytest.warns(EfficiencyWarning) as record:
         call(n_resamples=64, random_state=0)
@@ -204,7 +204,7 @@ def test_draws_announce_their_time(call, monkeypatch):
     assert "n_resamples=64 will take " in expected
 
 
-def test_local_error_announces_its_time(monkeypatch):
+def test_local_error_warns_of_its_time(monkeypatch):
     rng = np.random.default_rng(0)
     feature = rng.normal(size=300)
     forecast = feature, np.ones(300)
@@ -269,7 +269,7 @@ def test_draws_need_memory(call, message, monkeypatch):
         call()
 
 
-def test_draws_of_classical_tests_announce_their_time(monkeypatch):
+def test_draws_of_classical_tests_warn_of_their_time(monkeypatch):
     label, proba = problem(50, 2)
     monkeypatch.setattr(own_warnings, "MAX_SILENT_SECONDS", 0)
     monkeypatch.setattr(
