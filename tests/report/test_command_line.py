@@ -175,6 +175,7 @@ def test_demo_without_matplotlib(monkeypatch, capsys):
 MISTAKES = {
     "unknown column": ("y,p\n1,0.5\n", ["q"], "has no column 'q'; its columns are ['y', 'p']"),
     "JSON Lines": ('{"y": 1, "p": 0.5}\n', ["p"], "Convert JSON Lines: pandas.read_json"),
+    "JSON Lines without blanks": ('{"y":1,"p":0.5}\n', ["p"], "or convert JSON."),
     "another separator": ("y:p\n1:0.5\n", ["p"], "are taken to be separated by ','; --sep names"),
     "missing probability": ("y,p\n1,0.5\n0,\n", ["p"], "found nothing in line 3"),
     "nan": ("y,p\n1,0.5\n0,nan\n", ["p"], "'p' must hold a probability in [0, 1]"),
@@ -189,6 +190,11 @@ MISTAKES = {
         "y,p_a,p_b\na,0.5,0.5\nc,0.3,0.7\n",
         ["p_a", "p_b"],
         "found ['c'], and columns for ['a', 'b']",
+    ),
+    "row without label": (
+        "y,p_0,p_1\n1,0.5,0.5\n-100,0.3,0.7\n",
+        ["p_0", "p_1"],
+        "leave out rows without a label.",
     ),
     "three labels": (
         "y,p\na,0.5\nb,0.3\nc,0.2\n",
