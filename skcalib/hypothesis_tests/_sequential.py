@@ -101,8 +101,9 @@ class SequentialCalibrationTest(HypothesisTest):
     E-values of several sites combine to their product if the sites are independent, else to their
     mean [3]_.
 
-    Labels must be independent given the predictions and the past; weights are not supported. The
-    cost is that of the fits; memory is that of the longest window.
+    Labels must be independent given the predictions and the past: the test rejects calibrated
+    predictions if labels of a batch share a cause, as defaults of one year do. Weights are not
+    supported. The cost is that of the fits; memory is that of the longest window.
 
     References
     ----------
