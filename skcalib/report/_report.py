@@ -23,6 +23,7 @@ from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
+from ._findings import Finding, collect_numbers, join_sentences, name_ends, say
 from ._forecasts import ForecastSections
 from ._html import (
     STYLE,
@@ -108,7 +109,8 @@ class CalibrationReport(_BaseReport):
         Ends of the 95 % confidence intervals of some of these.
 
     findings : list of str
-        What the test found to be wrong.
+        What the test found to be wrong. Each has `values`, its numbers by name, `chosen`, how what
+        it names was chosen among others, and `evidence`, the name of its p-value.
 
     advice : str
         The verdict, and what to do.
@@ -152,7 +154,7 @@ class CalibrationReport(_BaseReport):
 
     numbers: dict[str, Any]
     intervals: dict[str, tuple[float, float]]
-    findings: list[str]
+    findings: list[Finding]
     advice: str
     classes: list[dict[str, Any]]
     subgroups: list[dict[str, Any]]
@@ -559,7 +561,10 @@ def _make_report(
     intervals = sections.intervals(numbers)
     mistake = sections.find_mistake()
     is_significant = mistake is None and joint_p_value(numbers) < LEVEL
-    findings = findings or [sections.unknown] if is_significant or sections.is_refuted() else []
+    if mistake or not (is_significant or sections.is_refuted()):
+        findings = []
+    elif not findings:
+        findings = [say("unknown", sections.unknown)]
     if is_significant:
         notify_progress("recalibrating")
         gain = sections.gain()
@@ -567,10 +572,15 @@ def _make_report(
             numbers["gain"], intervals["gain"] = gain[0], gain[1:]
             _, most = sections.gain_sample_limits()
             numbers["n_recalibrated"] = min(sections.data.n_samples, most)
-    advice = mistake or sections.advice(
-        numbers, intervals, findings, rows, classes, recalibrated=recalibrated
+    verdict = (
+        [mistake]
+        if mistake
+        else sections.verdict(numbers, intervals, rows, classes, recalibrated=recalibrated)
     )
-    advice = f"{advice} {sections.describe_copies()}".strip()
+    verdict += sections.describe_copies()
+    advice = join_sentences(verdict, findings)
+    sentences = [verdict[0], *findings, *verdict[1:]]
+    numbers |= collect_numbers(sentences, numbers | name_ends(intervals))
     head = format_head(numbers, name, date)
     text = format_report(head, numbers, intervals, advice, rows, classes)
     draw = sections.pictures
