@@ -298,7 +298,8 @@ def class_findings(test: CalibrationTest, tested: ClassData, data: ClassData) ->
 
     The components are of the samples that were tested; what a sentence says is of all data.
     """
-    significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+    evidence = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+    significant = evidence
     scores = ClasswiseScoreTest(tested)
     sums = scores.sum_by_class(tested.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
@@ -312,8 +313,11 @@ def class_findings(test: CalibrationTest, tested: ClassData, data: ClassData) ->
         "level_and_spread": lambda: _describe_worst_class(data, sums, sums**2 / scores.scale),
         "local": lambda: _describe_worst_range(data),
     }
-    described = [words[name]() for name in significant if name in words]
-    results = [finding for finding in described if finding is not None]
+    results = []
+    for name in significant:
+        if name in words and (finding := words[name]()) is not None:
+            finding.evidence = f"p_value_{name if name in evidence else 'log_loss'}"
+            results.append(finding)
     if significant == ["skce"]:
         text = (
             "outcomes differ from predictions in a way that depends on the whole prediction, not "
@@ -341,7 +345,7 @@ def _describe_confidence(excess: float) -> Finding:
         f"the predictions are {kind}: their log loss is {{log_loss_excess:|.2g}} {direction} than "
         "they imply"
     )
-    return say("confidence", text, {"log_loss_excess": excess}, evidence="p_value_log_loss")
+    return say("confidence", text, {"log_loss_excess": excess})
 
 
 def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> Finding | None:
@@ -352,9 +356,9 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     worst = int(np.argmax(squares.sum(axis=0)))
     k = 1 if data.is_binary else worst
     values: dict[str, Any] = {"class": printable(str(data.classes[k]))}
-    about: dict[str, str] = {"evidence": "p_value_level_and_spread"}
+    chosen = ""
     if not data.is_binary:
-        about["chosen"] = "the class of the largest standardized level and spread together"
+        chosen = "the class of the largest standardized level and spread together"
     if squares[0, worst] >= squares[1, worst]:
         observed = float(data.weight @ (data.label == k))
         expected = float(data.weight @ data.matrix[:, k])
@@ -367,7 +371,7 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
             f"probabilities of class {{class}} are too {level} on average: {{{names[0]}:{digits}}} "
             f"predicted, {{{names[1]}:{digits}}} observed"
         )
-        return say("level", text, values, **about)
+        return say("level", text, values, chosen=chosen)
     if is_rounded(data.proba):
         return None
     kind = "too extreme" if sums[1, worst] < 0 else "not extreme enough"
@@ -375,7 +379,7 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     text = f"probabilities of class {{class}} are {kind}"
     if not data.is_binary and agree.all():
         text = f"probabilities of all classes are {kind}, most clearly of class {{class}}"
-    return say("spread", text, values, **about)
+    return say("spread", text, values, chosen=chosen)
 
 
 class _Range(NamedTuple):
@@ -435,7 +439,7 @@ def _describe_worst_range(data: ClassData) -> Finding:
         f"of {_N_RANGES} ranges, the largest gap of those beyond {CLEAR_GAP} standard deviations, "
         "else the gap of most standard deviations"
     )
-    return say("gap", text, numbers, chosen=chosen, evidence="p_value_local")
+    return say("gap", text, numbers, chosen=chosen)
 
 
 def _find_permuted_columns(data: ClassData) -> Finding | None:

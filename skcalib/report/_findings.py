@@ -18,6 +18,9 @@ class Finding(str):
     name : str
         What it is about.
 
+    template : str
+        The sentence with the names of its values in braces.
+
     values : dict of str to object
         Its numbers, by their names in the numbers of the report or as ends of its intervals, and
         the names of the classes and subgroups that it speaks of.
@@ -30,6 +33,7 @@ class Finding(str):
     """
 
     name: str
+    template: str
     values: dict[str, Any]
     chosen: str
     evidence: str
@@ -60,7 +64,8 @@ def say(
 ) -> Finding:
     """Fill in the fields of a template, which are names of numbers or of what it is about."""
     finding = Finding(_WORDS.vformat(template, (), values))
-    finding.name, finding.chosen, finding.evidence = name, chosen, evidence
+    finding.name, finding.template = name, template
+    finding.chosen, finding.evidence = chosen, evidence
     finding.values = {field: values[field] for _, field, _, _ in _WORDS.parse(template) if field}
     return finding
 

@@ -109,8 +109,12 @@ class CalibrationReport(_BaseReport):
         Ends of the 95 % confidence intervals of some of these.
 
     findings : list of str
-        What the test found to be wrong. Each has `values`, its numbers by name, `chosen`, how what
-        it names was chosen among others, and `evidence`, the name of its p-value.
+        What the test found to be wrong.
+
+    sentences : list of str
+        What `advice` is made of, `findings` included. Each has `values`, its numbers by their names
+        in `numbers` and the ends of `intervals`; `chosen`, how what it names was chosen among
+        others; and `evidence`, the name of the p-value that it rests on.
 
     advice : str
         The verdict, and what to do.
@@ -155,6 +159,7 @@ class CalibrationReport(_BaseReport):
     numbers: dict[str, Any]
     intervals: dict[str, tuple[float, float]]
     findings: list[Finding]
+    sentences: list[Finding]
     advice: str
     classes: list[dict[str, Any]]
     subgroups: list[dict[str, Any]]
@@ -585,7 +590,18 @@ def _make_report(
     text = format_report(head, numbers, intervals, advice, rows, classes)
     draw = sections.pictures
     return CalibrationReport(
-        numbers, intervals, findings, advice, classes, rows, audit, text, draw, name, date
+        numbers,
+        intervals,
+        findings,
+        sentences,
+        advice,
+        classes,
+        rows,
+        audit,
+        text,
+        draw,
+        name,
+        date,
     )
 
 

@@ -294,7 +294,7 @@ class Sections(ABC, Generic[Data]):
                 say("verdict", f"No evidence of miscalibration {p_text}.", with_ends),
                 self._describe_limit(with_ends),
                 *self.describe_level(with_ends),
-                *_describe_subgroups(rows),
+                *self._describe_subgroups(rows, is_alone=True),
             ]
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
@@ -311,7 +311,7 @@ class Sections(ABC, Generic[Data]):
             )
             sentences.append(say("size", text, with_ends))
             if_it_matters = "If it matters, "
-        opposite = self._describe_opposite_sides(rows)
+        opposite = self._describe_subgroups(rows, is_alone=False)
         sentences += opposite
         if not recalibrated and not opposite:
             remedy = self.remedy if not if_it_matters else self.remedy[0].lower() + self.remedy[1:]
@@ -345,20 +345,41 @@ class Sections(ABC, Generic[Data]):
             result = f"{change} lowers the {self.loss} by {{gain:.2g}}."
         return [say("gain", f"{where} {result}", numbers)]
 
-    def _describe_opposite_sides(self, rows: TableRows) -> list[Finding]:
-        """Return a sentence on subgroups of which some are clearly too high, others too low."""
-        sides: dict[str, list[str]] = {"more": [], "less": []}
-        for row in rows:
-            if row["p_value"] < LEVEL and abs(row["deviation"]) > CLEAR_GAP:
-                sides["more" if row["deviation"] > 0 else "less"].append(row["subgroup"])
-        if not all(sides.values()):
-            return []
-        numbers = {side: _list_names(names) for side, names in sides.items()}
-        text = (
-            f"Subgroups are wrong on opposite sides: {self.sides}. SubgroupRecalibrator "
-            "recalibrates each of them."
-        )
-        return [say("opposite_sides", text, numbers, evidence="subgroup_p_value")]
+    def _describe_subgroups(self, rows: TableRows, *, is_alone: bool) -> list[Finding]:
+        """Return sentences on miscalibrated subgroups, and how to recalibrate these.
+
+        Alone, where the test of all samples finds nothing, they are named; otherwise only if some
+        are clearly too high and others too low.
+        """
+        significant = [row for row in rows if row["p_value"] < LEVEL]
+        sides = {
+            side: _list_names([row for row in significant if sign * row["deviation"] > CLEAR_GAP])
+            for side, sign in (("more", 1), ("less", -1))
+        }
+        sentences = []
+        if is_alone and significant:
+            values = {
+                "n_miscalibrated_subgroups": len(significant),
+                "n_subgroups": len(rows),
+                "subgroups": _list_names(significant),
+            }
+            text = (
+                "But the test of subgroups finds miscalibration in {n_miscalibrated_subgroups} of "
+                "{n_subgroups}: {subgroups}."
+            )
+            if any(row["low"] <= 0 for row in significant):
+                text += (
+                    " An interval from 0 with a small p-value is no contradiction: trust the "
+                    "p-value."
+                )
+            sentences.append(say("subgroups", text, values, evidence="subgroup_p_value"))
+        if all(sides.values()):
+            text = f"Subgroups are wrong on opposite sides: {self.sides}."
+            sentences.append(say("opposite_sides", text, sides, evidence="subgroup_p_value"))
+        if sentences:
+            text = "SubgroupRecalibrator recalibrates each of them."
+            sentences.append(say("remedy_of_subgroups", text))
+        return sentences
 
     def describe_copies(self) -> list[Finding]:
         """Say that rows seem to be copies of each other."""
@@ -381,26 +402,6 @@ def _describe_size(numbers: Numbers) -> str:
     return f", by {{{size}}} of {{n_samples}} samples{moments}"
 
 
-def _describe_subgroups(rows: TableRows) -> list[Finding]:
-    """Return a sentence on miscalibrated subgroups where the test of all samples found nothing."""
-    significant = [row for row in rows if row["p_value"] < LEVEL]
-    if not significant:
-        return []
-    numbers = {
-        "n_miscalibrated_subgroups": len(significant),
-        "n_subgroups": len(rows),
-        "subgroups": _list_names([row["subgroup"] for row in significant]),
-    }
-    text = (
-        "But the test of subgroups finds miscalibration in {n_miscalibrated_subgroups} of "
-        "{n_subgroups}: {subgroups}."
-    )
-    if any(row["low"] <= 0 for row in significant):
-        text += " An interval from 0 with a small p-value is no contradiction: trust the p-value."
-    text += " SubgroupRecalibrator recalibrates each of them."
-    return [say("subgroups", text, numbers, evidence="subgroup_p_value")]
-
-
 def _standardized_sum(data: AnyData, residual: np.ndarray) -> float:
     """Return the sum of residuals in standard deviations, of which groups are the units."""
     sums = UnitSums(data.weight, data.groups).add(data.weight * residual)
@@ -408,7 +409,8 @@ def _standardized_sum(data: AnyData, residual: np.ndarray) -> float:
     return float(sums.sum() / deviation) if deviation > 0 else 0.0
 
 
-def _list_names(names: list[str]) -> str:
+def _list_names(rows: TableRows) -> str:
+    names = [row["subgroup"] for row in rows]
     n_more = len(names) - _MAX_NAMED_SUBGROUPS
     return "; ".join(names[:_MAX_NAMED_SUBGROUPS]) + (f" and {n_more} more" if n_more > 0 else "")
 
