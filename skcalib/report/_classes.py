@@ -84,8 +84,8 @@ class ClassSections(Sections):
     loss = "log loss"
     unknown = "several small differences add up"
     remedy = (
-        "Recalibrate on samples that the predictions were not fitted on: RecalibratedClassifier "
-        "takes a classifier, AutoRecalibrator predictions and their outcomes."
+        "Recalibrate on samples unseen in training: RecalibratedClassifier takes a classifier, "
+        "AutoRecalibrator predictions."
     )
     data: ClassData
 
@@ -356,9 +356,9 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     worst = int(np.argmax(squares.sum(axis=0)))
     k = 1 if data.is_binary else worst
     values: dict[str, Any] = {"class": printable(str(data.classes[k]))}
-    chosen = ""
+    choice = ""
     if not data.is_binary:
-        chosen = "the class of the largest standardized level and spread together"
+        choice = "the class of the largest standardized level and spread together"
     if squares[0, worst] >= squares[1, worst]:
         observed = float(data.weight @ (data.label == k))
         expected = float(data.weight @ data.matrix[:, k])
@@ -371,7 +371,7 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
             f"probabilities of class {{class}} are too {level} on average: {{{names[0]}:{digits}}} "
             f"predicted, {{{names[1]}:{digits}}} observed"
         )
-        return say("level", text, values, chosen=chosen)
+        return say("level", text, values, choice=choice)
     if is_rounded(data.proba):
         return None
     kind = "too extreme" if sums[1, worst] < 0 else "not extreme enough"
@@ -379,7 +379,7 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     text = f"probabilities of class {{class}} are {kind}"
     if not data.is_binary and agree.all():
         text = f"probabilities of all classes are {kind}, most clearly of class {{class}}"
-    return say("spread", text, values, chosen=chosen)
+    return say("spread", text, values, choice=choice)
 
 
 class _Range(NamedTuple):
@@ -435,11 +435,11 @@ def _describe_worst_range(data: ClassData) -> Finding:
         f"the {which} gap is at {quantity} {where}: {{gap_predicted:{digits}}} predicted, "
         f"{{gap_observed:{digits}}} observed"
     )
-    chosen = (
+    choice = (
         f"of {_N_RANGES} ranges, the largest gap of those beyond {CLEAR_GAP} standard deviations, "
         "else the gap of most standard deviations"
     )
-    return say("gap", text, numbers, chosen=chosen)
+    return say("gap", text, numbers, choice=choice)
 
 
 def _find_permuted_columns(data: ClassData) -> Finding | None:
@@ -462,11 +462,11 @@ def _find_permuted_columns(data: ClassData) -> Finding | None:
     names = data.classes.tolist()
     pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in permuted]
     n_more = len(pairs) - _MAX_NAMED_COLUMNS
-    more = f", and {n_more} more" if n_more > 0 else ""
+    remainder = f", and {n_more} more" if n_more > 0 else ""
     text = (
         "The columns of the probabilities are in another order than the classes: the column that "
         "is highest most often is {columns}. Check `labels` and the order of the columns before "
         "anything else."
     )
-    columns = ", ".join(pairs[:_MAX_NAMED_COLUMNS]) + more
+    columns = ", ".join(pairs[:_MAX_NAMED_COLUMNS]) + remainder
     return say("mistake", text, {"columns": columns})

@@ -25,7 +25,7 @@ class Finding(str):
         Its numbers, by their names in the numbers of the report or as ends of its intervals, and
         the names of the classes and subgroups that it speaks of.
 
-    chosen : str
+    choice : str
         How what it speaks of was chosen among others.
 
     evidence : str
@@ -35,7 +35,7 @@ class Finding(str):
     name: str
     template: str
     values: dict[str, Any]
-    chosen: str
+    choice: str
     evidence: str
 
 
@@ -59,13 +59,13 @@ def say(
     template: str,
     values: Mapping[str, object] = MappingProxyType({}),
     *,
-    chosen: str = "",
+    choice: str = "",
     evidence: str = "",
 ) -> Finding:
     """Fill in the fields of a template, which are names of numbers or of what it is about."""
     finding = Finding(_WORDS.vformat(template, (), values))
     finding.name, finding.template = name, template
-    finding.chosen, finding.evidence = chosen, evidence
+    finding.choice, finding.evidence = choice, evidence
     finding.values = {field: values[field] for _, field, _, _ in _WORDS.parse(template) if field}
     return finding
 
@@ -89,8 +89,8 @@ def distinct_format(first: float, other: float, digits: int) -> str:
 
 def join_sentences(verdict: list[Finding], findings: list[Finding]) -> str:
     """Return the advice: the first sentence of the verdict, the findings, and the other ones."""
-    first, *others = verdict
-    return " ".join([first, *([f"{'; '.join(findings)}."] if findings else []), *others])
+    problems = [f"{'; '.join(findings)}."] if findings else []
+    return " ".join([verdict[0], *problems, *verdict[1:]])
 
 
 def collect_numbers(sentences: list[Finding], values: Mapping[str, object]) -> dict[str, Any]:

@@ -75,10 +75,10 @@ class ForecastSections(Sections):
 
     @property
     def remedy(self) -> str:
-        takes = "AutoRecalibrator takes forecasts and their outcomes."
+        takes = "AutoRecalibrator takes such forecasts"
         if not self.data.forecast.is_exchangeable:
-            takes = f"RecalibratedRegressor takes a regressor, {takes}"
-        return f"Recalibrate on samples that the forecasts were not fitted on: {takes}"
+            takes = "RecalibratedRegressor takes a regressor, AutoRecalibrator forecasts"
+        return f"Recalibrate on samples unseen in training: {takes}."
 
     def measure(self) -> tuple[Numbers, TableRows]:
         return measure_forecasts(self.data), []
@@ -338,5 +338,5 @@ def _diagnose_coverage(data: ForecastData) -> list[Finding]:
     )
     coverage = float(inside[worst] @ data.weight)
     numbers = {"coverage_level": float(sharp.levels[worst]), "pit_coverage": coverage}
-    chosen = "the level whose coverage is farthest from it, in standard errors"
-    return [say("coverage", text, numbers, chosen=chosen)]
+    choice = "the level whose coverage is farthest from it, in standard errors"
+    return [say("coverage", text, numbers, choice=choice)]

@@ -113,7 +113,7 @@ class CalibrationReport(_BaseReport):
 
     sentences : list of str
         What `advice` is made of, `findings` included. Each has `values`, its numbers by their names
-        in `numbers` and the ends of `intervals`; `chosen`, how what it names was chosen among
+        in `numbers` and the ends of `intervals`; `choice`, how what it names was chosen among
         others; and `evidence`, the name of the p-value that it rests on.
 
     advice : str
@@ -428,8 +428,9 @@ def calibration_report(
     "_confidence"), "p_value", the adjusted p-values of its components, "p_value_skce",
     "p_value_log_loss", "p_value_level_and_spread" and "p_value_local", and "n_tested" (the number
     of samples in these); with `by` "subgroup_p_value"; for miscalibrated predictions "gain" and
-    "n_recalibrated" (the number of samples on which it was found). Besides, "name", "date",
-    "intervals", "findings", "classes", "subgroups", "advice" and "audit".
+    "n_recalibrated" (the number of samples on which it was found); and what the `sentences` of the
+    report say, such as "gap_predicted" and "gap_observed". Besides, "name", "date", "intervals",
+    "findings", "classes", "subgroups", "advice" and "audit".
 
     **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
     "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals
