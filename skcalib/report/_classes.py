@@ -83,16 +83,12 @@ class ClassSections(Sections):
     error = "smooth calibration error"
     loss = "log loss"
     unknown = "several small differences add up"
+    sides = "outcomes are more frequent than predicted in {more}, less in {less}"
     remedy = (
         "Recalibrate on samples unseen in training: RecalibratedClassifier takes a classifier, "
         "AutoRecalibrator predictions."
     )
     data: ClassData
-
-    @property
-    def sides(self) -> str:
-        outcomes = "events" if self.data.is_binary else "right predictions"
-        return f"{outcomes} are more frequent than predicted in {{more}}, less in {{less}}"
 
     @cached_property
     def _binary(self) -> ClassData:

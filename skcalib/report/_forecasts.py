@@ -71,14 +71,11 @@ class ForecastSections(Sections):
         "is wrong, or they are wrong for part of the samples"
     )
     sides = "outcomes are higher than predicted in {more}, lower in {less}"
+    remedy = (
+        "Recalibrate on samples unseen in training: AutoRecalibrator takes forecasts, "
+        "RecalibratedRegressor a regressor."
+    )
     data: ForecastData
-
-    @property
-    def remedy(self) -> str:
-        takes = "AutoRecalibrator takes such forecasts"
-        if not self.data.forecast.is_exchangeable:
-            takes = "RecalibratedRegressor takes a regressor, AutoRecalibrator forecasts"
-        return f"Recalibrate on samples unseen in training: {takes}."
 
     def measure(self) -> tuple[Numbers, TableRows]:
         return measure_forecasts(self.data), []

@@ -90,16 +90,8 @@ class Sections(ABC, Generic[Data]):
     error: ClassVar[str]
     loss: ClassVar[str]
     unknown: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def sides(self) -> str:
-        """Say in which subgroups outcomes are {more} or {less} than predicted."""
-
-    @property
-    @abstractmethod
-    def remedy(self) -> str:
-        """Say how to recalibrate such predictions."""
+    sides: ClassVar[str]
+    remedy: ClassVar[str]
 
     def __init__(self, data: Data, rng: np.random.RandomState) -> None:
         self.data, self.rng = data, rng
