@@ -31,6 +31,13 @@ _MIN_AGREEMENT = 0.25
 # this many samples, and at least the second number were expected in it. Else it may just be rare.
 _MIN_SAMPLES_TO_MISS, _MIN_EXPECTED = 200, 20
 
+# What is said of a joined table.
+COPIES = (
+    "Each of {n_distinct_predictions} distinct predictions occurs {n_copies} times, always with "
+    "the same outcome, as in a joined table. Copies say nothing new: drop them, or pass groups, "
+    "with the same label for all copies of a row."
+)
+
 
 def add_units(
     recalibrator: Recalibrator,
@@ -64,8 +71,8 @@ def add_units(
             check_several_blocks(blocks)
         data = replace(data, blocks=blocks)
     joined, may_be_copies = join_samples(data, cv), blocks is None and groups is None
-    if may_be_copies and not recalibrator._is_nested and (message := describe_copies(joined)):
-        warn(message)
+    if may_be_copies and not recalibrator._is_nested and (counts := count_copies(joined)):
+        warn(COPIES.format(**counts))
     return share_labels_with_absent_classes(joined, recalibrator)
 
 
@@ -109,19 +116,15 @@ def takes_weights(recalibrator: BaseEstimator) -> bool:
     return all(has_fit_parameter(each, "sample_weight") for each in inner)
 
 
-def describe_copies(data: AnyData) -> str:
-    """Return a warning if all blocks of equal predictions have one size and outcome, or ""."""
+def count_copies(data: AnyData) -> dict[str, int] | None:
+    """Return counts for `COPIES` if all blocks of equal predictions have one size and outcome."""
     if data.groups is not None or data.blocks is None:
-        return ""
+        return None
     count, outcome = np.bincount(data.blocks), data.value if data.is_forecast else data.label
     first = np.unique(data.blocks, return_index=True)[1]
     if np.ptp(count) > 0 or (outcome != outcome[first[data.blocks]]).any():
-        return ""
-    return (
-        f"Each of {len(count)} distinct predictions occurs {count[0]} times, always with the same "
-        "outcome, as in a joined table. Copies say nothing new: drop them, or pass groups, with "
-        "the same label for all copies of a row."
-    )
+        return None
+    return {"n_distinct_predictions": len(count), "n_copies": int(count[0])}
 
 
 def reads_units(recalibrator: BaseEstimator) -> bool:

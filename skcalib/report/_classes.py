@@ -18,8 +18,10 @@ from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
 from ..recalibration._folds import fit_with_units
 from ..uncertainty._losses import class_terms
+from ._findings import Finding, distinct_format, say
 from ._pictures import render_class_pictures
 from ._sections import (
+    CLEAR_GAP,
     LEVEL,
     SMALL_ERROR,
     Intervals,
@@ -59,9 +61,6 @@ _SMALL_ERROR_SHARE = 0.1
 # part of them.
 _SMALL_GAP_SHARE = 0.2
 
-# A gap of this many standard deviations is more than chance; so is a spread of a class.
-_CLEAR_GAP = 2.5
-
 # With fewer events, or fewer samples without one, the level is told before the spread.
 _EVENTS_FOR_SPREAD = 10
 
@@ -77,8 +76,6 @@ _N_RANGES = 8
 # Sums of residuals that are smaller are rounding.
 _GAP_ATOL = 1e-12
 
-_MAX_DIGITS = 6
-
 
 class ClassSections(Sections):
     """The sections of a report on `ClassData`."""
@@ -86,9 +83,10 @@ class ClassSections(Sections):
     error = "smooth calibration error"
     loss = "log loss"
     unknown = "several small differences add up"
+    sides = "outcomes are more frequent than predicted in {more}, less in {less}"
     remedy = (
-        "Recalibrate on data that the classifier was not fitted on, for instance with "
-        "RecalibratedClassifier."
+        "Recalibrate on samples unseen in training: RecalibratedClassifier takes a classifier, "
+        "AutoRecalibrator predictions."
     )
     data: ClassData
 
@@ -188,7 +186,10 @@ class ClassSections(Sections):
         ]
         return sorted(rows, key=lambda row: -row["smooth_calibration_error"])
 
-    def test(self) -> tuple[Numbers, list[str]]:
+    def residual(self) -> np.ndarray:
+        return self._binary.label - self._binary.proba
+
+    def test(self) -> tuple[Numbers, list[Finding]]:
         """Test a random part, in which every sample is whose label had probability 0.
 
         A calibrated model has none, so that does not change the size of the test.
@@ -200,17 +201,18 @@ class ClassSections(Sections):
             last = ~self._is_impossible[rows]
             data = take_samples(data, rows[np.argsort(last, kind="stable")][:n_tested])
         test = CalibrationTest(random_state=self.rng)._fit(data)
-        numbers = {"p_value": test.p_value_}
+        numbers: Numbers = {"p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
         numbers["n_tested"] = n_tested
-        results = class_findings(test, data)
-        count = np.count_nonzero(self._is_impossible)
+        results = class_findings(test, data, self.data)
+        count = int(np.count_nonzero(self._is_impossible))
         if count:
-            results.insert(
-                0,
-                f"{count} of {n} labels had probability 0 (perhaps rounded), which a "
-                "calibrated model excludes",
+            counts = {"n_certain_and_wrong": count, "n_samples": n}
+            text = (
+                "{n_certain_and_wrong} of {n_samples} outcomes had probability 0 (perhaps "
+                "rounded): the model was certain, and wrong"
             )
+            results.insert(0, say("certain_and_wrong", text, counts))
         return numbers, results
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
@@ -243,26 +245,31 @@ class ClassSections(Sections):
             for share, error in errors
         )
 
-    def compare_to_prevalence(self, error: float) -> str:
+    def compare_to_prevalence(self, error: float) -> tuple[str, Numbers]:
         share = float(self.data.weight @ self.data.label)
         rarer = min(share, 1 - share)
-        is_rare = self.data.is_binary and 0 < rarer < _RARE
-        return f", {100 * error / rarer:.0f} % of the prevalence" if is_rare else ""
+        if not (self.data.is_binary and 0 < rarer < _RARE):
+            return "", {}
+        name = "error_high_over_prevalence"
+        return f", {{{name}:percent}} of the prevalence", {name: error / rarer}
 
-    def describe_level(self, ends: Intervals) -> str:
-        low, high = ends.get("observed_expected_ratio", (1.0, 1.0))
+    def describe_level(self, numbers: Numbers) -> list[Finding]:
+        low, high = (numbers.get(f"observed_expected_ratio_{end}", 1.0) for end in ("low", "high"))
         if low <= 1 <= high:
-            return ""
-        frequency = "more" if low > 1 else "less"
-        return (
-            f" But the 95 % interval of the O:E ratio, {low:.2f} to {high:.2f}, excludes 1: events "
-            f"may be {frequency} frequent than predicted."
+            return []
+        frequency, nearest = ("more", low) if low > 1 else ("less", high)
+        digits = distinct_format(nearest, 1.0, 3)
+        text = (
+            f"Events may be {frequency} frequent than predicted: the 95 % interval of the O:E "
+            f"ratio, {{observed_expected_ratio_low:{digits}}} to "
+            f"{{observed_expected_ratio_high:{digits}}}, excludes 1."
         )
+        return [say("level", text, numbers)]
 
     def is_refuted(self) -> bool:
         return bool(self._is_impossible.any())
 
-    def find_mistake(self) -> str | None:
+    def find_mistake(self) -> Finding | None:
         find = find_reversed_ranking if self.data.is_binary else _find_permuted_columns
         return find(self.data)
 
@@ -282,15 +289,19 @@ def max_tested_samples(data: ClassData) -> int:
     return int(_MAX_TEST_SECONDS / (per_label * CalibrationTest().n_resamples))
 
 
-def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
-    """Return a sentence for each significant component of the omnibus test, without a full stop."""
-    significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
-    scores = ClasswiseScoreTest(data)
-    sums = scores.sum_by_class(data.label[None])[:, 0]  # (2, K)
+def class_findings(test: CalibrationTest, tested: ClassData, data: ClassData) -> list[Finding]:
+    """Return a sentence for each significant component of the omnibus test, without a full stop.
+
+    The components are of the samples that were tested; what a sentence says is of all data.
+    """
+    evidence = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+    significant = evidence
+    scores = ClasswiseScoreTest(tested)
+    sums = scores.sum_by_class(tested.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
-        # the sentence on labels of probability 0 says it
+        # the sentence on outcomes of probability 0 says it
         significant = [name for name in significant if name != "log_loss"]
-    elif "log_loss" in significant and _is_level_dominant(data, scores, sums):
+    elif "log_loss" in significant and _is_level_dominant(tested, scores, sums):
         components = [name for name in significant if name in ("skce", "local")]
         significant = ["level_and_spread", *components]
     words = {
@@ -298,12 +309,17 @@ def class_findings(test: CalibrationTest, data: ClassData) -> list[str]:
         "level_and_spread": lambda: _describe_worst_class(data, sums, sums**2 / scores.scale),
         "local": lambda: _describe_worst_range(data),
     }
-    results = [text for name in significant if name in words and (text := words[name]())]
+    results = []
+    for name in significant:
+        if name in words and (finding := words[name]()) is not None:
+            finding.evidence = f"p_value_{name if name in evidence else 'log_loss'}"
+            results.append(finding)
     if significant == ["skce"]:
-        results.append(
+        text = (
             "outcomes differ from predictions in a way that depends on the whole prediction, not "
             "on one class or on the confidence alone"
         )
+        results.append(say("whole_prediction", text, evidence="p_value_skce"))
     return results
 
 
@@ -319,38 +335,47 @@ def _is_level_dominant(data: ClassData, scores: ClasswiseScoreTest, sums: np.nda
     return bool(abs(sums[0] @ scores.centre) > abs(sums[1].sum()))
 
 
-def _describe_confidence(excess: float) -> str:
+def _describe_confidence(excess: float) -> Finding:
     kind, direction = ("overconfident", "higher") if excess > 0 else ("underconfident", "lower")
-    return (
-        f"the predictions are {kind}: their log loss is {abs(excess):.2g} {direction} than they "
-        "imply"
+    text = (
+        f"the predictions are {kind}: their log loss is {{log_loss_excess:|.2g}} {direction} than "
+        "they imply"
     )
+    return say("confidence", text, {"log_loss_excess": excess})
 
 
-def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> str | None:
+def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> Finding | None:
     """Describe the worst class: its frequency if the intercept is off, else its spread.
 
     None for a spread of predictions that were rounded to 0 or 1, whose log-odds are unknown.
     """
     worst = int(np.argmax(squares.sum(axis=0)))
     k = 1 if data.is_binary else worst
-    name = printable(str(data.classes[k]))
+    values: dict[str, Any] = {"class": printable(str(data.classes[k]))}
+    choice = ""
+    if not data.is_binary:
+        choice = "the class of the largest standardized level and spread together"
     if squares[0, worst] >= squares[1, worst]:
         observed = float(data.weight @ (data.label == k))
         expected = float(data.weight @ data.matrix[:, k])
-        observed_text, said = format_distinct(observed, expected, 3)
+        names = ["mean_prediction", "prevalence"]
+        names = names if data.is_binary else [f"{name}_of_class" for name in names]
+        values |= zip(names, (expected, observed), strict=True)
+        digits = distinct_format(expected, observed, 3)
         level = "high" if expected > observed else "low"
-        return (
-            f"probabilities of class {name} are too {level} on average: {said} predicted, "
-            f"{observed_text} observed"
+        text = (
+            f"probabilities of class {{class}} are too {level} on average: {{{names[0]}:{digits}}} "
+            f"predicted, {{{names[1]}:{digits}}} observed"
         )
+        return say("level", text, values, choice=choice)
     if is_rounded(data.proba):
         return None
     kind = "too extreme" if sums[1, worst] < 0 else "not extreme enough"
-    agree = (np.sign(sums[1]) == np.sign(sums[1, worst])) & (squares[1] > _CLEAR_GAP**2)
+    agree = (np.sign(sums[1]) == np.sign(sums[1, worst])) & (squares[1] > CLEAR_GAP**2)
+    text = f"probabilities of class {{class}} are {kind}"
     if not data.is_binary and agree.all():
-        return f"probabilities of all classes are {kind} (most of all of class {name})"
-    return f"probabilities of class {name} are {kind}"
+        text = f"probabilities of all classes are {kind}, most clearly of class {{class}}"
+    return say("spread", text, values, choice=choice)
 
 
 class _Range(NamedTuple):
@@ -368,7 +393,7 @@ class _Range(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        return self.distance > _CLEAR_GAP
+        return self.distance > CLEAR_GAP
 
 
 def _find_ranges(binary: ClassData) -> list[_Range]:
@@ -388,25 +413,32 @@ def _find_ranges(binary: ClassData) -> list[_Range]:
     return sorted(ranges, key=lambda each: (-round(each.gap, 12) * each.is_clear, -each.distance))
 
 
-def _describe_worst_range(data: ClassData) -> str:
+def _describe_worst_range(data: ClassData) -> Finding:
     worst = _find_ranges(data if data.is_binary else data.confidence())[0]
     quantity = "probabilities" if data.is_binary else "confidences"
-    low, high = f"{worst.low:.2g}", f"{worst.high:.2g}"
-    where = f"of about {low}" if low == high else f"from {low} to {high}"
-    said, observed = format_distinct(worst.expected, worst.observed, 2)
+    numbers = {
+        "gap_from": worst.low,
+        "gap_to": worst.high,
+        "gap_predicted": worst.expected,
+        "gap_observed": worst.observed,
+    }
+    where = "from {gap_from:.2g} to {gap_to:.2g}"
+    if f"{worst.low:.2g}" == f"{worst.high:.2g}":
+        where = "of about {gap_from:.2g}"
+    digits = distinct_format(worst.expected, worst.observed, 2)
     which = "largest clear" if worst.is_clear else "clearest"
-    return f"the {which} gap is at {quantity} {where}: {said} predicted, {observed} observed"
+    text = (
+        f"the {which} gap is at {quantity} {where}: {{gap_predicted:{digits}}} predicted, "
+        f"{{gap_observed:{digits}}} observed"
+    )
+    choice = (
+        f"of {_N_RANGES} ranges, the largest gap of those beyond {CLEAR_GAP} standard deviations, "
+        "else the gap of most standard deviations"
+    )
+    return say("gap", text, numbers, choice=choice)
 
 
-def format_distinct(first: float, other: float, digits: int) -> list[str]:
-    """Format two numbers with `digits` significant digits, or more if they would look the same."""
-    texts = [f"{value:.{digits}g}" for value in (first, other)]
-    if texts[0] == texts[1] and digits < _MAX_DIGITS:
-        return format_distinct(first, other, digits + 1)
-    return texts
-
-
-def _find_permuted_columns(data: ClassData) -> str | None:
+def _find_permuted_columns(data: ClassData) -> Finding | None:
     """Return a message if some columns clearly belong to each other's classes.
 
     The samples of each of these classes have their highest probability in the column of another
@@ -424,12 +456,13 @@ def _find_permuted_columns(data: ClassData) -> str | None:
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
     names = data.classes.tolist()
-    pairs = [
-        f"for class {names[k]} that of {names[highest[k]]}" for k in permuted[:_MAX_NAMED_COLUMNS]
-    ]
-    n_more = len(permuted) - len(pairs)
-    return (
+    pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in permuted]
+    n_more = len(pairs) - _MAX_NAMED_COLUMNS
+    remainder = f", and {n_more} more" if n_more > 0 else ""
+    text = (
         "The columns of the probabilities are in another order than the classes: the column that "
-        f"is highest most often is {', '.join(pairs)}{f', and {n_more} more' if n_more else ''}. "
-        "Check `labels` and the order of the columns before anything else."
+        "is highest most often is {columns}. Check `labels` and the order of the columns before "
+        "anything else."
     )
+    columns = ", ".join(pairs[:_MAX_NAMED_COLUMNS]) + remainder
+    return say("mistake", text, {"columns": columns})

@@ -20,6 +20,7 @@ from ..recalibration._folds import fit_with_units
 from ..uncertainty._limits import Changes
 from ..uncertainty._losses import forecast_terms
 from ..uncertainty._units import Units
+from ._findings import Finding, say
 from ._pictures import render_forecast_pictures
 from ._sections import (
     LEVEL,
@@ -69,16 +70,20 @@ class ForecastSections(Sections):
         "level and spread agree with the outcomes on average, but the shape of the distributions "
         "is wrong, or they are wrong for part of the samples"
     )
+    sides = "outcomes are higher than predicted in {more}, lower in {less}"
     remedy = (
-        "Recalibrate on data that the regressor was not fitted on, for instance with "
-        "RecalibratedRegressor."
+        "Recalibrate on samples unseen in training: AutoRecalibrator takes forecasts, "
+        "RecalibratedRegressor a regressor."
     )
     data: ForecastData
 
     def measure(self) -> tuple[Numbers, TableRows]:
         return measure_forecasts(self.data), []
 
-    def test(self) -> tuple[Numbers, list[str]]:
+    def residual(self) -> np.ndarray:
+        return np.mean(self.data.forecast.pit_bounds(self.data.value), axis=0) - 0.5
+
+    def test(self) -> tuple[Numbers, list[Finding]]:
         """Return the numbers of the default test, and what is wrong.
 
         Of more samples than it takes, the test of quantiles sees more, and that of moments all.
@@ -225,7 +230,7 @@ def moments_p_value(data: ForecastData) -> float:
     return max(min(1.0, len(square) * float(chi2.sf(square.max(), 1))), np.finfo(float).tiny)
 
 
-def diagnose(data: ForecastData) -> list[str]:
+def diagnose(data: ForecastData) -> list[Finding]:
     """Return sentences on what is clearly wrong with the forecasts on average.
 
     None on too few samples.
@@ -240,22 +245,24 @@ def diagnose(data: ForecastData) -> list[str]:
     squares = (z - mean) ** 2
     variance = float(data.weight @ squares)
     if variance <= _VARIANCE_RTOL_OF_SCORES * (variance + mean**2):  # no factor would do
-        results.append("standard deviations are too large: the errors do not vary at all")
+        text = "standard deviations are too large: the errors do not vary at all"
+        results.append(say("spread", text))
     elif _has_heavy_tails(data):
-        results.append("the errors have heavier tails than the forecasts")
+        text = "the errors have heavier tails than the forecasts"
+        results.append(say("tails", text))
     # logarithms of variances are nearly normal
     elif abs(np.log(variance)) > mean_margin(data, squares / variance, np.sqrt(2)):
         width, size = ("narrow", "small") if variance > 1 else ("wide", "large")
-        factor = np.sqrt(max(variance, 1 / variance))
-        results.append(
+        text = (
             f"prediction intervals are too {width}: standard deviations are too {size} by a factor "
-            f"{factor:.2f}"
+            "{std_factor:.2f}"
         )
+        factor = float(np.sqrt(max(variance, 1 / variance)))
+        results.append(say("spread", text, {"std_factor": factor}))
     if abs(mean) > mean_margin(data, z, 1.0):
         direction = "low" if mean > 0 else "high"
-        results.append(
-            f"forecasts are too {direction}, by {abs(mean):.2g} standard deviations on average"
-        )
+        text = f"forecasts are too {direction}, by {{mean_z:|.2g}} standard deviations on average"
+        results.append(say("level", text, {"mean_z": mean}))
     return results
 
 
@@ -278,7 +285,7 @@ def _has_heavy_tails(data: ForecastData) -> bool:
 
 def forecast_findings(
     test: CalibrationTest, data: ForecastData, *, is_explained: bool
-) -> list[str]:
+) -> list[Finding]:
     """Return a sentence for each significant component that averages do not explain already."""
     significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     results = []
@@ -295,18 +302,22 @@ def forecast_findings(
             pass  # few errors decide on these
         elif kind == _SKEWNESS:
             side = "above" if is_positive else "below"
-            results.append(f"outcomes far {side} the forecasts are too frequent: they are skewed")
+            text = f"outcomes far {side} the forecasts are too frequent: they are skewed"
+            results.append(say("skewness", text, evidence="p_value_bias_and_spread"))
         elif column or not is_explained:
             words = [("low", "high"), ("narrow", "wide")][kind]
             first, second = words if sums[kind, 0] > 0 else words[::-1]  # those on average
             addition = f" for some samples, less so or too {second} for others" if column else ""
-            results.append(f"the forecasts are too {first}{addition}")
+            text = f"the forecasts are too {first}{addition}"
+            name = "level" if kind == _FIRST_MOMENT else "spread"
+            results.append(say(name, text, evidence="p_value_bias_and_spread"))
     if significant == ["pit"] and not is_explained:
-        results.append("the shape of the distributions is wrong, though not their spread and level")
+        text = "the shape of the distributions is wrong, though not their spread and level"
+        results.append(say("shape", text, evidence="p_value_pit"))
     return results
 
 
-def _diagnose_coverage(data: ForecastData) -> list[str]:
+def _diagnose_coverage(data: ForecastData) -> list[Finding]:
     sharp = _sharpness(data)
     if sharp is None:
         return []
@@ -318,7 +329,11 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
     if abs(distance[worst]) <= 1:
         return []
     kind = "narrow" if distance[worst] < 0 else "wide"
-    return [
-        f"prediction intervals are too {kind}: those of {100 * sharp.levels[worst]:.4g} % hold "
-        f"{100 * (inside @ data.weight)[worst]:.3g} % of the outcomes"
-    ]
+    text = (
+        f"prediction intervals are too {kind}: those of {{coverage_level:percent}} hold "
+        "{pit_coverage:percent} of the outcomes"
+    )
+    coverage = float(inside[worst] @ data.weight)
+    numbers = {"coverage_level": float(sharp.levels[worst]), "pit_coverage": coverage}
+    choice = "the level whose coverage is farthest from it, in standard errors"
+    return [say("coverage", text, numbers, choice=choice)]

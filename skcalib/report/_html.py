@@ -1,6 +1,7 @@
 """The page of a report: one file without anything from a network."""
 
 import os
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def render_audit(audits: dict[str, dict[str, Any]]) -> str:
     return f"<h2>How this report was made</h2>\n<div class='audit'>{table}</div>"
 
 
-def render_verdict(advice: str, findings: list[str]) -> str:
+def render_verdict(advice: str, findings: Sequence[str]) -> str:
     """Return the advice, in which findings are items of a list."""
     sentence = "; ".join(findings)
     before, _, after = advice.partition(sentence) if sentence else (advice, "", "")

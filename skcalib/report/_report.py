@@ -23,6 +23,7 @@ from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
+from ._findings import Finding, collect_numbers, join_sentences, name_ends, say
 from ._forecasts import ForecastSections
 from ._html import (
     STYLE,
@@ -110,6 +111,11 @@ class CalibrationReport(_BaseReport):
     findings : list of str
         What the test found to be wrong.
 
+    sentences : list of str
+        What `advice` is made of, `findings` included. Each has `values`, its numbers by their names
+        in `numbers` and the ends of `intervals`; `choice`, how what it names was chosen among
+        others; and `evidence`, the name of the p-value that it rests on.
+
     advice : str
         The verdict, and what to do.
 
@@ -152,7 +158,8 @@ class CalibrationReport(_BaseReport):
 
     numbers: dict[str, Any]
     intervals: dict[str, tuple[float, float]]
-    findings: list[str]
+    findings: list[Finding]
+    sentences: list[Finding]
     advice: str
     classes: list[dict[str, Any]]
     subgroups: list[dict[str, Any]]
@@ -421,8 +428,9 @@ def calibration_report(
     "_confidence"), "p_value", the adjusted p-values of its components, "p_value_skce",
     "p_value_log_loss", "p_value_level_and_spread" and "p_value_local", and "n_tested" (the number
     of samples in these); with `by` "subgroup_p_value"; for miscalibrated predictions "gain" and
-    "n_recalibrated" (the number of samples on which it was found). Besides, "name", "date",
-    "intervals", "findings", "classes", "subgroups", "advice" and "audit".
+    "n_recalibrated" (the number of samples on which it was found); and what the `sentences` of the
+    report say, such as "gap_predicted" and "gap_observed". Besides, "name", "date", "intervals",
+    "findings", "classes", "subgroups", "advice" and "audit".
 
     **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
     "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals
@@ -559,7 +567,10 @@ def _make_report(
     intervals = sections.intervals(numbers)
     mistake = sections.find_mistake()
     is_significant = mistake is None and joint_p_value(numbers) < LEVEL
-    findings = findings or [sections.unknown] if is_significant or sections.is_refuted() else []
+    if mistake or not (is_significant or sections.is_refuted()):
+        findings = []
+    elif not findings:
+        findings = [say("unknown", sections.unknown)]
     if is_significant:
         notify_progress("recalibrating")
         gain = sections.gain()
@@ -567,15 +578,31 @@ def _make_report(
             numbers["gain"], intervals["gain"] = gain[0], gain[1:]
             _, most = sections.gain_sample_limits()
             numbers["n_recalibrated"] = min(sections.data.n_samples, most)
-    advice = mistake or sections.advice(
-        numbers, intervals, findings, rows, classes, recalibrated=recalibrated
+    verdict = (
+        [mistake]
+        if mistake
+        else sections.verdict(numbers, intervals, rows, classes, recalibrated=recalibrated)
     )
-    advice = f"{advice} {sections.describe_copies()}".strip()
+    verdict += sections.describe_copies()
+    advice = join_sentences(verdict, findings)
+    sentences = [verdict[0], *findings, *verdict[1:]]
+    numbers |= collect_numbers(sentences, numbers | name_ends(intervals))
     head = format_head(numbers, name, date)
     text = format_report(head, numbers, intervals, advice, rows, classes)
     draw = sections.pictures
     return CalibrationReport(
-        numbers, intervals, findings, advice, classes, rows, audit, text, draw, name, date
+        numbers,
+        intervals,
+        findings,
+        sentences,
+        advice,
+        classes,
+        rows,
+        audit,
+        text,
+        draw,
+        name,
+        date,
     )
 
 

@@ -17,13 +17,14 @@ from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS, Metric
 from ..metrics._terms import MetricTerms
-from ..recalibration._folds import assign_folds, describe_copies, join_samples
+from ..recalibration._folds import COPIES, assign_folds, count_copies, join_samples
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._limits import cross_groups
 from ..uncertainty._losses import mean_limits, subtract_terms
 from ..uncertainty._measured import MeasuredModels
 from ..uncertainty._units import Units
-from ._text import format_p_value, measure_title
+from ._findings import Finding, name_ends, say
+from ._text import measure_title
 
 LEVEL = 0.05
 
@@ -34,6 +35,9 @@ SMALL_ERROR = 0.01
 # values of predictions get none.
 DRAWING: dict[str, Any] = {"n_resamples": 199, "random_state": 0}
 MAX_RESAMPLED_VALUES = 200_000
+
+# A gap of this many standard deviations is more than chance; so is a spread of a class.
+CLEAR_GAP = 2.5
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
 MAX_SAMPLE_SHARE = 0.1 + 1e-12
@@ -86,6 +90,7 @@ class Sections(ABC, Generic[Data]):
     error: ClassVar[str]
     loss: ClassVar[str]
     unknown: ClassVar[str]
+    sides: ClassVar[str]
     remedy: ClassVar[str]
 
     def __init__(self, data: Data, rng: np.random.RandomState) -> None:
@@ -96,8 +101,12 @@ class Sections(ABC, Generic[Data]):
         """Return scores and measures by name, and the rows of the table of classes."""
 
     @abstractmethod
-    def test(self) -> tuple[Numbers, list[str]]:
+    def test(self) -> tuple[Numbers, list[Finding]]:
         """Return the numbers of the tests, of a random part of many samples; and what was found."""
+
+    @abstractmethod
+    def residual(self) -> np.ndarray:
+        """Return how far outcomes exceed predictions, (n,); of mean 0 if calibrated."""
 
     @abstractmethod
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
@@ -135,17 +144,17 @@ class Sections(ABC, Generic[Data]):
     def pictures(self) -> dict[str, str]:
         """Return the figures as SVG by their titles."""
 
-    def find_mistake(self) -> str | None:
+    def find_mistake(self) -> Finding | None:
         """Return a message on arguments that must be mistaken, if any are."""
         return None
 
-    def compare_to_prevalence(self, error: float) -> str:
-        """Return an error as a part of the prevalence of a rare event."""
-        return ""
+    def compare_to_prevalence(self, error: float) -> tuple[str, Numbers]:
+        """Return how to say an error as a part of the prevalence of a rare event."""
+        return "", {}
 
-    def describe_level(self, ends: Intervals) -> str:
+    def describe_level(self, known: Numbers) -> list[Finding]:
         """Return a sentence if an interval excludes a correct level."""
-        return ""
+        return []
 
     def is_refuted(self) -> bool:
         """True if the data rule out calibration without a test."""
@@ -208,6 +217,7 @@ class Sections(ABC, Generic[Data]):
         """
         data, metric = self.data, self.error.replace(" ", "_")
         entry = ALL_METRICS[metric]
+        residual = self.residual()
         rows: TableRows = []
         for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
             subgroup_data, low, high = data.take(members), np.nan, np.nan
@@ -217,7 +227,9 @@ class Sections(ABC, Generic[Data]):
                 )
             estimate = float(entry.measure(subgroup_data))
             row = {"by": subgroups.title, "subgroup": title, "n_samples": subgroup_data.n_samples}
-            rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
+            row |= {"measure": metric, "estimate": estimate, "low": low, "high": high}
+            row["deviation"] = _standardized_sum(data.take(members), residual[members])
+            rows.append(row)
         statistic, params, most, first = self.subgroup_test()
         tested_rows = subsample_evenly(subgroups.code, most, self.rng, first)
         test = SubgroupCalibrationTest(statistic, metric_params=params, random_state=self.rng)
@@ -226,10 +238,6 @@ class Sections(ABC, Generic[Data]):
         for row, p_value, n_tested in zip(rows, p_values, sizes, strict=True):
             row |= {"p_value": p_value, "n_tested": n_tested}
         return rows, test.p_value_
-
-    def describe_copies(self) -> str:
-        """Say that rows seem to be copies of each other, or return ""."""
-        return describe_copies(join_samples(self.data, _N_GAIN_FOLDS))
 
     def gain(self) -> tuple[float, float, float] | None:
         """Return the mean decrease of the loss by recalibration, cross-validated, and its interval.
@@ -258,103 +266,145 @@ class Sections(ABC, Generic[Data]):
         low, high = _mean_interval(data, MetricTerms(data.weight, gain, None, None))
         return float(data.weight @ gain), low, high
 
-    def advice(
+    def verdict(
         self,
         numbers: Numbers,
         ends: Intervals,
-        findings: list[str],
         rows: TableRows,
         classes: TableRows,
         *,
         recalibrated: bool,
-    ) -> str:
-        """Return a verdict by the p-value, what was found to be wrong, and a remedy."""
-        p_value = joint_p_value(numbers)
-        error = error_name(numbers)
+    ) -> list[Finding]:
+        """Return the verdict by the p-value, and what follows after what was found to be wrong."""
+        with_ends = numbers | name_ends(ends)
+        p_value, n_tests = joint_p_value(numbers), len(test_p_values(numbers))
+        with_ends["joint_p_value" if n_tests > 1 else "p_value"] = p_value
+        p_text = f"(p {{joint_p_value:p{n_tests}}}" if n_tests > 1 else "(p {p_value:p}"
+        p_text += f"{_describe_size(numbers)})"
         if p_value >= LEVEL and not self.is_refuted():
-            if error in ends:
-                high = ends[error][1]
-                limit = (
-                    f"The {self.error} may be up to {high:.2g}{self.compare_to_prevalence(high)} "
-                    "(95 % interval)."
-                )
-            elif numbers["n_samples"] > _MAX_ERROR_SAMPLES:
-                limit = (
-                    f"The {self.error} of all {numbers['n_samples']} samples is "
-                    f"{numbers[error]:.2g}."
-                )
-            else:
-                limit = "Few samples cannot show more."
-            return (
-                f"No evidence of miscalibration (p {format_p_value(p_value)}"
-                f"{_describe_size(numbers)}). {limit}{self.describe_level(ends)}"
-                f"{_describe_subgroups(rows) if rows else ''}"
-            )
+            return [
+                say("verdict", f"No evidence of miscalibration {p_text}.", with_ends),
+                self._describe_limit(with_ends),
+                *self.describe_level(with_ends),
+                *self._describe_subgroups(rows, is_alone=True),
+            ]
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
-            n_tests = len(test_p_values(numbers))
-            verdict += f" (p {format_p_value(p_value, n_tests)}{_describe_size(numbers)})"
-        problem = "; ".join(findings)
-        remedy = "" if recalibrated else self.remedy
-        change = "a further recalibration" if recalibrated else "this"
-        remedy += self._describe_gain(numbers, ends, change)
+            verdict = f"{verdict} {p_text}"
+        sentences = [say("verdict", f"{verdict}:", with_ends)]
+        if_it_matters = ""
         gains = ends.get("gain", (0.0,))[0] > 0
         if not self.is_refuted() and not gains and self.is_small(numbers, classes):
             # the test of moments sees all samples
-            n_tested = numbers["n_samples" if "moments_p_value" in numbers else "n_tested"]
-            problem += (
-                f". This is small and may not matter: with {n_tested} samples, a {self.error} of "
-                f"{numbers[error]:.2g} can be detected"
+            n_tested = "n_samples" if "moments_p_value" in numbers else "n_tested"
+            text = (
+                f"This is small and may not matter: with {{{n_tested}}} samples, a {self.error} of "
+                f"{{{error_name(numbers)}:.2g}} can be detected."
             )
-            remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
-        return f"{verdict}: {problem}. {remedy.strip()}".rstrip()
+            sentences.append(say("size", text, with_ends))
+            if_it_matters = "If it matters, "
+        opposite = self._describe_subgroups(rows, is_alone=False)
+        sentences += opposite
+        if not recalibrated and not opposite:
+            remedy = self.remedy if not if_it_matters else self.remedy[0].lower() + self.remedy[1:]
+            sentences.append(say("remedy", f"{if_it_matters}{remedy}"))
+        change = "a further recalibration" if recalibrated else "this"
+        change = "recalibration of all together" if opposite else change
+        return [*sentences, *self._describe_gain(with_ends, change)]
 
-    def _describe_gain(self, numbers: Numbers, ends: Intervals, change: str) -> str:
+    def _describe_limit(self, numbers: Numbers) -> Finding:
+        """Return a sentence on the error that cannot be ruled out."""
+        error = error_name(numbers)
+        text = "Few samples cannot show more."
+        if f"{error}_high" in numbers:
+            beside, share = self.compare_to_prevalence(numbers[f"{error}_high"])
+            numbers |= share
+            text = f"The {self.error} may be up to {{{error}_high:.2g}}{beside} (95 % interval)."
+        elif numbers["n_samples"] > _MAX_ERROR_SAMPLES:
+            text = f"The {self.error} of all {{n_samples}} samples is {{{error}:.2g}}."
+        return say("limit", text, numbers)
+
+    def _describe_gain(self, numbers: Numbers, change: str) -> list[Finding]:
         """Return a sentence on the gain of a change, if it is known."""
         if "gain" not in numbers:
             fewest, most = self.gain_sample_limits()
-            return _NO_GAIN if numbers["n_samples"] >= fewest > most else ""
-        where = " In cross-validation"
+            return [say("gain", _NO_GAIN)] * (numbers["n_samples"] >= fewest > most)
+        where = "In cross-validation"
         if numbers["n_recalibrated"] < numbers["n_samples"]:
-            where += f" on {numbers['n_recalibrated']} of the samples"
-        if ends["gain"][0] > 0:
-            return f"{where} {change} lowers the {self.loss} by {numbers['gain']:.2g}."
-        return f"{where} it is not clear that {change} lowers the {self.loss}."
+            where += " on {n_recalibrated} of the samples"
+        result = f"it is not clear that {change} lowers the {self.loss}."
+        if numbers["gain_low"] > 0:
+            result = f"{change} lowers the {self.loss} by {{gain:.2g}}."
+        return [say("gain", f"{where} {result}", numbers)]
+
+    def _describe_subgroups(self, rows: TableRows, *, is_alone: bool) -> list[Finding]:
+        """Return sentences on miscalibrated subgroups, and how to recalibrate these.
+
+        Alone, where the test of all samples finds nothing, they are named; otherwise only if some
+        are clearly too high and others too low.
+        """
+        significant = [row for row in rows if row["p_value"] < LEVEL]
+        sides = {
+            side: _list_names([row for row in significant if sign * row["deviation"] > CLEAR_GAP])
+            for side, sign in (("more", 1), ("less", -1))
+        }
+        sentences = []
+        if is_alone and significant:
+            values = {
+                "n_miscalibrated_subgroups": len(significant),
+                "n_subgroups": len(rows),
+                "subgroups": _list_names(significant),
+            }
+            text = (
+                "But the test of subgroups finds miscalibration in {n_miscalibrated_subgroups} of "
+                "{n_subgroups}: {subgroups}."
+            )
+            if any(row["low"] <= 0 for row in significant):
+                text += (
+                    " An interval from 0 with a small p-value is no contradiction: trust the "
+                    "p-value."
+                )
+            sentences.append(say("subgroups", text, values, evidence="subgroup_p_value"))
+        if all(sides.values()):
+            text = f"Subgroups are wrong on opposite sides: {self.sides}."
+            sentences.append(say("opposite_sides", text, sides, evidence="subgroup_p_value"))
+        if sentences:
+            text = "SubgroupRecalibrator recalibrates each of them."
+            sentences.append(say("remedy_of_subgroups", text))
+        return sentences
+
+    def describe_copies(self) -> list[Finding]:
+        """Say that rows seem to be copies of each other."""
+        counts = count_copies(join_samples(self.data, _N_GAIN_FOLDS))
+        return [] if counts is None else [say("copies", COPIES, counts)]
 
 
 _NO_GAIN = (
-    " How much recalibration gains is not shown: with so many classes its cross-validation would "
+    "How much recalibration gains is not shown: with so many classes its cross-validation would "
     "take too long. Compare the log loss before and after it on other samples."
 )
 
 
 def _describe_size(numbers: Numbers) -> str:
     """Return how many samples were tested, if not all."""
-    n = numbers["n_samples"]
-    n_tested = numbers.get("quantile_n_tested", numbers.get("n_tested", n))
-    if n_tested >= n:
+    size = "quantile_n_tested" if "quantile_n_tested" in numbers else "n_tested"
+    if numbers.get(size, numbers["n_samples"]) >= numbers["n_samples"]:
         return ""
     moments = "; bias, spread and skewness by all" if "moments_p_value" in numbers else ""
-    return f", by {n_tested} of {n} samples{moments}"
+    return f", by {{{size}}} of {{n_samples}} samples{moments}"
 
 
-def _describe_subgroups(rows: TableRows) -> str:
-    """Return a sentence on miscalibrated subgroups where the test of all samples found nothing."""
-    significant = [row for row in rows if row["p_value"] < LEVEL]
-    if not significant:
-        return ""
-    wrong = [row["subgroup"] for row in significant]
-    note = ""
-    if any(row["low"] <= 0 for row in significant):
-        note = " Where their interval begins at 0, the p-value decides."
-    n_more = len(wrong) - _MAX_NAMED_SUBGROUPS
-    further = f" and {n_more} more" if n_more > 0 else ""
-    return (
-        f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
-        f"{'; '.join(wrong[:_MAX_NAMED_SUBGROUPS])}{further}.{note} SubgroupRecalibrator "
-        "recalibrates each of them. (Of calibrated models, up to 10 % have a p-value below 0.05 in "
-        "one of these two tests.)"
-    )
+def _standardized_sum(data: AnyData, residual: np.ndarray) -> float:
+    """Return the sum of residuals in standard deviations, of which groups are the units."""
+    sums = UnitSums(data.weight, data.groups).add(data.weight * residual)
+    deviation = np.sqrt(sums @ sums)
+    return float(sums.sum() / deviation) if deviation > 0 else 0.0
+
+
+def _list_names(rows: TableRows) -> str:
+    names = [row["subgroup"] for row in rows]
+    n_more = len(names) - _MAX_NAMED_SUBGROUPS
+    return "; ".join(names[:_MAX_NAMED_SUBGROUPS]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def inverse_effective_size(data: AnyData) -> float:

@@ -136,7 +136,8 @@ def _forecast_digits(key: str) -> str:
 def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[TextTable]) -> str:
     lines = list(head)
     for name, advice in verdicts.items():
-        lines += ["", *textwrap.wrap(f"{printable(str(name))}: {advice}", width=76)]
+        text = f"{printable(str(name))}: {advice}"
+        lines += ["", textwrap.fill(text, width=76, break_on_hyphens=False)]
     return "\n".join([*lines, *chain(*map(format_table, tables))])
 
 
@@ -157,7 +158,7 @@ def format_report(
     subgroups: list[dict[str, Any]],
     classes: list[dict[str, Any]],
 ) -> str:
-    lines = [*head, "", textwrap.fill(advice, width=76), ""]
+    lines = [*head, "", textwrap.fill(advice, width=76, break_on_hyphens=False), ""]
     for line in measure_lines(numbers, intervals):
         cells = [f"{line.title:<48}{line.value:>9}", line.ends, line.note and f"({line.note})"]
         lines.append("   ".join(filter(None, cells)))

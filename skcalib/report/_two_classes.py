@@ -9,6 +9,7 @@ from .._numerics.dependence import UnitSums
 from ..metrics._registry import SIGNED_METRICS
 from ..uncertainty._closed_form import signed_limits
 from ..uncertainty._limits import cross_groups
+from ._findings import Finding, say
 from ._sections import MAX_SAMPLE_SHARE, Intervals, Numbers, inverse_effective_size
 
 _CLINICAL_NAMES = (
@@ -111,7 +112,7 @@ def is_rounded(proba: np.ndarray) -> bool:
     return bool((distance == 0).any() and nearest >= _MIN_ROUNDED)
 
 
-def find_reversed_ranking(data: ClassData) -> str | None:
+def find_reversed_ranking(data: ClassData) -> Finding | None:
     """Return a message if the class that is predicted to be less likely happens more often."""
     add = UnitSums(data.weight, data.groups).add
     masses = np.array([add(data.weight * (data.label == k)) for k in range(2)])  # (2, U)
@@ -123,8 +124,9 @@ def find_reversed_ranking(data: ClassData) -> str | None:
     deviation = np.sqrt(np.sum((masses.T / mass) ** 2) / 12)
     if area >= 0.5 - CLEAR_DEVIATION * deviation:
         return None
-    return (
+    text = (
         "The probabilities rank the labels backwards: what is predicted to be more likely happens "
-        f"less often (the area under the ROC curve is {area:.2g}). Check which column, and which "
-        "pos_label, they belong to before anything else."
+        "less often (the area under the ROC curve is {area_under_roc_curve:.2g}). Check which "
+        "column, and which pos_label, they belong to before anything else."
     )
+    return say("mistake", text, {"area_under_roc_curve": area})

@@ -34,6 +34,7 @@ from skcalib.metrics import (
     sharpness,
 )
 from skcalib.report import calibration_report
+from skcalib.report._findings import join_sentences
 from skcalib.report._forecasts import (
     ForecastSections,
     diagnose,
@@ -58,7 +59,8 @@ def forecast_advice(numbers, ends, found, recalibrated=False):
     y, forecast = make_forecasts(3, random_state=0)
     of = sections(check_forecasts(y, forecast))
     numbers = {"n_tested": 9} | numbers
-    return of.advice(numbers, ends, found, [], [], recalibrated=recalibrated)
+    verdict = of.verdict(numbers, ends, [], [], recalibrated=recalibrated)
+    return join_sentences(verdict, found)
 
 
 def grid_of(problem, levels):
@@ -85,7 +87,8 @@ def few_resamples(monkeypatch):
 def test_numbers_are_those_of_the_metrics(few_resamples):
     y, forecast = make_forecasts(80, dispersion=0.7, random_state=0)
     weight = np.random.default_rng(0).random(80)
-    numbers = calibration_report(y, forecast, sample_weight=weight, random_state=0).numbers
+    report = calibration_report(y, forecast, sample_weight=weight, random_state=0)
+    numbers = report.numbers
     z = (y - forecast.mean()) / forecast.std()
     share = weight / weight.sum()
     expected = {"n_samples": 80, "n_tested": 80, "mean_z": share @ z}
@@ -111,7 +114,8 @@ def test_numbers_are_those_of_the_metrics(few_resamples):
     assert numbers["distribution_matching_ratio"] == pytest.approx(ratio, rel=1e-6)
     adjusted = {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
     assert adjusted.items() <= numbers.items()
-    assert set(numbers) == {*expected, *adjusted} | {"p_value", "distribution_matching_ratio"}
+    said = {name for finding in report.findings for name in finding.values}
+    assert set(numbers) == {*expected, *adjusted, *said, "p_value", "distribution_matching_ratio"}
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -279,7 +283,7 @@ def test_verdict_tells_small_from_large_and_before_from_after():
     numbers["quantile_calibration_error"] = 0.008
     advice = forecast_advice(numbers, {}, ["forecasts are too low"])
     assert "This is small and may not matter: with 12000 samples, a quantile" in advice
-    assert "If it matters, recalibrate on data" in advice
+    assert "If it matters, recalibrate on samples" in advice
     advice = forecast_advice(numbers, {}, [], recalibrated=True)
     assert advice.startswith("Still miscalibrated (p ≤ 0.003, by 10000 of 12000 samples; ")
     assert "RecalibratedRegressor" not in advice

@@ -34,9 +34,11 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import CalibrationReport, calibration_report
-from skcalib.report._classes import ClassSections, format_distinct, max_tested_samples
+from skcalib.report._classes import ClassSections, max_tested_samples
+from skcalib.report._findings import distinct_format, join_sentences
 from skcalib.report._pictures import _writable_names, render_class_pictures
 from skcalib.report._sections import DRAWING, Sections, subsample_evenly
+from skcalib.report._text import measure_title
 from skcalib.report._two_classes import area_under_roc_curve, clinical_intervals, two_class_numbers
 from skcalib.uncertainty import clinical_calibration
 
@@ -80,7 +82,8 @@ def problem_of(proba, label):
 def advice(predictions, numbers, ends, found, rows=(), classes=(), recalibrated=False):
     sections = ClassSections(predictions, np.random.RandomState(0))
     numbers = {"n_samples": predictions.n_samples, "n_recalibrated": 2} | numbers
-    return sections.advice(numbers, ends, found, rows, classes, recalibrated=recalibrated)
+    verdict = sections.verdict(numbers, ends, rows, classes, recalibrated=recalibrated)
+    return join_sentences(verdict, found)
 
 
 def words(report):
@@ -91,7 +94,8 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 200)
     weight = rng.random(200)
-    numbers = calibration_report(label, proba, sample_weight=weight, random_state=0).numbers
+    report = calibration_report(label, proba, sample_weight=weight, random_state=0)
+    numbers = report.numbers
     two_columns(proba)
     expected = {
         "n_samples": 200,
@@ -122,7 +126,8 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
     assert numbers["p_value"] == test.fit(proba, label, sample_weight=weight).p_value_
     parts = {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
     assert {name: numbers[name] for name in parts} == parts
-    assert set(numbers) == {*expected, *parts, "event", "p_value", "gain", "n_recalibrated"}
+    said = {name for finding in report.findings for name in finding.values} - {"class"}
+    assert set(numbers) == {*expected, *parts, *said, "event", "p_value", "gain", "n_recalibrated"}
 
 
 def test_intervals_of_two_classes_are_those_of_a_clinical_validation(monkeypatch):
@@ -229,7 +234,7 @@ def test_text_shows_the_numbers(three):
     report = three
     text = str(report)
     for key, value in report.numbers.items():
-        if isinstance(value, float):
+        if isinstance(value, float) and measure_title(key, report.numbers):
             assert ("≤ 0.001" if value == 0.001 else format(value, ".4f")) in text, key
     assert report.advice.split() == text.split("\n\n")[1].split()
     assert {"log_loss", "smooth_calibration_error_confidence"} < set(report.intervals)
@@ -340,7 +345,7 @@ def test_a_small_difference_is_called_small():
         assert text.startswith("Miscalibrated (p ≤ 0.001): x is y. ")
         expected = (
             "This is small and may not matter: with 1000000 samples, a smooth calibration error "
-            f"of {error} can be detected. If it matters, recalibrate on data"
+            f"of {error} can be detected. If it matters, recalibrate on samples"
         )
         assert (expected in text) == is_small
         gains = advice(predictions, numbers | {"gain": GAIN[0]}, {"gain": GAIN[1:]}, ["x is y"])
@@ -382,10 +387,9 @@ def test_a_wrong_level_is_not_called_overconfident(predicted, shape):
 
 # a difference of 0.009 needs 40 000 samples to be seen: 0.4 s
 def test_numbers_that_differ_look_different():
-    assert format_distinct(0.94123, 0.94467, 2) == ["0.941", "0.945"]
-    assert format_distinct(0.2, 0.9, 2) == ["0.2", "0.9"]
-    assert format_distinct(0.5, 0.503, 3) == ["0.5", "0.503"]
-    assert format_distinct(0.25, 0.25, 2) == ["0.25", "0.25"]
+    assert distinct_format(0.94123, 0.94467, 2) == ".3g"
+    assert distinct_format(0.2, 0.9, 2) == ".2g"
+    assert distinct_format(0.25, 0.25, 2) == ".6g"
     rng = np.random.default_rng(0)
     proba = np.full(40_000, 0.5)
     label = (rng.random(40_000) < 0.509).astype(int)
@@ -489,8 +493,8 @@ def test_impossible_labels_are_certain_evidence():
     label, proba = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [0.0, *[0.5] * 9]
     report = words(calibration_report(label, proba, random_state=0))
     expected = (
-        "Miscalibrated (p ≤ 0.001): 1 of 10 labels had probability 0 (perhaps rounded), which a "
-        "calibrated model excludes"
+        "Miscalibrated (p ≤ 0.001): 1 of 10 outcomes had probability 0 (perhaps rounded): the "
+        "model was certain, and wrong"
     )
     assert expected in report
 
@@ -503,7 +507,7 @@ def test_impossible_labels_among_the_fewest_samples(label, proba):
     labels = range(3 if np.ndim(proba) == 2 else 2)
     report = calibration_report(label, proba, labels=labels, random_state=0)
     assert report.numbers["p_value"] == 0.001
-    assert f"1 of {len(label)} labels had probability 0 (" in report.advice
+    assert f"1 of {len(label)} outcomes had probability 0 (" in report.advice
 
 
 def test_impossible_labels_do_not_leave_it_to_a_test_of_groups():
@@ -511,7 +515,7 @@ def test_impossible_labels_do_not_leave_it_to_a_test_of_groups():
     label[0], proba[0] = 1, 0.0
     report = calibration_report(label, proba, groups=np.arange(60), random_state=0)
     assert report.numbers["p_value"] > 0.05
-    expected = "1 of 60 labels had probability 0 (perhaps rounded)"
+    expected = "1 of 60 outcomes had probability 0 (perhaps rounded)"
     assert report.advice.startswith(f"Miscalibrated: {expected}")
     assert report.findings[0].startswith(expected)
     assert "No evidence" not in report.advice
@@ -524,7 +528,7 @@ def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
     label[500], proba[500] = 1, 0.0
     report = calibration_report(label, proba, random_state=0)
     assert (report.numbers["n_tested"], report.numbers["p_value"]) == (20, 0.001)
-    assert "1 of 1000 labels had probability 0" in report.advice
+    assert "1 of 1000 outcomes had probability 0" in report.advice
 
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
@@ -614,7 +618,9 @@ def test_a_spread_that_all_classes_share_is_said_of_all():
     label = (rng.random((1500, 1)) > proba.cumsum(axis=1)).sum(axis=1)
     sharp = check_predictions(label, softmax(1.6 * logits, axis=1), labels=range(5))
     _, found = ClassSections(sharp, np.random.RandomState(0)).test()
-    assert any(text.startswith("probabilities of all classes are too extreme (") for text in found)
+    assert any(
+        text.startswith("probabilities of all classes are too extreme, most") for text in found
+    )
 
 
 def test_a_large_gap_in_a_range_of_rare_events_is_not_small():
@@ -631,9 +637,7 @@ def test_an_error_of_a_very_rare_event_is_told_beside_the_prevalence():
     proba = rng.uniform(0.005, 0.015, 1000)
     report = calibration_report(rng.random(1000) < proba, proba, random_state=0)
     high = report.intervals["smooth_calibration_error"][1]
-    expected = (
-        f"{high:.2g}, {100 * high / report.numbers['prevalence']:.0f} % of the prevalence (95"
-    )
+    expected = f"{high:.2g}, {100 * high / report.numbers['prevalence']:.3g} % of the prevalence"
     assert expected in report.advice
 
 
@@ -641,8 +645,9 @@ def test_an_interval_of_the_ratio_without_1_is_told_where_the_test_finds_nothing
     predictions = problem_of([0.3, 0.6], [0, 1])
     numbers = {"p_value": 0.08, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
     for ends, phrase in (
-        ((0.66, 0.99), "0.66 to 0.99, excludes 1: events may be less frequent"),
-        ((1.01, 1.3), "excludes 1: events may be more frequent"),
+        ((0.66, 0.99), "less frequent than predicted: the 95 % interval of the O:E ratio, 0.66 to"),
+        ((1.004, 1.39), "more frequent than predicted"),
+        ((1.0004, 1.3), "1.0004 to 1.3, excludes 1."),
     ):
         assert phrase in advice(predictions, numbers, {"observed_expected_ratio": ends}, [])
     assert "excludes" not in advice(predictions, numbers, {"observed_expected_ratio": (0.9, 1)}, [])
@@ -802,15 +807,36 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
     label = rng.random(1000) < proba + np.where(by == 1, 0.15, -0.15)
     report = calibration_report(label, proba, by={"sex": by}, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
-    found = "But the test of subgroups finds miscalibration in 2 of 2: 0; 1. SubgroupRecalibrator"
+    found = "But the test of subgroups finds miscalibration in 2 of 2: 0; 1. Subgroups are"
     assert found in report.advice
-    many = [{"subgroup": str(k), "p_value": 0.01, "low": 0.1 * (k > 0)} for k in range(7)]
+    many = [
+        {"subgroup": str(k), "p_value": 0.01, "deviation": 1.0, "low": 0.1 * (k > 0)}
+        for k in range(7)
+    ]
     predictions = problem_of([0.3, 0.6], [0, 1])
     numbers = {"p_value": 0.5, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
     text = advice(predictions, numbers, {}, [], many)
-    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. Where their interval begins at 0, the p-value"
+    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. An interval from 0 with a small p-value"
     assert expected in text
     assert "subgroups" not in advice(predictions, numbers | {"p_value": 0.01}, {}, [], many)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_subgroups_that_are_wrong_on_opposite_sides_are_told_beside_the_whole(n_classes):
+    rng = np.random.default_rng(0)
+    p, by = rng.uniform(0.55, 0.75, 900), np.arange(900) % 3
+    label = (rng.random(900) < p + np.array([0.2, -0.3, -0.1])[by]).astype(int)
+    proba = p if n_classes == 2 else np.column_stack([1 - p, p, np.zeros(900)])
+    options = {"labels": range(n_classes), "by": {"site": by}, "random_state": 0}
+    report = calibration_report(label, proba, **options)
+    assert report.advice.startswith("Miscalibrated")
+    assert "wrong on opposite sides: " in report.advice
+    assert re.search(
+        r"more frequent than predicted in [^1]*0, less in [^0]*1; [^0]*2\. Subg", report.advice
+    )
+    assert "RecalibratedClassifier" not in report.advice
+    one_side = calibration_report(rng.random(900) < p - 0.1, p, by={"site": by}, random_state=0)
+    assert "opposite" not in one_side.advice
 
 
 def test_recalibrated_predictions_are_not_to_be_recalibrated_again():
@@ -886,7 +912,7 @@ def test_page_is_self_contained_and_safe(tmp_path):
     text = " ".join("".join(page.texts).split())
     for found in report.findings:
         assert f"{found[0].upper()}{found[1:]}." in text
-    assert "for instance with RecalibratedClassifier" in text
+    assert "RecalibratedClassifier takes a classifier" in text
     assert "<b>" in text
     assert "<script>site" in text
     assert "prefers-color-scheme: dark" in html

@@ -1,0 +1,103 @@
+"""The sentences of a report, whose numbers are those that it holds by the same names."""
+
+from collections.abc import Mapping
+from string import Formatter
+from types import MappingProxyType
+from typing import Any
+
+from ._text import format_p_value
+
+_MAX_DIGITS = 6
+
+
+class Finding(str):
+    """A sentence of a report, with what it was made of.
+
+    Attributes
+    ----------
+    name : str
+        What it is about.
+
+    template : str
+        The sentence with the names of its values in braces.
+
+    values : dict of str to object
+        Its numbers, by their names in the numbers of the report or as ends of its intervals, and
+        the names of the classes and subgroups that it speaks of.
+
+    choice : str
+        How what it speaks of was chosen among others.
+
+    evidence : str
+        The name of the p-value that it rests on, if it rests on one.
+    """
+
+    name: str
+    template: str
+    values: dict[str, Any]
+    choice: str
+    evidence: str
+
+
+class _Words(Formatter):
+    """The formats of Python; p-values with their sign, shares in percent, and sizes."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "percent":
+            return f"{100 * value:.3g} %"
+        if format_spec.startswith("p"):
+            return format_p_value(value, n_tests=int(format_spec[1:] or 1))
+        size = format_spec.removeprefix("|")
+        return str(format(value if size == format_spec else abs(value), size))
+
+
+_WORDS = _Words()
+
+
+def say(
+    name: str,
+    template: str,
+    values: Mapping[str, object] = MappingProxyType({}),
+    *,
+    choice: str = "",
+    evidence: str = "",
+) -> Finding:
+    """Fill in the fields of a template, which are names of numbers or of what it is about."""
+    finding = Finding(_WORDS.vformat(template, (), values))
+    finding.name, finding.template = name, template
+    finding.choice, finding.evidence = choice, evidence
+    finding.values = {field: values[field] for _, field, _, _ in _WORDS.parse(template) if field}
+    return finding
+
+
+def name_ends(intervals: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Return the ends of intervals by the name of the number and "_low" or "_high"."""
+    sides = ("low", "high")
+    return {
+        f"{name}_{side}": end
+        for name, ends in intervals.items()
+        for side, end in zip(sides, ends, strict=True)
+    }
+
+
+def distinct_format(first: float, other: float, digits: int) -> str:
+    """Return the format of two numbers with `digits` digits, or more if they would look alike."""
+    while digits < _MAX_DIGITS and f"{first:.{digits}g}" == f"{other:.{digits}g}":
+        digits += 1
+    return f".{digits}g"
+
+
+def join_sentences(verdict: list[Finding], findings: list[Finding]) -> str:
+    """Return the advice: the first sentence of the verdict, the findings, and the other ones."""
+    problems = [f"{'; '.join(findings)}."] if findings else []
+    return " ".join([verdict[0], *problems, *verdict[1:]])
+
+
+def collect_numbers(sentences: list[Finding], values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the numbers of sentences by name, but for those that are among the values."""
+    return {
+        name: value
+        for sentence in sentences
+        for name, value in sentence.values.items()
+        if not isinstance(value, str) and name not in values
+    }
