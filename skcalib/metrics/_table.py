@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss
 
 from .._data import check_predictions
 from .._inputs.arrays import ArrayLike, format_value
+from .._inputs.probabilities import check_outcomes_by_model
 from .._inputs.scikit_learn import Label
 from .._numerics.logits import PROPER_LOSSES
 from ._binned import expected_calibration_error
@@ -55,8 +56,9 @@ def metric_table(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans.
+    y_true : array-like of shape (n_samples,), or dict of them
+        True labels: strings, integers or booleans. A dict holds those of each model by its name,
+        such as whether its answers were right.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
         Probabilities of the positive class, or of all classes (rows sum to 1).
@@ -111,11 +113,14 @@ def metric_table(
             f"{format_value(metrics)}. Pass {{'ECE': 'expected_calibration_error'}}, for example."
         )
     models = y_proba if isinstance(y_proba, Mapping) else {"": y_proba}
+    outcomes = y_true if isinstance(y_true, Mapping) else dict.fromkeys(models, y_true)
+    if outcomes is y_true:  # each model has outcomes of its own
+        check_outcomes_by_model(y_true, y_proba, "y_proba")
     table: dict[str, list] = {"model": list(models)} if models is y_proba else {}
     data_args: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
     checked = [
-        (check_predictions(y_true, proba, **data_args), np.ndim(proba) > 1)
-        for proba in models.values()
+        (check_predictions(outcomes[name], proba, **data_args), np.ndim(proba) > 1)
+        for name, proba in models.items()
     ]
     weighted = sample_weight is not None
     for title, column in columns.items():

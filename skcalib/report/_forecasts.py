@@ -10,7 +10,7 @@ from .._data import ForecastData
 from .._numerics.dependence import UnitSums
 from .._numerics.pit import normal_scores, pit_cdf, pit_laws
 from .._statistics.omnibus_forecasts import ForecastOmnibus
-from ..forecasts import DistributionForecast
+from ..forecasts import DistributionForecast, EnsembleForecast
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
@@ -155,11 +155,13 @@ def measure_forecasts(data: ForecastData) -> dict:
             numbers[entry.name] = entry.measure(data)
     sharp = _sharpness(data)
     if sharp is not None:
-        intervals = [data.forecast.interval(level) for level in sharp.levels]
-        inside = [(low <= data.value) & (data.value <= high) for low, high in intervals]
-        coverage = (np.array(inside) @ data.weight).tolist()
         names = [f"{100 * level:.4g}" for level in sharp.levels]
-        numbers |= {f"coverage_{n}": c for n, c in zip(names, coverage, strict=True)}
+        for name, level in zip(names, sharp.levels, strict=True):
+            low, high = data.forecast.interval(level)
+            numbers[f"coverage_{name}"] = data.mean((low <= data.value) & (data.value <= high))
+            if not data.forecast.is_continuous:  # otherwise it is the level
+                expected = _expected_coverage(data, level, low, high)
+                numbers[f"expected_coverage_{name}"] = data.mean(expected)
         numbers |= {f"mean_width_{n}": w for n, w in zip(names, sharp.width.tolist(), strict=True)}
         numbers["mean_std"] = sharp.std
     if data.forecast.is_exchangeable:
@@ -169,6 +171,24 @@ def measure_forecasts(data: ForecastData) -> dict:
     if z is not None:
         numbers |= {"mean_z": float(data.weight @ z), "rms_z": float(np.sqrt(data.weight @ z**2))}
     return {name: number for name, number in numbers.items() if not np.isnan(number)}
+
+
+def _expected_coverage(
+    data: ForecastData, level: float, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Return the probability (n,) of each closed interval [low, high] if forecasts are calibrated.
+
+    An outcome that is exchangeable with s members is any of all s + 1 values with equal
+    probability; the interval is that of the others. Its ends are members of the same ranks.
+    """
+    if not data.forecast.is_exchangeable:
+        return data.forecast.pit_bounds(high)[1] - data.forecast.pit_bounds(low)[0]
+    values = np.sort(data.exchangeable_values(), axis=1)  # (n, s + 1)
+    ranks = EnsembleForecast(np.arange(values.shape[1] - 1.0)[None]).interval(level)
+    first, last = (int(rank[0]) for rank in ranks)
+    ties = (values[:, : first + 1] == values[:, [first + 1]]).sum(axis=1)
+    ties = ties + (values[:, last + 1 :] == values[:, [last]]).sum(axis=1)
+    return (last - first + ties) / values.shape[1]
 
 
 def _sharpness(data: ForecastData) -> Sharpness | None:

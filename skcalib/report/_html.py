@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ._text import TextTable, class_table, measure_lines, subgroup_table
+from ._text import TextTable, class_table, measure_tables, subgroup_tables
 
 # Every page begins with this tag, by which `check_target` recognises it.
 _PAGE_TAG = b"<main class='skcalib'>"
@@ -58,12 +58,16 @@ def render_figures(figures: dict[str, str]) -> str:
 
 def render_tables(report: Any) -> str:
     """Return the tables of measures, classes and subgroups."""
-    measures = _measure_table(report.numbers, report.intervals)
-    sections = [f"<h2>Measures</h2>\n{_render_table(measures)}"]
+    sections = [
+        f"<h2>{escape(table.head[0].strip())}</h2>\n"
+        + _render_table(table._replace(head=["measure", *table.head[1:]]))
+        for table in measure_tables(report.numbers, report.intervals, report.event)
+    ]
     if report.classes:
         sections.append(f"<h2>Classes</h2>\n{_render_table(class_table(report.classes))}")
+    tables = map(_render_table, subgroup_tables(report.subgroups))
     if report.subgroups:
-        sections.append(f"<h2>Subgroups</h2>\n{_render_table(subgroup_table(report.subgroups))}")
+        sections += ["<h2>Subgroups</h2>", *tables]
     return "\n".join(sections)
 
 
@@ -89,15 +93,6 @@ def render_verdict(advice: str, findings: list[str]) -> str:
     items = "".join(f"<li>{escape(text[0].upper() + text[1:])}.</li>" for text in findings)
     before, after = escape(before.rstrip(":; ")), escape(after.lstrip(". "))
     return f"<div class='verdict'><p>{before}:</p>\n<ul>{items}</ul>\n<p>{after}</p></div>"
-
-
-def _measure_table(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> TextTable:
-    head = ["measure", "estimate", "95 % interval"][: 3 if intervals else 2]
-    rows = [
-        [f"{line.title} ({line.note})" if line.note else line.title, line.value, line.ends]
-        for line in measure_lines(numbers, intervals)
-    ]
-    return TextTable(head, [row[: len(head)] for row in rows])
 
 
 def _render_table(table: TextTable, kind: str = "number") -> str:

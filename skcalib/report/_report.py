@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import Columns, check_by, printable
+from .._inputs.by import Columns, check_by_each, printable
+from .._inputs.probabilities import check_outcomes_by_model
 from .._inputs.scikit_learn import Function, Label, RandomState, num_samples, validate_params
 from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
@@ -37,7 +38,13 @@ from ._html import (
 )
 from ._pictures import render_model_curves
 from ._sections import LEVEL, Sections, TableRows, joint_p_value, notify_progress
-from ._text import change_tables, format_comparison, format_head, format_report
+from ._text import (
+    change_tables,
+    format_comparison,
+    format_head,
+    format_report,
+    subgroup_tables,
+)
 
 
 class _BaseReport:
@@ -136,6 +143,9 @@ class CalibrationReport(_BaseReport):
     date : str, default=None
         The date that the report bears.
 
+    event : str, default=None
+        Of two classes, the name of the positive one.
+
     See Also
     --------
     calibration_report : The function that returns it.
@@ -161,6 +171,7 @@ class CalibrationReport(_BaseReport):
     draw: Callable[[], dict[str, str]]
     name: str | None = None
     date: str | None = None
+    event: str | None = None
 
     @classmethod
     def from_estimator(
@@ -201,7 +212,7 @@ class CalibrationReport(_BaseReport):
         report : dict
             Of numbers, strings, lists and dictionaries only.
         """
-        attributes = ["name", "date", "intervals", "findings", "advice", "classes"]
+        attributes = ["name", "date", "event", "intervals", "findings", "advice", "classes"]
         attributes += ["subgroups", "audit"]
         return _to_json_types(
             self.numbers | {attribute: vars(self)[attribute] for attribute in attributes}
@@ -315,6 +326,7 @@ class _ReportOptions(TypedDict, total=False):
     pos_label: Label | None
     labels: ArrayLike | None
     by: Any
+    by_each: Any
     groups: ArrayLike | None
     recalibrated: bool
     name: str | None
@@ -344,6 +356,7 @@ def calibration_report(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     by: Columns | None = None,
+    by_each: Columns | None = None,
     groups: ArrayLike | None = None,
     recalibrated: bool = False,
     name: str | None = None,
@@ -374,6 +387,10 @@ def calibration_report(
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
         Subgroups to report apart: a column, or several, which make their crossings.
+
+    by_each : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+            default=None
+        Columns of subgroups to report each by itself, such as sex, and then stage.
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups of samples that are not independent of each other, such as the rows of one
@@ -411,32 +428,33 @@ def calibration_report(
     :func:`skcalib.uncertainty.compare_models`. If each model has outcomes of its own, such as
     whether its answers were right, pass them as a dict with the same names in `y_true`.
 
-    **Numbers of probabilities.** "n_samples", "n_classes"; for two classes "event" (the name of the
-    positive class), "n_events", "prevalence", "mean_prediction", "observed_expected_ratio",
-    "calibration_intercept", "calibration_slope", "area_under_roc_curve" and
-    "integrated_calibration_index"; then "accuracy" (for two classes at the threshold 0.5),
-    "mean_confidence" (for more), "brier_score_loss", "log_loss", "smooth_calibration_error",
-    "expected_calibration_error" (for more than two classes these two end in "_confidence" and
-    "_classwise"), "distance_lower_bound" and "distance_upper_bound" (for more than two classes with
-    "_confidence"), "p_value", the adjusted p-values of its components, "p_value_skce",
-    "p_value_log_loss", "p_value_level_and_spread" and "p_value_local", and "n_tested" (the number
-    of samples in these); with `by` "subgroup_p_value"; for miscalibrated predictions "gain" and
-    "n_recalibrated" (the number of samples on which it was found). Besides, "name", "date",
-    "intervals", "findings", "classes", "subgroups", "advice" and "audit".
+    **Numbers of probabilities.** "n_samples", "n_classes"; for two classes "n_events",
+    "prevalence", "mean_prediction", "observed_expected_ratio", "calibration_intercept",
+    "calibration_slope", "area_under_roc_curve" and "integrated_calibration_index"; then "accuracy"
+    (for two classes at the threshold 0.5), "mean_confidence" (for more), "brier_score_loss",
+    "log_loss", "smooth_calibration_error", "expected_calibration_error" (for more than two classes
+    these two end in "_confidence" and "_classwise"), "distance_lower_bound" and
+    "distance_upper_bound" (for more than two classes with "_confidence"), "p_value", the adjusted
+    p-values of its components, "p_value_skce", "p_value_log_loss", "p_value_level_and_spread" and
+    "p_value_local", and "n_tested" (the number of samples in these); with `by` "subgroup_p_value";
+    for miscalibrated predictions "gain" and "n_recalibrated" (the number of samples on which it was
+    found). Besides, "name", "date", "event", "intervals", "findings", "classes", "subgroups",
+    "advice" and "audit".
 
     **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
     "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals
-    of `forecast.interval`), "mean_width_50", "mean_width_80", "mean_width_95", "mean_std", for s
-    exchangeable members "share_between_members" ((s − 1)/(s + 1) if they are calibrated), "mean_z",
-    "rms_z" (of standardised errors, (outcome − mean) / standard deviation),
-    "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
-    calibrated forecasts), "p_value", "p_value_skce", "p_value_pit", "p_value_bias_and_spread" and
-    "n_tested"; for more than 1000 samples "quantile_p_value", "quantile_n_tested" and
-    "moments_p_value" (of bias, spread and skewness); "subgroup_p_value", "gain" and
-    "n_recalibrated" as above. The findings count outcomes at an end of positive probability in
-    part, and those of an ensemble without weights by their rank. Errors of ensembles and discrete
-    forecasts are divided by the root mean square standard deviation, for s members without weights
-    times :math:`\\sqrt{(s + 1) / (s - 1)}`.
+    of `forecast.interval`), for forecasts with mass at a point "expected_coverage_50" and so on
+    (the probability of these intervals if the forecasts are calibrated), "mean_width_50",
+    "mean_width_80", "mean_width_95", "mean_std", for s exchangeable members "share_between_members"
+    ((s − 1)/(s + 1) if they are calibrated), "mean_z", "rms_z" (of standardised errors, (outcome −
+    mean) / standard deviation), "distribution_matching_error", "distribution_matching_ratio" (to
+    its standard deviation for calibrated forecasts), "p_value", "p_value_skce", "p_value_pit",
+    "p_value_bias_and_spread" and "n_tested"; for more than 1000 samples "quantile_p_value",
+    "quantile_n_tested" and "moments_p_value" (of bias, spread and skewness); "subgroup_p_value",
+    "gain" and "n_recalibrated" as above. The findings count outcomes at an end of positive
+    probability in part, and those of an ensemble without weights by their rank. Errors of ensembles
+    and discrete forecasts are divided by the root mean square standard deviation, for s members
+    without weights times :math:`\\sqrt{(s + 1) / (s - 1)}`.
 
     **Test.** The p-value is that of ``CalibrationTest()``, on a random part of more than 900 000
     samples (in groups 300 000, for a thousand classes 100 000), which always holds the samples
@@ -452,7 +470,9 @@ def calibration_report(
     **Subgroups** show the smooth calibration error, with the p-values of
     :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest` on at most half as many samples as the
     test. Forecasts show the quantile calibration error, tested on at most 10 000 samples, or with
-    `groups` by ``SubgroupCalibrationTest()`` on at most 1000.
+    `groups` by ``SubgroupCalibrationTest()`` on at most 1000. `by` and each column of `by_each`
+    have a table. With k tables all p-values are multiplied by k (Bonferroni): the smallest,
+    "subgroup_p_value", is valid for all of them.
 
     **Gain** is that of :class:`skcalib.recalibration.AutoRecalibrator`, by cross-validation: in log
     loss on at most 120 000 / (10 + K) samples of K classes, or in the continuous ranked probability
@@ -488,7 +508,7 @@ def calibration_report(
         groups=groups,
     )
     n_rows = num_samples(y_true)
-    subgroups = None if by is None else check_by(by, n_rows, sample_weight)
+    subgroups = check_by_each(by, by_each, n_rows, sample_weight)
     date = None if date is None else printable(str(date))
     name = name and printable(" ".join(name.split()))
     sections: dict[Any, Sections] = {}
@@ -503,16 +523,6 @@ def calibration_report(
     if not several:
         return reports[name]
     return _make_comparison(sections, reports, name, date, shares_outcomes=outcomes is None)
-
-
-def check_outcomes_by_model(y_true: Mapping, y_pred: Any) -> None:
-    """Outcomes by the names of models are for the same models as the predictions."""
-    if not isinstance(y_pred, Mapping) or set(y_true) != set(y_pred):
-        names = list(y_pred) if isinstance(y_pred, Mapping) else type(y_pred).__name__
-        raise ValueError(
-            "y_true must be a dict only if y_pred is one with the same names; found "
-            f"{list(y_true)} and {names}. Pass {{'name': y_true}} and {{'name': y_pred}}."
-        )
 
 
 def _make_comparison(
@@ -538,13 +548,19 @@ def _make_comparison(
     listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
     head = format_head(numbers[first], f"{name or 'models'}, {listed}", date)
     verdicts = {key: entry.advice for key, entry in reports.items()}
-    text = format_comparison(head, verdicts, change_tables(numbers, changes))
+    rows = [
+        row | {"by": f"{printable(str(key))}: {row['by']}"}
+        for key, entry in reports.items()
+        for row in entry.subgroups
+    ]
+    tables = change_tables(numbers, changes) + subgroup_tables(rows)
+    text = format_comparison(head, verdicts, tables)
     draw = partial(render_model_curves, {key: entry.data for key, entry in sections.items()})
     return ComparisonReport(reports, changes, text, draw, date)
 
 
 def _make_report(
-    sections: Sections, subgroups: Any, recalibrated: bool, name: Any, date: Any, audit: dict
+    sections: Sections, subgroups: list, recalibrated: bool, name: Any, date: Any, audit: dict
 ) -> CalibrationReport:
     """The report on one model."""
     notify_progress("measuring")
@@ -553,9 +569,13 @@ def _make_report(
     tested, findings = sections.test()
     numbers |= tested
     rows: TableRows = []
-    if subgroups is not None:
+    for each in subgroups:
         notify_progress("testing subgroups")
-        rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
+        rows += sections.subgroups(each)[0]
+    if rows:  # Bonferroni's correction for several columns
+        for row in rows:
+            row["p_value"] = min(1.0, len(subgroups) * row["p_value"])
+        numbers["subgroup_p_value"] = min(row["p_value"] for row in rows)
     intervals = sections.intervals(numbers)
     mistake = sections.find_mistake()
     is_significant = mistake is None and joint_p_value(numbers) < LEVEL
@@ -572,15 +592,16 @@ def _make_report(
     )
     advice = f"{advice} {sections.describe_copies()}".strip()
     head = format_head(numbers, name, date)
-    text = format_report(head, numbers, intervals, advice, rows, classes)
+    event = str(sections.data.labels[1]) if "n_events" in numbers else None
+    text = format_report(head, numbers, intervals, advice, rows, classes, event)
     draw = sections.pictures
     return CalibrationReport(
-        numbers, intervals, findings, advice, classes, rows, audit, text, draw, name, date
+        numbers, intervals, findings, advice, classes, rows, audit, text, draw, name, date, event
     )
 
 
 def _audit_trail(
-    sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, subgroups: Any
+    sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, subgroups: list
 ) -> dict[str, Any]:
     """Versions, settings, rows, and a hash of the data in their order."""
     hashed, arrays, settings = sections.audit_data()
@@ -590,7 +611,7 @@ def _audit_trail(
         digest.update(np.ascontiguousarray(array).tobytes())
     groups = sections.data.groups
     n_groups = None if groups is None else len(np.unique(groups))
-    by = None if subgroups is None else subgroups.title
+    by = "; ".join(each.title for each in subgroups) or None
     settings = {"pos_label": pos_label} | settings | {"by": by, "number of groups": n_groups}
     left_out = n_rows - sections.data.n_samples
     return {

@@ -209,14 +209,16 @@ class Sections(ABC, Generic[Data]):
         data, metric = self.data, self.error.replace(" ", "_")
         entry = ALL_METRICS[metric]
         rows: TableRows = []
-        for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
+        named = zip(subgroups.titles, subgroups.phrases, subgroups.rows(), strict=True)
+        for title, phrase, members in named:
             subgroup_data, low, high = data.take(members), np.nan, np.nan
             if inverse_effective_size(subgroup_data) <= MAX_SAMPLE_SHARE:
                 low, high = self._measure_interval(
                     ReportMeasure(metric, entry, {}, subgroup_data, subgroup_data.n_samples)
                 )
             estimate = float(entry.measure(subgroup_data))
-            row = {"by": subgroups.title, "subgroup": title, "n_samples": subgroup_data.n_samples}
+            row = {"by": subgroups.title, "subgroup": title, "name": phrase}
+            row |= {"n_samples": subgroup_data.n_samples}
             rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
         statistic, params, most, first = self.subgroup_test()
         tested_rows = subsample_evenly(subgroups.code, most, self.rng, first)
@@ -343,7 +345,7 @@ def _describe_subgroups(rows: TableRows) -> str:
     significant = [row for row in rows if row["p_value"] < LEVEL]
     if not significant:
         return ""
-    wrong = [row["subgroup"] for row in significant]
+    wrong = [row["name"] for row in significant]
     note = ""
     if any(row["low"] <= 0 for row in significant):
         note = " Where their interval begins at 0, the p-value decides."

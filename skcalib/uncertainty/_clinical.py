@@ -260,7 +260,8 @@ class SubgroupClinicalCalibration:
         counts = zip(first.subgroups, first.n_samples, self.n_events, strict=True)
         for k, (label, n, n_events) in enumerate(counts):
             ends = ((table.estimate[k], table.low[k], table.high[k]) for table in tables.values())
-            rows.append([format_label(label), f"{n}", f"{n_events}", *map(_format_interval, ends)])
+            title = format_label(label, first.names)
+            rows.append([title, f"{n}", f"{n_events}", *map(_format_interval, ends)])
         n, n_events = f"{first.n_samples.sum()}", f"{self.n_events.sum()}"
         whole = ((table.whole.estimate, *table.whole) for table in tables.values())
         rows.append(["all samples", n, n_events, *map(_format_interval, whole)])
@@ -275,7 +276,7 @@ class SubgroupClinicalCalibration:
         for name, effect in zip(tables, effects, strict=True):
             for labels, note in ((effect.corrected, "½ added"), (effect.left_out, "left out")):
                 if labels:
-                    listed = "; ".join(map(format_label, labels))
+                    listed = "; ".join(format_label(label, first.names) for label in labels)
                     lines.append(f"{_ROW_TITLES[name][0]}, {note}: {len(labels)} ({listed})")
         return "\n".join(lines)
 

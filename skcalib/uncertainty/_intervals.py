@@ -171,7 +171,7 @@ class SubgroupIntervals(Mapping):
 
     def __repr__(self) -> str:
         head = ", ".join(printable(str(name)) for name in self.names)
-        titles = [format_label(label) for label in self.subgroups]
+        titles = [format_label(label, self.names) for label in self.subgroups]
         width = max(len(title) for title in [head, "all", *titles])
         lines = [
             f"{head:{width}} {'samples':>8} {'share':>6} {'estimate':>9} {'low':>9} {'high':>9}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._data import AnyData, check_data, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
+from .._inputs.by import format_bounded
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Label, RandomState, StrOptions, num_samples
 from ..metrics._registry import (
@@ -41,8 +42,10 @@ class Result:
     """Numbers by name, shown with four digits."""
 
     def __repr__(self) -> str:
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in values)})"
+        values = {field.name: f"={getattr(self, field.name):.4g}" for field in fields(self)}
+        if "p_value" in values:
+            values["p_value"] = format_bounded(vars(self)["p_value"], digits=4).replace(" ", "")
+        return f"{type(self).__name__}({', '.join(k + v for k, v in values.items())})"
 
 
 @dataclass(frozen=True)
