@@ -140,9 +140,9 @@ def format_label(label: object, names: Sequence[Any] = ()) -> str:
 
 def format_bounded(p_value: float, smallest: float = 0.0, digits: int = 3) -> str:
     """Return a p-value with its relation sign, a bound where a test knows no smaller one."""
-    shown = max(p_value, _MIN_PRINTED_P_VALUE)
-    sign = "≤" if shown <= max(smallest, _MIN_PRINTED_P_VALUE) * (1 + 1e-9) else "="
-    return f"{sign} {shown:.{digits}g}".replace("e-0", "e-")
+    value = max(p_value, _MIN_PRINTED_P_VALUE)
+    sign = "≤" if value <= max(smallest, _MIN_PRINTED_P_VALUE) * (1 + 1e-9) else "="
+    return f"{sign} {value:.{digits}g}".replace("e-0", "e-")
 
 
 def printable(

@@ -52,13 +52,13 @@ def metric_table(
     By default what papers on deep learning report: the expected calibration error (ECE) with bins
     of equal width, of equal mass (adaptive), and of each class against the rest (classwise), the
     log loss (negative log-likelihood, NLL) and the Brier score. A dict of probabilities holds
-    several models by their names.
+    several models by their names; a dict of labels those of each, such as whether its answers were
+    right.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,), or dict of them
-        True labels: strings, integers or booleans. A dict holds those of each model by its name,
-        such as whether its answers were right.
+        True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
         Probabilities of the positive class, or of all classes (rows sum to 1).

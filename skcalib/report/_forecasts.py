@@ -159,9 +159,9 @@ def measure_forecasts(data: ForecastData) -> dict:
         for name, level in zip(names, sharp.levels, strict=True):
             low, high = data.forecast.interval(level)
             numbers[f"coverage_{name}"] = data.mean((low <= data.value) & (data.value <= high))
-            if not data.forecast.is_continuous:  # otherwise it is the level
-                expected = _expected_coverage(data, level, low, high)
-                numbers[f"expected_coverage_{name}"] = data.mean(expected)
+            if not (data.forecast.is_continuous or data.forecast._has_quantiles_only):
+                probability = _probability_of_interval(data, level, low, high)
+                numbers[f"expected_coverage_{name}"] = data.mean(probability)
         numbers |= {f"mean_width_{n}": w for n, w in zip(names, sharp.width.tolist(), strict=True)}
         numbers["mean_std"] = sharp.std
     if data.forecast.is_exchangeable:
@@ -173,7 +173,7 @@ def measure_forecasts(data: ForecastData) -> dict:
     return {name: number for name, number in numbers.items() if not np.isnan(number)}
 
 
-def _expected_coverage(
+def _probability_of_interval(
     data: ForecastData, level: float, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
     """Return the probability (n,) of each closed interval [low, high] if forecasts are calibrated.

@@ -436,10 +436,10 @@ def calibration_report(
     these two end in "_confidence" and "_classwise"), "distance_lower_bound" and
     "distance_upper_bound" (for more than two classes with "_confidence"), "p_value", the adjusted
     p-values of its components, "p_value_skce", "p_value_log_loss", "p_value_level_and_spread" and
-    "p_value_local", and "n_tested" (the number of samples in these); with `by` "subgroup_p_value";
-    for miscalibrated predictions "gain" and "n_recalibrated" (the number of samples on which it was
-    found). Besides, "name", "date", "event", "intervals", "findings", "classes", "subgroups",
-    "advice" and "audit".
+    "p_value_local", and "n_tested" (the number of samples in these); with `by` or `by_each`
+    "subgroup_p_value" and "n_subgroup_columns"; for miscalibrated predictions "gain" and
+    "n_recalibrated" (the number of samples on which it was found). Besides, "name", "date",
+    "event", "intervals", "findings", "classes", "subgroups", "advice" and "audit".
 
     **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
     "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals
@@ -575,6 +575,7 @@ def _make_report(
     if rows:  # Bonferroni's correction for several columns
         for row in rows:
             row["p_value"] = min(1.0, len(subgroups) * row["p_value"])
+        numbers["n_subgroup_columns"] = len(subgroups)
         numbers["subgroup_p_value"] = min(row["p_value"] for row in rows)
     intervals = sections.intervals(numbers)
     mistake = sections.find_mistake()

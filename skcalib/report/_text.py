@@ -109,9 +109,9 @@ def _find_title(key: str, numbers: dict[str, Any]) -> tuple[str, str | None]:
     reductions = {"": "", "_confidence": " (confidence)", "_classwise": " (classwise)"}
     for heading, titles in _TABLES.items():
         for name, title in titles.items():
-            rest = key.removeprefix(name)
-            if key.startswith(name) and (rest in reductions or name.endswith("_")):
-                note = notes.get(key, reductions.get(rest, rest))
+            suffix = key.removeprefix(name)
+            if key.startswith(name) and (suffix in reductions or name.endswith("_")):
+                note = notes.get(key, reductions.get(suffix, suffix))
                 return heading, title.format(note) if "{}" in title else title + note
     return "", None
 
@@ -131,8 +131,8 @@ def measure_tables(
     results = []
     for rows in filter(lambda rows: len(rows) > 1, tables.values()):
         filled = [column for column in zip(*rows, strict=True) if any(column[1:])]
-        first, *others = map(list, zip(*filled, strict=True))
-        results.append(TextTable(first, others))
+        first_row, *body = map(list, zip(*filled, strict=True))
+        results.append(TextTable(first_row, body))
     return results
 
 
@@ -145,6 +145,8 @@ def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = 
 
 
 def _note(key: str, numbers: dict[str, Any]) -> str:
+    if key == "subgroup_p_value" and numbers["n_subgroup_columns"] > 1:
+        return f"{numbers['n_subgroup_columns']} columns, by Bonferroni"
     n = numbers["n_samples"]
     sizes = [numbers.get(size, n) for start, size in _SIZE_KEYS.items() if key.startswith(start)]
     return f"{sizes[0]} of {n} samples, at random" if sizes and sizes[0] < n else ""
@@ -240,11 +242,7 @@ def class_table(classes: list[dict[str, Any]]) -> TextTable:
 def subgroup_tables(subgroups: list[dict[str, Any]]) -> list[TextTable]:
     """Return a table for each column, or crossing of columns, that makes subgroups."""
     by_columns = groupby(subgroups, key=lambda row: row["by"])
-    tables = [_subgroup_table(list(rows)) for _, rows in by_columns]
-    if len(tables) > 1:
-        note = f"(p-values are adjusted for all subgroups of {len(tables)} tables)"
-        tables[-1] = tables[-1]._replace(note=" ".join([note, tables[-1].note]).strip())
-    return tables
+    return [_subgroup_table(list(rows)) for _, rows in by_columns]
 
 
 def _subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:

@@ -8,7 +8,7 @@ from scipy import stats
 
 from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import check_by, format_columns, format_label, printable
+from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
 from .._inputs.scikit_learn import Label, RandomState, validate_params
 from .._numerics.dependence import UnitSums, split_columns
 from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
@@ -293,6 +293,7 @@ def clinical_calibration(
     y_proba: ArrayLike,
     *,
     by: Any = None,
+    by_each: Columns | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
@@ -319,6 +320,10 @@ def clinical_calibration(
             default=None
         The subgroup of each sample, such as its site: a column, or several, which make their
         crossings. What they have in common is estimated by a random-effects meta-analysis.
+
+    by_each : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+            default=None
+        Columns of subgroups to report each by itself, such as sex, and then stage.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -353,7 +358,8 @@ def clinical_calibration(
         One :class:`ConfidenceInterval` for each measure, as attributes; printed, a table. With
         `by` one :class:`SubgroupIntervals` for each, and `random_effects`, a
         dict of :class:`RandomEffects`. A subgroup of fewer than 10 samples, or of one outcome, has
-        NaN as ends, and a note.
+        NaN as ends, and a note. With `by_each` a dict of such results by the columns, with
+        that of `by`, if there is one, first.
 
     See Also
     --------
@@ -422,11 +428,22 @@ def clinical_calibration(
     )
     check_two_classes(data)
     data = with_groups(data, y_true, groups, sample_weight)
-    subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
+    subgroups = check_by_each(by, by_each, np.shape(y_true)[0], sample_weight)
     drawing = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
     whole, _, n_events = _measure_with_intervals(data, confidence_level, drawing)
-    if subgroups is None:
+    if not subgroups:
         return ClinicalCalibration(**whole, effective_n_events=n_events)
+    results = {
+        each.title: _measure_subgroups(data, each, whole, confidence_level, drawing)
+        for each in subgroups
+    }
+    return results[subgroups[0].title] if by_each is None else results
+
+
+def _measure_subgroups(
+    data: ClassData, subgroups: Subgroups, whole: Any, confidence_level: float, drawing: dict
+) -> SubgroupClinicalCalibration:
+    """All measures of each subgroup, and what the subgroups have in common."""
     sites = [data.take(rows) for rows in subgroups.rows()]
     values = np.full((len(sites), len(_ROW_TITLES), 3), np.nan)
     deviation = np.full((len(sites), len(SIGNED_MEASURES)), np.nan)

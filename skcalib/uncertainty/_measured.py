@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from .._data import AnyData, check_data, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
@@ -114,6 +115,8 @@ class MeasuredModels:
             return signed_limits(models, [metric.name])[0]
         if metric.chosen and not isinstance(metric, CallableMetric):
             return measured._error_limits(units, drawing)
+        if metric.function is roc_auc_score and models[0].is_binary and not self.options:
+            return signed_limits(models, ["area_under_roc_curve"])[0]
         values = check_finite_values([measured.values()])[0]
         terms = measured._mean_terms(values)
         if terms is not None:
