@@ -110,11 +110,9 @@ def check_by_each(
     by: Columns | None, by_each: Columns | None, n: int, sample_weight: ArrayLike | None
 ) -> list[Subgroups]:
     """Return the subgroups of `by`, if there is any, and of each column of `by_each` by itself."""
-    crossed = [] if by is None else [check_by(by, n, sample_weight)]
     columns = {} if by_each is None else to_columns(by_each, n, "by_each")
-    return crossed + [
-        check_by({name: column}, n, sample_weight, "by_each") for name, column in columns.items()
-    ]
+    each = [check_by({name: c}, n, sample_weight, "by_each") for name, c in columns.items()]
+    return each if by is None else [check_by(by, n, sample_weight), *each]
 
 
 def check_distinct_keys(labels: Sequence[Any]) -> None:

@@ -114,8 +114,7 @@ def metric_table(
         )
     models = y_proba if isinstance(y_proba, Mapping) else {"": y_proba}
     outcomes = y_true if isinstance(y_true, Mapping) else dict.fromkeys(models, y_true)
-    if outcomes is y_true:  # each model has outcomes of its own
-        check_outcomes_by_model(y_true, y_proba, "y_proba")
+    check_outcomes_by_model(outcomes, models, "y_proba")
     table: dict[str, list] = {"model": list(models)} if models is y_proba else {}
     data_args: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
     checked = [

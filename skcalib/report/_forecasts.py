@@ -109,9 +109,6 @@ class ForecastSections(Sections):
             return "quantile_calibration_error", None, _MAX_TESTED_QUANTILES, None
         return "auto", None, _MAX_TESTED, None
 
-    def scores(self) -> dict[str, np.ndarray]:
-        return {loss.name: loss.measure(self.data, average=None) for loss in _LOSSES}
-
     def score_terms(self) -> dict[str, MetricTerms]:
         return {loss.name: forecast_terms(loss, self.data, {}) for loss in _LOSSES}
 
@@ -157,10 +154,10 @@ def measure_forecasts(data: ForecastData) -> dict:
     if sharp is not None:
         names = [f"{100 * level:.4g}" for level in sharp.levels]
         for name, level in zip(names, sharp.levels, strict=True):
-            low, high = data.forecast.interval(level)
+            low, high = ends = data.forecast.interval(level)
             numbers[f"coverage_{name}"] = data.mean((low <= data.value) & (data.value <= high))
             if not (data.forecast.is_continuous or data.forecast._has_quantiles_only):
-                probability = _probability_of_interval(data, level, low, high)
+                probability = _interval_probability(data, level, ends)
                 numbers[f"expected_coverage_{name}"] = data.mean(probability)
         numbers |= {f"mean_width_{n}": w for n, w in zip(names, sharp.width.tolist(), strict=True)}
         numbers["mean_std"] = sharp.std
@@ -173,22 +170,20 @@ def measure_forecasts(data: ForecastData) -> dict:
     return {name: number for name, number in numbers.items() if not np.isnan(number)}
 
 
-def _probability_of_interval(
-    data: ForecastData, level: float, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    """Return the probability (n,) of each closed interval [low, high] if forecasts are calibrated.
+def _interval_probability(data: ForecastData, level: float, ends: tuple) -> np.ndarray:
+    """Return the probability (n,) of each closed interval if the forecasts are calibrated.
 
     An outcome that is exchangeable with s members is any of all s + 1 values with equal
-    probability; the interval is that of the others. Its ends are members of the same ranks.
+    probability, and the interval is that of the others, whose ends have the same ranks. In the
+    sorted values the lower end is the next one for values below it.
     """
     if not data.forecast.is_exchangeable:
-        return data.forecast.pit_bounds(high)[1] - data.forecast.pit_bounds(low)[0]
+        return data.forecast.pit_bounds(ends[1])[1] - data.forecast.pit_bounds(ends[0])[0]
     values = np.sort(data.exchangeable_values(), axis=1)  # (n, s + 1)
     ranks = EnsembleForecast(np.arange(values.shape[1] - 1.0)[None]).interval(level)
-    first, last = (int(rank[0]) for rank in ranks)
-    ties = (values[:, : first + 1] == values[:, [first + 1]]).sum(axis=1)
-    ties = ties + (values[:, last + 1 :] == values[:, [last]]).sum(axis=1)
-    return (last - first + ties) / values.shape[1]
+    low, high = np.ravel(ranks).astype(int)
+    inside = (values[:, [low + 1]] <= values) & (values <= values[:, [high]])
+    return inside.mean(axis=1)
 
 
 def _sharpness(data: ForecastData) -> Sharpness | None:

@@ -38,13 +38,7 @@ from ._html import (
 )
 from ._pictures import render_model_curves
 from ._sections import LEVEL, Sections, TableRows, joint_p_value, notify_progress
-from ._text import (
-    change_tables,
-    format_comparison,
-    format_head,
-    format_report,
-    subgroup_tables,
-)
+from ._text import change_tables, format_comparison, format_head, format_report
 
 
 class _BaseReport:
@@ -131,9 +125,6 @@ class CalibrationReport(_BaseReport):
     audit : dict of str to object
         How the report came about: versions, settings, the number of rows, and a hash of the data.
 
-    text : str
-        All of it as a text.
-
     draw : callable
         Makes the pictures of the page.
 
@@ -167,11 +158,15 @@ class CalibrationReport(_BaseReport):
     classes: list[dict[str, Any]]
     subgroups: list[dict[str, Any]]
     audit: dict[str, Any]
-    text: str
     draw: Callable[[], dict[str, str]]
     name: str | None = None
     date: str | None = None
     event: str | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """All of it as a text."""
+        return format_report(self)
 
     @classmethod
     def from_estimator(
@@ -218,18 +213,10 @@ class CalibrationReport(_BaseReport):
             self.numbers | {attribute: vars(self)[attribute] for attribute in attributes}
         )
 
-    @property
-    def _verdict(self) -> str:
-        return render_verdict(self.advice, self.findings)
-
-    @property
-    def _tables(self) -> str:
-        return render_tables(self)
-
     def _body(self) -> str:
-        tables = f"{self._tables}\n{render_audit({'': self.audit})}"
-        head = render_head(self.heading, self.date)
-        return "\n".join([head, self._verdict, render_figures(self.figures), tables])
+        head = render_head(self.heading, self.date), render_verdict(self)
+        tables = render_tables(self), render_audit({"": self.audit})
+        return "\n".join([*head, render_figures(self.figures), *tables])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -547,14 +534,7 @@ def _make_comparison(
             changes.append(row | {"difference": value - reference, "low": low, "high": high})
     listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
     head = format_head(numbers[first], f"{name or 'models'}, {listed}", date)
-    verdicts = {key: entry.advice for key, entry in reports.items()}
-    rows = [
-        row | {"by": f"{printable(str(key))}: {row['by']}"}
-        for key, entry in reports.items()
-        for row in entry.subgroups
-    ]
-    tables = change_tables(numbers, changes) + subgroup_tables(rows)
-    text = format_comparison(head, verdicts, tables)
+    text = format_comparison(head, reports, change_tables(numbers, changes))
     draw = partial(render_model_curves, {key: entry.data for key, entry in sections.items()})
     return ComparisonReport(reports, changes, text, draw, date)
 
@@ -569,11 +549,10 @@ def _make_report(
     tested, findings = sections.test()
     numbers |= tested
     rows: TableRows = []
-    for each in subgroups:
+    if subgroups:
         notify_progress("testing subgroups")
-        rows += sections.subgroups(each)[0]
-    if rows:  # Bonferroni's correction for several columns
-        for row in rows:
+        rows = [row for each in subgroups for row in sections.subgroups(each)[0]]
+        for row in rows:  # Bonferroni's correction for several columns
             row["p_value"] = min(1.0, len(subgroups) * row["p_value"])
         numbers["n_subgroup_columns"] = len(subgroups)
         numbers["subgroup_p_value"] = min(row["p_value"] for row in rows)
@@ -592,13 +571,9 @@ def _make_report(
         numbers, intervals, findings, rows, classes, recalibrated=recalibrated
     )
     advice = f"{advice} {sections.describe_copies()}".strip()
-    head = format_head(numbers, name, date)
     event = str(sections.data.labels[1]) if "n_events" in numbers else None
-    text = format_report(head, numbers, intervals, advice, rows, classes, event)
-    draw = sections.pictures
-    return CalibrationReport(
-        numbers, intervals, findings, advice, classes, rows, audit, text, draw, name, date, event
-    )
+    described = numbers, intervals, findings, advice, classes, rows, audit
+    return CalibrationReport(*described, sections.pictures, name, date, event)
 
 
 def _audit_trail(

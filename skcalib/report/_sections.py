@@ -104,12 +104,8 @@ class Sections(ABC, Generic[Data]):
         """Return statistic, parameters, the most samples, and a mask of those that come first."""
 
     @abstractmethod
-    def scores(self) -> dict[str, np.ndarray]:
-        """Return the values (n,) whose means are scores: losses, and hits."""
-
-    @abstractmethod
     def score_terms(self) -> dict[str, MetricTerms]:
-        """Return the terms of the same scores."""
+        """Return the terms of scores: means of losses, and of hits."""
 
     @abstractmethod
     def measures(self) -> Iterator[ReportMeasure]:
@@ -175,7 +171,7 @@ class Sections(ABC, Generic[Data]):
 
         Both are of the same samples. NaN of too few samples, or of too many values.
         """
-        names = [*self.scores(), *(entry.name for entry in self.measures())]
+        names = [*self.score_terms(), *(entry.name for entry in self.measures())]
         intervals: Intervals = dict.fromkeys(names, (np.nan, np.nan))
         if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals

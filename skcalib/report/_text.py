@@ -14,17 +14,14 @@ _MIN_P_VALUE = 1 / (1 + CalibrationTest().n_resamples)
 # The most subgroups, and classes, that a table shows.
 _MAX_SUBGROUPS, _MAX_CLASSES = 20, 5
 
-# The measures of the registry that a report shows, by whether they are mean losses.
+# The measures of the registry that a report shows: errors, and losses that are means.
 _SHOWN = [entry for entry in ALL_METRICS.values() if entry.in_report]
-
-
-def _title_by_name(*names: str) -> dict[str, str]:
-    """Return the titles of numbers that are called what their names say."""
-    return {name: name.replace("_", " ") for name in names}
-
+_SHOWN_ERRORS = [entry.name for entry in _SHOWN if entry.chosen]
+_SHOWN_LOSSES = [entry.name for entry in _SHOWN if not entry.chosen]
 
 # The tables of a report: headings, and titles of the numbers in each. A key that ends in "_" begins
-# those of several numbers, and "{}" stands for the rest of these.
+# those of several numbers, and "{}" stands for the rest of these. A number without title is called
+# what its key says.
 _TABLES = {
     "Is it calibrated?": {
         "p_value": "p-value of the omnibus test of calibration",
@@ -39,8 +36,7 @@ _TABLES = {
         "subgroup_p_value": "p-value of the test of all subgroups",
     },
     "How far from calibrated?": {
-        **{entry.name: entry.title for entry in _SHOWN if entry.chosen},
-        **_title_by_name("distribution_matching_error"),
+        **dict.fromkeys([*_SHOWN_ERRORS, "distribution_matching_error"], ""),
         "integrated_calibration_index": "integrated calibration index (ICI)",
         "distance_lower_bound": "distance to calibration{}, at least",
         "distance_upper_bound": "distance to calibration{}, at most",
@@ -48,8 +44,8 @@ _TABLES = {
         "gain": "decrease of the {} by recalibration",
     },
     "In the large: level and spread": {
-        **_title_by_name("prevalence", "mean_prediction", "mean_confidence"),
-        **_title_by_name("calibration_intercept", "calibration_slope"),
+        **dict.fromkeys(["prevalence", "mean_prediction", "mean_confidence"], ""),
+        **dict.fromkeys(["calibration_intercept", "calibration_slope"], ""),
         "n_events": "events",
         "observed_expected_ratio": "O:E ratio",
         "mean_z": "mean standardised error",
@@ -59,8 +55,7 @@ _TABLES = {
         "share_between_members": "expected share between lowest and highest member",
     },
     "How good are the predictions?": {
-        **{entry.name: entry.title for entry in _SHOWN if not entry.chosen},
-        **_title_by_name("log_loss"),
+        **dict.fromkeys([*_SHOWN_LOSSES, "log_loss"], ""),
         "area_under_roc_curve": "AUC (ranking, which is not calibration)",
         "accuracy": "accuracy{}",
         "brier_score_loss": "Brier score",
@@ -112,28 +107,25 @@ def _find_title(key: str, numbers: dict[str, Any]) -> tuple[str, str | None]:
             suffix = key.removeprefix(name)
             if key.startswith(name) and (suffix in reductions or name.endswith("_")):
                 note = notes.get(key, reductions.get(suffix, suffix))
+                title = title or name.replace("_", " ")
                 return heading, title.format(note) if "{}" in title else title + note
     return "", None
 
 
-def measure_tables(
-    numbers: dict[str, Any], intervals: dict[str, tuple[float, float]], event: str | None
-) -> list[TextTable]:
+def measure_tables(report: Any) -> list[TextTable]:
     """Return the tables of the numbers that have titles."""
-    head = [f"{'value':>9}", "95 % interval", "of"]
+    numbers, head = report.numbers, [f"{'value':>9}", "95 % interval", "of"]
     tables = {heading: [[heading.ljust(_TITLE_WIDTH), *head]] for heading in _TABLES}
     for key, value in numbers.items():
         heading, title = _find_title(key, numbers)
         if title is not None:
-            ends = " to ".join(_format_number(key, end, numbers) for end in intervals.get(key, ()))
-            note = f"class {printable(str(event))}" if key == "n_events" else _note(key, numbers)
-            tables[heading].append([title, _format_number(key, value, numbers), ends, note])
-    results = []
-    for rows in filter(lambda rows: len(rows) > 1, tables.values()):
-        filled = [column for column in zip(*rows, strict=True) if any(column[1:])]
-        first_row, *body = map(list, zip(*filled, strict=True))
-        results.append(TextTable(first_row, body))
-    return results
+            texts = [_format_number(key, end, numbers) for end in report.intervals.get(key, ())]
+            note = f"class {printable(report.event)}" if key == "n_events" else _note(key, numbers)
+            row = [title, _format_number(key, value, numbers), " to ".join(texts), note]
+            tables[heading].append(row)
+    columns = ([c for c in zip(*rows, strict=True) if any(c[1:])] for rows in tables.values())
+    filled = (list(map(list, zip(*c, strict=True))) for c in columns if c)
+    return [TextTable(rows[0], rows[1:]) for rows in filled]
 
 
 def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = "") -> str:
@@ -160,10 +152,12 @@ def _forecast_digits(key: str) -> str:
     return ".4f" if in_unit else "#.4g"
 
 
-def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[TextTable]) -> str:
-    lines = list(head)
-    for name, advice in verdicts.items():
-        lines += ["", *textwrap.wrap(f"{printable(str(name))}: {advice}", width=76)]
+def format_comparison(head: list[str], reports: dict[str, Any], changes: list[TextTable]) -> str:
+    lines, tables = list(head), list(changes)
+    for name, report in reports.items():
+        lines += ["", *textwrap.wrap(f"{printable(str(name))}: {report.advice}", width=76)]
+        rows = [row | {"by": f"{printable(str(name))}: {row['by']}"} for row in report.subgroups]
+        tables += subgroup_tables(rows)
     return "\n".join([*lines, *chain(*map(format_table, tables))])
 
 
@@ -176,22 +170,12 @@ def format_head(numbers: dict[str, Any], name: str | None, date: str | None) -> 
     return [f"Calibration of {title}{size_text}", *([date] if date else [])]
 
 
-def format_report(
-    head: list[str],
-    numbers: dict[str, Any],
-    intervals: dict[str, tuple[float, float]],
-    advice: str,
-    subgroups: list[dict[str, Any]],
-    classes: list[dict[str, Any]],
-    event: str | None,
-) -> str:
-    lines = [*head, "", textwrap.fill(advice, width=76)]
-    lines += chain(*map(format_table, measure_tables(numbers, intervals, event)))
-    if classes:
-        lines += format_table(class_table(classes))
-    for table in subgroup_tables(subgroups):
-        lines += format_table(table)
-    return "\n".join(lines)
+def format_report(report: Any) -> str:
+    head = format_head(report.numbers, report.name, report.date)
+    tables = [*measure_tables(report), *class_tables(report.classes)]
+    tables += subgroup_tables(report.subgroups)
+    lines = [*head, "", textwrap.fill(report.advice, width=76)]
+    return "\n".join([*lines, *chain(*map(format_table, tables))])
 
 
 def change_tables(
@@ -205,13 +189,8 @@ def change_tables(
 def _change_table(
     numbers: dict[str, dict[str, Any]], first: str, name: str, changes: list[dict[str, Any]]
 ) -> TextTable:
-    before, after = numbers[first], numbers[name]
-    rows = []
-    if "prevalence" in before:
-        shares = [
-            _format_number("prevalence", model["prevalence"], model) for model in (before, after)
-        ]
-        rows.append([str(measure_title("prevalence", before)), *shares, "", ""])
+    pair = before, _ = numbers[first], numbers[name]
+    rows = [_pair_row("prevalence", pair)] if "prevalence" in before else []
     for change in changes:
         if change["model"] == name:
             key = change["measure"]
@@ -222,13 +201,18 @@ def _change_table(
             )
             ends = f"{low} to {high}" if change["low"] == change["low"] else ""
             rows.append([str(measure_title(key, before)), *values, difference, ends])
-    p_values = [_format_number("p_value", model["p_value"], model) for model in (before, after)]
-    rows.append([str(measure_title("p_value", before)), *p_values, "", ""])
+    rows.append(_pair_row("p_value", pair))
     models = [printable(str(model)) for model in (first, name)]
     return TextTable(["measure", *models, "difference", "95 % interval"], rows)
 
 
-def class_table(classes: list[dict[str, Any]]) -> TextTable:
+def _pair_row(key: str, pair: tuple[dict[str, Any], ...]) -> list[str]:
+    values = [_format_number(key, numbers[key], numbers) for numbers in pair]
+    return [str(measure_title(key, pair[0])), *values, "", ""]
+
+
+def class_tables(classes: list[dict[str, Any]]) -> list[TextTable]:
+    """Return the table of more than two classes."""
     n = len(classes)
     title = f"worst of {n} classes" if n > _MAX_CLASSES else "class, the worst first"
     keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
@@ -236,7 +220,8 @@ def class_table(classes: list[dict[str, Any]]) -> TextTable:
         [printable(str(row["class"])), *(f"{row[key]:.4f}" for key in keys)]
         for row in classes[:_MAX_CLASSES]
     ]
-    return TextTable([title, *(key.replace("_", " ") for key in keys)], rows)
+    table = TextTable([title, *(key.replace("_", " ") for key in keys)], rows)
+    return [table] if classes else []
 
 
 def subgroup_tables(subgroups: list[dict[str, Any]]) -> list[TextTable]:

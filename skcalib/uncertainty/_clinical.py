@@ -430,18 +430,16 @@ def clinical_calibration(
     data = with_groups(data, y_true, groups, sample_weight)
     subgroups = check_by_each(by, by_each, np.shape(y_true)[0], sample_weight)
     drawing = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
-    whole, _, n_events = _measure_with_intervals(data, confidence_level, drawing)
+    options = drawing | {"confidence_level": confidence_level}
+    whole, _, n_events = _measure_with_intervals(data, options)
     if not subgroups:
         return ClinicalCalibration(**whole, effective_n_events=n_events)
-    results = {
-        each.title: _measure_subgroups(data, each, whole, confidence_level, drawing)
-        for each in subgroups
-    }
+    results = {each.title: _measure_subgroups(data, each, whole, options) for each in subgroups}
     return results[subgroups[0].title] if by_each is None else results
 
 
 def _measure_subgroups(
-    data: ClassData, subgroups: Subgroups, whole: Any, confidence_level: float, drawing: dict
+    data: ClassData, subgroups: Subgroups, whole: Any, options: dict[str, Any]
 ) -> SubgroupClinicalCalibration:
     """All measures of each subgroup, and what the subgroups have in common."""
     sites = [data.take(rows) for rows in subgroups.rows()]
@@ -450,7 +448,7 @@ def _measure_subgroups(
     notes = [""] * len(sites)
     for k, site in enumerate(sites):
         try:
-            intervals, deviation[k], _ = _measure_with_intervals(site, confidence_level, drawing)
+            intervals, deviation[k], _ = _measure_with_intervals(site, options)
             values[k] = [(interval.estimate, *interval) for interval in intervals.values()]
         except ValueError as error:
             notes[k] = str(error).partition(". ")[0]  # without the remedy
@@ -459,10 +457,9 @@ def _measure_subgroups(
         name: tabulate_subgroups(subgroups, data.weight, values[:, c], notes, whole[name])
         for c, name in enumerate(_ROW_TITLES)
     }
+    level, labels = options["confidence_level"], subgroups.labels
     effects = {
-        name: combine_sites(
-            name, sites, subgroups.labels, values[:, c, 0], deviation[:, c], confidence_level
-        )
+        name: combine_sites(name, sites, labels, values[:, c, 0], deviation[:, c], level)
         for c, name in enumerate(SIGNED_MEASURES)
     }
     n_site_events = np.array([site.label.sum() for site in sites])
@@ -470,17 +467,16 @@ def _measure_subgroups(
 
 
 def _measure_with_intervals(
-    data: ClassData, confidence_level: float, drawing: dict[str, Any]
+    data: ClassData, options: dict[str, Any]
 ) -> tuple[dict[str, ConfidenceInterval], np.ndarray, float | None]:
     """All intervals, the standard errors of the analysed scale (4,), and the effective events."""
     signed: list[Any] = cross_groups((data,), signed_limits)
-    intervals = []
+    intervals, level = [], options["confidence_level"]
     for measure in signed:
-        low, high = measure.interval(confidence_level)
-        intervals.append(ConfidenceInterval(measure.estimate, low, high, confidence_level))
+        intervals.append(ConfidenceInterval(measure.estimate, *measure.interval(level), level))
     for quantile in _QUANTILES:
         measured = MeasuredModels((_INDEX,), {"quantile": quantile}, (data,))
-        intervals.append(interval_of(measured, confidence_level=confidence_level, **drawing))
+        intervals.append(interval_of(measured, **options))
     n_events = None
     if data.groups is not None:  # of two columns that with fewer
         columns = (replace(data, groups=code) for code in split_columns(data.groups)[:2])
