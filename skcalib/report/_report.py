@@ -164,7 +164,7 @@ class CalibrationReport(_BaseReport):
     event: str | None = None
 
     @cached_property
-    def text(self) -> str:
+    def text(self) -> str:  # type: ignore[override]
         """All of it as a text."""
         return format_report(self)
 

@@ -473,7 +473,8 @@ def _measure_with_intervals(
     signed: list[Any] = cross_groups((data,), signed_limits)
     intervals, level = [], options["confidence_level"]
     for measure in signed:
-        intervals.append(ConfidenceInterval(measure.estimate, *measure.interval(level), level))
+        low, high = measure.interval(level)
+        intervals.append(ConfidenceInterval(measure.estimate, low, high, level))
     for quantile in _QUANTILES:
         measured = MeasuredModels((_INDEX,), {"quantile": quantile}, (data,))
         intervals.append(interval_of(measured, **options))

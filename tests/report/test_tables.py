@@ -7,12 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
 from skcalib._data import check_forecasts
 from skcalib._inputs.by import check_by_each, format_bounded
 from skcalib.datasets import make_forecasts
+from skcalib.display import NullDistributionDisplay
 from skcalib.forecasts import (
     CensoredForecast,
     DistributionForecast,
@@ -25,7 +27,7 @@ from skcalib.report import CalibrationReport, calibration_report
 from skcalib.report._forecasts import measure_forecasts
 from skcalib.report._sections import DRAWING, Sections
 from skcalib.report._text import _find_title
-from skcalib.uncertainty import clinical_calibration, confidence_interval
+from skcalib.uncertainty import Comparison, clinical_calibration, confidence_interval
 
 GAIN = Sections.gain
 
@@ -227,6 +229,11 @@ def test_a_comparison_shows_the_subgroups_of_each_model():
 )
 def test_tiny_p_values_are_bounds(p_value, text):
     assert format_bounded(p_value) == text
+    comparison = Comparison(0.1, 0.2, 0.1, 0.05, 0.15, p_value, 0.95)
+    assert f"p_value{text.replace(' ', '')}, confidence_level=0.95)" in repr(comparison)
+    parts = {"statistic": 1.0}, {"statistic": np.zeros(9)}, {"statistic": p_value}
+    display = NullDistributionDisplay(*parts)
+    assert display.plot(Figure().subplots()).ax_.get_title().endswith(f"p {text}")
 
 
 @pytest.mark.usefixtures("quick")
