@@ -232,10 +232,9 @@ class NullDistributionDisplay(PredictionsDisplay):
             title = f"{title}\n{p_value if is_single else f'adjusted {p_value}'}"
             ax.set_title(wrap_label(title, ax), fontsize="medium")
         label_outer(axes, "value", "draws")
-        joint = "" if self.p_value is None else f"p {format_bounded(self.p_value, digits=2)}"
-        note = (
-            "" if is_single else ", ".join(filter(None, [name, joint and f"all together: {joint}"]))
-        )
+        joint = None if self.p_value is None else format_bounded(self.p_value, digits=2)
+        words = [name, joint and f"all together: p {joint}"]
+        note = "" if is_single else ", ".join(filter(None, words))
         handles, labels = self.ax_.get_legend_handles_labels()
         self.legend_ = legend_of_panels(axes, handles, labels, note)
 
