@@ -38,6 +38,11 @@ class EvaluationData(ABC):
         """1 / (the effective number of samples): Σ w_i², so 1/n for equal weights, or more."""
         return float(self.weight @ self.weight if self.square is None else self.square.sum())
 
+    def mean(self, values: np.ndarray) -> float:
+        """Return the mean of values (n,); of counts and equal weights, the share is exact."""
+        is_equal = (self.weight == self.weight[0]).all()
+        return float(np.average(values, weights=None if is_equal else self.weight))
+
     @property
     def squares(self) -> np.ndarray:
         """What each row contributes to 1 / (the effective number of samples), (n,): w² mostly."""

@@ -27,6 +27,9 @@ from .labels import as_labels
 # A column with more distinct whole numbers is taken for a quantity, or for names of samples.
 _MAX_LABEL_NUMBERS = 100
 
+# No test is so exact that smaller p-values could be told apart.
+_MIN_PRINTED_P_VALUE = 1e-6
+
 Columns = ArrayLike | Mapping  # one column or several, as `to_columns` takes them
 
 
@@ -44,13 +47,20 @@ class Subgroups:
 
     @property
     def title(self) -> str:
-        """Names of the columns that define the subgroups: "sex, age"."""
-        return ", ".join(printable(str(name)) for name in self.names)
+        """Names of the columns that define the subgroups, "sex, age", or "subgroup"."""
+        names = ["subgroup"] if are_unnamed(self.names) else self.names
+        return ", ".join(printable(str(name)) for name in names)
 
     @property
     def titles(self) -> list[str]:
-        """The subgroups as tables and figures write them: "female, 18-30"."""
-        return [format_label(label) for label in self.labels]
+        """The subgroups as tables and figures write them: "sex female & age 18-30"."""
+        return [format_label(label, self.names) for label in self.labels]
+
+    @property
+    def phrases(self) -> list[str]:
+        """The subgroups as sentences write them, always with the columns: "site 0"."""
+        name = "" if len(self.names) > 1 else f"{self.title} "
+        return [name + title for title in self.titles]
 
     def rows(self) -> list[np.ndarray]:
         """Return the indices of the samples of each subgroup, in their order."""
@@ -69,7 +79,9 @@ class Subgroups:
         return np.array([position.get(label, -1) for label in self.labels])[self.code]
 
 
-def check_by(by: Columns, n: int, sample_weight: ArrayLike | None = None) -> Subgroups:
+def check_by(
+    by: Columns, n: int, sample_weight: ArrayLike | None = None, name: str = "by"
+) -> Subgroups:
     """Return the subgroups of n samples; samples of weight 0 are left out.
 
     `by` is a column or several: a list, an array of one or two dimensions, a Series, a data frame,
@@ -78,11 +90,11 @@ def check_by(by: Columns, n: int, sample_weight: ArrayLike | None = None) -> Sub
     "group 10"), categories of pandas and of polars' Enum in their own order. Missing values are a
     subgroup of their own, the last one. Columns of continuous numbers are refused.
     """
-    columns = to_columns(by, n)
+    columns = to_columns(by, n, name)
     code = np.zeros(n, dtype=np.intp)
     labels: list[tuple] = [()]
-    for name, column in columns.items():
-        argument = "by" if len(columns) == 1 else f"by[{name!r}]"
+    for key, column in columns.items():
+        argument = name if len(columns) == 1 else f"{name}[{key!r}]"
         column_labels, position = encode_column(column, n, argument)
         crossed = code * len(column_labels) + position
         present, code = np.unique(crossed, return_inverse=True)
@@ -93,6 +105,15 @@ def check_by(by: Columns, n: int, sample_weight: ArrayLike | None = None) -> Sub
     subgroup_labels = [label[0] for label in labels] if len(columns) == 1 else labels
     subgroups = Subgroups(tuple(columns), tuple(subgroup_labels), code)
     return subgroups.take(positive_weight_rows(sample_weight, n))
+
+
+def check_by_each(
+    by: Columns | None, by_each: Columns | None, n: int, sample_weight: ArrayLike | None
+) -> list[Subgroups]:
+    """Return the subgroups of `by`, if there is any, and of each column of `by_each` by itself."""
+    columns = {} if by_each is None else to_columns(by_each, n, "by_each")
+    each = [check_by({name: c}, n, sample_weight, "by_each") for name, c in columns.items()]
+    return each if by is None else [check_by(by, n, sample_weight), *each]
 
 
 def check_distinct_keys(labels: Sequence[Any]) -> None:
@@ -106,11 +127,21 @@ def check_distinct_keys(labels: Sequence[Any]) -> None:
         )
 
 
-def format_label(label: object) -> str:
-    """Return a label of a subgroup as text in one line."""
+def format_label(label: object, names: Sequence[Any] = ()) -> str:
+    """Return a label of a subgroup as text in one line; of several columns with their names."""
     values = label if isinstance(label, tuple) else (label,)
-    texts = ("missing" if value is None else str(value) for value in values)
-    return ", ".join(map(printable, texts))
+    texts = [printable("missing" if value is None else str(value)) for value in values]
+    if len(texts) == 1 or are_unnamed(names):
+        return ", ".join(texts)
+    pairs = zip(names, texts, strict=True)
+    return " & ".join(f"{printable(str(name))} {text}" for name, text in pairs)
+
+
+def format_bounded(p_value: float, smallest: float = 0.0, digits: int = 3) -> str:
+    """Return a p-value with its relation sign, a bound where a test knows no smaller one."""
+    value = max(p_value, _MIN_PRINTED_P_VALUE)
+    sign = "≤" if value <= max(smallest, _MIN_PRINTED_P_VALUE) * (1 + 1e-9) else "="
+    return f"{sign} {value:.{digits}g}".replace("e-0", "e-")
 
 
 def printable(
@@ -166,7 +197,7 @@ def to_columns(
     return {argument if name is None else name: by}
 
 
-def are_unnamed(columns: list[Any], argument: str = "by") -> bool:
+def are_unnamed(columns: Sequence[Any], argument: str = "by") -> bool:
     """True if columns were passed without names, so that only their order identifies them."""
     return all(re.fullmatch(f"{argument}[0-9]*", str(name)) for name in columns)
 

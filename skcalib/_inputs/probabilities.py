@@ -1,5 +1,6 @@
 """Predicted probabilities, and logits: the scores whose softmax are probabilities."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -375,3 +376,13 @@ def _device_logits(values: object) -> Array | None:
     is_in_range = xp.all(xp.abs(logits) <= _MAX_LOGIT)
     may_be_shares = logits.ndim == 2 and xp.all((logits >= 0) & (logits <= 1))
     return logits if is_in_range and not may_be_shares else None
+
+
+def check_outcomes_by_model(y_true: Mapping, y_pred: Any, name: str = "y_pred") -> None:
+    """Outcomes by the names of models are for the same models as the predictions."""
+    if not isinstance(y_pred, Mapping) or set(y_true) != set(y_pred):
+        names = list(y_pred) if isinstance(y_pred, Mapping) else type(y_pred).__name__
+        raise ValueError(
+            f"y_true must be a dict only if {name} is one with the same names; found "
+            f"{list(y_true)} and {names}. Pass {{'name': y_true}} and {{'name': {name}}}."
+        )

@@ -164,7 +164,7 @@ class ForestDisplay(Display):
         )
         rows = np.append(np.arange(len(table)), len(table) + 0.5)
         width, height = inches_of(ax)
-        titles = [fill(shorten(format_label(label), 52), 32) for label in table.subgroups]
+        titles = [fill(shorten(format_label(s, table.names), 52), 32) for s in table.subgroups]
         titles.append("all samples")
         defaults = {"marker": "s", "markersize": 4, "linestyle": ""}
         (points,) = ax.plot(estimate, rows, **(defaults | style))

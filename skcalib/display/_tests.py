@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike
+from .._inputs.by import format_bounded
 from .._inputs.scikit_learn import HasMethods, Interval, clone_instance
 from ..hypothesis_tests import CalibrationTest
 from ..hypothesis_tests._base import HypothesisTest
@@ -227,12 +228,13 @@ class NullDistributionDisplay(PredictionsDisplay):
         for ax, statistic in zip(axes, self.statistics, strict=True):
             title = _STATISTIC_TITLES.get(statistic, statistic.replace("_", " "))
             title += f", {name}" if name and is_single else ""
-            p_value = f"p = {self.p_values[statistic]:.2g}"
+            p_value = f"p {format_bounded(self.p_values[statistic], digits=2)}"
             title = f"{title}\n{p_value if is_single else f'adjusted {p_value}'}"
             ax.set_title(wrap_label(title, ax), fontsize="medium")
         label_outer(axes, "value", "draws")
-        together = None if self.p_value is None else f"all together: p = {self.p_value:.2g}"
-        note = "" if is_single else ", ".join(filter(None, [name, together]))
+        joint = None if self.p_value is None else format_bounded(self.p_value, digits=2)
+        words = [name, joint and f"all together: p {joint}"]
+        note = "" if is_single else ", ".join(filter(None, words))
         handles, labels = self.ax_.get_legend_handles_labels()
         self.legend_ = legend_of_panels(axes, handles, labels, note)
 

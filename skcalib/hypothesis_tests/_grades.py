@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data import ClassData, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
-from .._inputs.by import format_columns
+from .._inputs.by import format_bounded, format_columns
 from .._inputs.drawing import estimate_group_dependence, make_batches
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
@@ -279,7 +279,10 @@ class RatingGradeTest(HypothesisTest):
         columns = []
         for name, values in self.table_.items():
             numbers = np.issubdtype(values.dtype, np.floating)
-            columns.append([name, *(f"{value:.4g}" if numbers else str(value) for value in values)])
+            cells = [f"{value:.4g}" if numbers else str(value) for value in values]
+            if "p_value" in name:
+                cells = [format_bounded(value, digits=4).removeprefix("= ") for value in values]
+            columns.append([name, *cells])
         lines = format_columns(list(zip(*columns, strict=True)), n_texts=0)
         percent = f"{100 * self.confidence_level:.4g} %"
         lights = f"light by the adjusted p-value: yellow <= {_YELLOW}, red <= {_RED}"

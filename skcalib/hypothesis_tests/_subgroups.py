@@ -210,7 +210,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         ]
         statistics = [
             self._statistic(data.take(rows), title, call_options)
-            for rows, title in zip(rows_of_subgroups, subgroups.titles, strict=True)
+            for rows, title in zip(rows_of_subgroups, subgroups.phrases, strict=True)
         ]
         statistic = SubgroupStatistic(data, statistics, rows_of_subgroups)
         order = data.canonical_order()
@@ -237,7 +237,7 @@ class SubgroupCalibrationTest(HypothesisTest):
             )
         except ValueError as error:
             raise ValueError(
-                f"{error} (In the subgroup {title!r}; metric_params holds options of the statistic)"
+                f"{error} (In {title}; metric_params holds options of the statistic)"
             ) from error
         if data.groups is not None:
             check_takes_groups(self, statistic)

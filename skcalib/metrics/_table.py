@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss
 
 from .._data import check_predictions
 from .._inputs.arrays import ArrayLike, format_value
+from .._inputs.probabilities import check_outcomes_by_model
 from .._inputs.scikit_learn import Label
 from .._numerics.logits import PROPER_LOSSES
 from ._binned import expected_calibration_error
@@ -51,11 +52,12 @@ def metric_table(
     By default what papers on deep learning report: the expected calibration error (ECE) with bins
     of equal width, of equal mass (adaptive), and of each class against the rest (classwise), the
     log loss (negative log-likelihood, NLL) and the Brier score. A dict of probabilities holds
-    several models by their names.
+    several models by their names; a dict of labels those of each, such as whether its answers were
+    right.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
+    y_true : array-like of shape (n_samples,), or dict of them
         True labels: strings, integers or booleans.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
@@ -111,11 +113,13 @@ def metric_table(
             f"{format_value(metrics)}. Pass {{'ECE': 'expected_calibration_error'}}, for example."
         )
     models = y_proba if isinstance(y_proba, Mapping) else {"": y_proba}
+    outcomes = y_true if isinstance(y_true, Mapping) else dict.fromkeys(models, y_true)
+    check_outcomes_by_model(outcomes, models, "y_proba")
     table: dict[str, list] = {"model": list(models)} if models is y_proba else {}
     data_args: Any = {"sample_weight": sample_weight, "pos_label": pos_label, "labels": labels}
     checked = [
-        (check_predictions(y_true, proba, **data_args), np.ndim(proba) > 1)
-        for proba in models.values()
+        (check_predictions(outcomes[name], proba, **data_args), np.ndim(proba) > 1)
+        for name, proba in models.items()
     ]
     weighted = sample_weight is not None
     for title, column in columns.items():

@@ -115,17 +115,15 @@ class ClassSections(Sections):
 
     def measure(self) -> tuple[Numbers, TableRows]:
         data = self.data
-        label, weight = data.label, data.weight
         numbers = {
-            "n_samples": len(label),
+            "n_samples": len(data.label),
             "n_classes": len(data.classes),
             **(two_class_numbers(data) if data.is_binary else {}),
-            "accuracy": float(weight @ self._confident.label),
         }
         if not data.is_binary:
-            numbers["mean_confidence"] = float(weight @ self._confident.proba)
+            numbers["mean_confidence"] = data.mean(self._confident.proba)
             numbers["area_under_roc_curve"] = mean_area_under_roc_curve(data)
-        numbers |= {name: float(weight @ losses) for name, losses in self.scores().items()}
+        numbers |= {name: data.mean(losses) for name, losses in self.scores().items()}
         # of measures of classes, those of all classes
         values = {
             entry.name: entry.entry.measure(entry.data, average=None, **entry.options)
@@ -409,7 +407,8 @@ def _find_ranges(binary: ClassData) -> list[_Range]:
         rows = slice(first, [*cells.start, len(proba)][k + 1])
         observed = np.average(cells.hit[rows], weights=cells.weight[rows])  # exactly 0 of no events
         ends = cells.proba[rows].min(), cells.proba[rows].max()
-        ranges.append(_Range(*ends, cells.expected[k] / cells.mass[k], observed, distance[k]))
+        means = cells.expected[k] / cells.mass[k], observed
+        ranges.append(_Range(*map(float, (*ends, *means, distance[k]))))
     return sorted(ranges, key=lambda each: (-round(each.gap, 12) * each.is_clear, -each.distance))
 
 

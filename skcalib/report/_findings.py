@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from string import Formatter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from ._text import format_p_value
 
@@ -42,13 +42,13 @@ class Finding(str):
 class _Words(Formatter):
     """The formats of Python; p-values with their sign, shares in percent, and sizes."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: object, format_spec: str) -> str:
+        number, size = cast(float, value), format_spec.removeprefix("|")
         if format_spec == "percent":
-            return f"{100 * value:.3g} %"
+            return f"{100 * number:.3g} %"
         if format_spec.startswith("p"):
-            return format_p_value(value, n_tests=int(format_spec[1:] or 1))
-        size = format_spec.removeprefix("|")
-        return str(format(value if size == format_spec else abs(value), size))
+            return format_p_value(number, n_tests=int(format_spec[1:] or 1))
+        return format(number if size == format_spec else abs(number), size)
 
 
 _WORDS = _Words()

@@ -10,7 +10,7 @@ from .._data import ForecastData
 from .._numerics.dependence import UnitSums
 from .._numerics.pit import normal_scores, pit_cdf, pit_laws
 from .._statistics.omnibus_forecasts import ForecastOmnibus
-from ..forecasts import DistributionForecast
+from ..forecasts import DistributionForecast, EnsembleForecast
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
@@ -114,9 +114,6 @@ class ForecastSections(Sections):
             return "quantile_calibration_error", None, _MAX_TESTED_QUANTILES, None
         return "auto", None, _MAX_TESTED, None
 
-    def scores(self) -> dict[str, np.ndarray]:
-        return {loss.name: loss.measure(self.data, average=None) for loss in _LOSSES}
-
     def score_terms(self) -> dict[str, MetricTerms]:
         return {loss.name: forecast_terms(loss, self.data, {}) for loss in _LOSSES}
 
@@ -160,11 +157,13 @@ def measure_forecasts(data: ForecastData) -> dict:
             numbers[entry.name] = entry.measure(data)
     sharp = _sharpness(data)
     if sharp is not None:
-        intervals = [data.forecast.interval(level) for level in sharp.levels]
-        inside = [(low <= data.value) & (data.value <= high) for low, high in intervals]
-        coverage = (np.array(inside) @ data.weight).tolist()
         names = [f"{100 * level:.4g}" for level in sharp.levels]
-        numbers |= {f"coverage_{n}": c for n, c in zip(names, coverage, strict=True)}
+        for name, level in zip(names, sharp.levels, strict=True):
+            low, high = ends = data.forecast.interval(level)
+            numbers[f"coverage_{name}"] = data.mean((low <= data.value) & (data.value <= high))
+            if not (data.forecast.is_continuous or data.forecast._has_quantiles_only):
+                probability = _interval_probability(data, level, ends)
+                numbers[f"expected_coverage_{name}"] = data.mean(probability)
         numbers |= {f"mean_width_{n}": w for n, w in zip(names, sharp.width.tolist(), strict=True)}
         numbers["mean_std"] = sharp.std
     if data.forecast.is_exchangeable:
@@ -174,6 +173,22 @@ def measure_forecasts(data: ForecastData) -> dict:
     if z is not None:
         numbers |= {"mean_z": float(data.weight @ z), "rms_z": float(np.sqrt(data.weight @ z**2))}
     return {name: number for name, number in numbers.items() if not np.isnan(number)}
+
+
+def _interval_probability(data: ForecastData, level: float, ends: tuple) -> np.ndarray:
+    """Return the probability (n,) of each closed interval if the forecasts are calibrated.
+
+    An outcome that is exchangeable with s members is any of all s + 1 values with equal
+    probability, and the interval is that of the others, whose ends have the same ranks. In the
+    sorted values the lower end is the next one for values below it.
+    """
+    if not data.forecast.is_exchangeable:
+        return data.forecast.pit_bounds(ends[1])[1] - data.forecast.pit_bounds(ends[0])[0]
+    values = np.sort(data.exchangeable_values(), axis=1)  # (n, s + 1)
+    ranks = EnsembleForecast(np.arange(values.shape[1] - 1.0)[None]).interval(level)
+    low, high = np.ravel(ranks).astype(int)
+    inside = (values[:, [low + 1]] <= values) & (values <= values[:, [high]])
+    return inside.mean(axis=1)
 
 
 def _sharpness(data: ForecastData) -> Sharpness | None:

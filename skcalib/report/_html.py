@@ -1,12 +1,11 @@
 """The page of a report: one file without anything from a network."""
 
 import os
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from ._text import TextTable, class_table, measure_lines, subgroup_table
+from ._text import TextTable, class_tables, measure_tables, subgroup_tables
 
 # Every page begins with this tag, by which `check_target` recognises it.
 _PAGE_TAG = b"<main class='skcalib'>"
@@ -31,14 +30,14 @@ def render_comparison(comparison: Any, changes: list[TextTable]) -> str:
     """Return verdicts, figures and differences from the first model; then the tables of each."""
     sections, reports = [render_head(comparison.heading, comparison.date)], comparison.reports
     for name, report in reports.items():
-        sections.append(f"<h2>{escape(str(name))}</h2>\n{report._verdict}")
+        sections.append(f"<h2>{escape(str(name))}</h2>\n{render_verdict(report)}")
     sections.append(render_figures(comparison.figures))
     sections += [
         f"<h2>{escape(table.head[2])} beside {escape(table.head[1])}</h2>\n{_render_table(table)}"
         for table in changes
     ]
     for name, report in reports.items():
-        sections.append(f"<section><h1>{escape(str(name))}</h1>\n{report._tables}</section>")
+        sections.append(f"<section><h1>{escape(str(name))}</h1>\n{render_tables(report)}</section>")
     audits = {name: report.audit for name, report in reports.items()}
     return "\n".join([*sections, render_audit(audits)])
 
@@ -59,12 +58,15 @@ def render_figures(figures: dict[str, str]) -> str:
 
 def render_tables(report: Any) -> str:
     """Return the tables of measures, classes and subgroups."""
-    measures = _measure_table(report.numbers, report.intervals)
-    sections = [f"<h2>Measures</h2>\n{_render_table(measures)}"]
-    if report.classes:
-        sections.append(f"<h2>Classes</h2>\n{_render_table(class_table(report.classes))}")
-    if report.subgroups:
-        sections.append(f"<h2>Subgroups</h2>\n{_render_table(subgroup_table(report.subgroups))}")
+    sections = [
+        f"<h2>{escape(table.head[0].strip())}</h2>\n"
+        + _render_table(table._replace(head=["measure", *table.head[1:]]))
+        for table in measure_tables(report)
+    ]
+    groups = {"Classes": class_tables(report.classes)}
+    groups["Subgroups"] = subgroup_tables(report.subgroups)
+    for heading, tables in groups.items():
+        sections += [f"<h2>{heading}</h2>"] * bool(tables) + list(map(_render_table, tables))
     return "\n".join(sections)
 
 
@@ -81,8 +83,9 @@ def render_audit(audits: dict[str, dict[str, Any]]) -> str:
     return f"<h2>How this report was made</h2>\n<div class='audit'>{table}</div>"
 
 
-def render_verdict(advice: str, findings: Sequence[str]) -> str:
+def render_verdict(report: Any) -> str:
     """Return the advice, in which findings are items of a list."""
+    advice, findings = report.advice, report.findings
     sentence = "; ".join(findings)
     before, _, after = advice.partition(sentence) if sentence else (advice, "", "")
     if not after:
@@ -90,15 +93,6 @@ def render_verdict(advice: str, findings: Sequence[str]) -> str:
     items = "".join(f"<li>{escape(text[0].upper() + text[1:])}.</li>" for text in findings)
     before, after = escape(before.rstrip(":; ")), escape(after.lstrip(". "))
     return f"<div class='verdict'><p>{before}:</p>\n<ul>{items}</ul>\n<p>{after}</p></div>"
-
-
-def _measure_table(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> TextTable:
-    head = ["measure", "estimate", "95 % interval"][: 3 if intervals else 2]
-    rows = [
-        [f"{line.title} ({line.note})" if line.note else line.title, line.value, line.ends]
-        for line in measure_lines(numbers, intervals)
-    ]
-    return TextTable(head, [row[: len(head)] for row in rows])
 
 
 def _render_table(table: TextTable, kind: str = "number") -> str:

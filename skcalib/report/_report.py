@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import Columns, check_by, printable
+from .._inputs.by import Columns, check_by_each, printable
+from .._inputs.probabilities import check_outcomes_by_model
 from .._inputs.scikit_learn import Function, Label, RandomState, num_samples, validate_params
 from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
@@ -130,9 +131,6 @@ class CalibrationReport(_BaseReport):
     audit : dict of str to object
         How the report came about: versions, settings, the number of rows, and a hash of the data.
 
-    text : str
-        All of it as a text.
-
     draw : callable
         Makes the pictures of the page.
 
@@ -141,6 +139,9 @@ class CalibrationReport(_BaseReport):
 
     date : str, default=None
         The date that the report bears.
+
+    event : str, default=None
+        Of two classes, the name of the positive one.
 
     See Also
     --------
@@ -164,10 +165,15 @@ class CalibrationReport(_BaseReport):
     classes: list[dict[str, Any]]
     subgroups: list[dict[str, Any]]
     audit: dict[str, Any]
-    text: str
     draw: Callable[[], dict[str, str]]
     name: str | None = None
     date: str | None = None
+    event: str | None = None
+
+    @cached_property
+    def text(self) -> str:  # type: ignore[override]
+        """All of it as a text."""
+        return format_report(self)
 
     @classmethod
     def from_estimator(
@@ -208,24 +214,16 @@ class CalibrationReport(_BaseReport):
         report : dict
             Of numbers, strings, lists and dictionaries only.
         """
-        attributes = ["name", "date", "intervals", "findings", "advice", "classes"]
+        attributes = ["name", "date", "event", "intervals", "findings", "advice", "classes"]
         attributes += ["subgroups", "audit"]
         return _to_json_types(
             self.numbers | {attribute: vars(self)[attribute] for attribute in attributes}
         )
 
-    @property
-    def _verdict(self) -> str:
-        return render_verdict(self.advice, self.findings)
-
-    @property
-    def _tables(self) -> str:
-        return render_tables(self)
-
     def _body(self) -> str:
-        tables = f"{self._tables}\n{render_audit({'': self.audit})}"
-        head = render_head(self.heading, self.date)
-        return "\n".join([head, self._verdict, render_figures(self.figures), tables])
+        head = render_head(self.heading, self.date), render_verdict(self)
+        tables = render_tables(self), render_audit({"": self.audit})
+        return "\n".join([*head, render_figures(self.figures), *tables])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -322,6 +320,7 @@ class _ReportOptions(TypedDict, total=False):
     pos_label: Label | None
     labels: ArrayLike | None
     by: Any
+    by_each: Any
     groups: ArrayLike | None
     recalibrated: bool
     name: str | None
@@ -351,6 +350,7 @@ def calibration_report(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     by: Columns | None = None,
+    by_each: Columns | None = None,
     groups: ArrayLike | None = None,
     recalibrated: bool = False,
     name: str | None = None,
@@ -381,6 +381,10 @@ def calibration_report(
     by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
             default=None
         Subgroups to report apart: a column, or several, which make their crossings.
+
+    by_each : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+            default=None
+        Columns of subgroups to report each by itself, such as sex, and then stage.
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups of samples that are not independent of each other, such as the rows of one
@@ -418,33 +422,34 @@ def calibration_report(
     :func:`skcalib.uncertainty.compare_models`. If each model has outcomes of its own, such as
     whether its answers were right, pass them as a dict with the same names in `y_true`.
 
-    **Numbers of probabilities.** "n_samples", "n_classes"; for two classes "event" (the name of the
-    positive class), "n_events", "prevalence", "mean_prediction", "observed_expected_ratio",
-    "calibration_intercept", "calibration_slope", "area_under_roc_curve" and
-    "integrated_calibration_index"; then "accuracy" (for two classes at the threshold 0.5),
-    "mean_confidence" (for more), "brier_score_loss", "log_loss", "smooth_calibration_error",
-    "expected_calibration_error" (for more than two classes these two end in "_confidence" and
-    "_classwise"), "distance_lower_bound" and "distance_upper_bound" (for more than two classes with
-    "_confidence"), "p_value", the adjusted p-values of its components, "p_value_skce",
-    "p_value_log_loss", "p_value_level_and_spread" and "p_value_local", and "n_tested" (the number
-    of samples in these); with `by` "subgroup_p_value"; for miscalibrated predictions "gain" and
+    **Numbers of probabilities.** "n_samples", "n_classes"; for two classes "n_events",
+    "prevalence", "mean_prediction", "observed_expected_ratio", "calibration_intercept",
+    "calibration_slope", "area_under_roc_curve" and "integrated_calibration_index"; then "accuracy"
+    (for two classes at the threshold 0.5), "mean_confidence" (for more), "brier_score_loss",
+    "log_loss", "smooth_calibration_error", "expected_calibration_error" (for more than two classes
+    these two end in "_confidence" and "_classwise"), "distance_lower_bound" and
+    "distance_upper_bound" (for more than two classes with "_confidence"), "p_value", the adjusted
+    p-values of its components, "p_value_skce", "p_value_log_loss", "p_value_level_and_spread" and
+    "p_value_local", and "n_tested" (the number of samples in these); with `by` or `by_each`
+    "subgroup_p_value" and "n_subgroup_columns"; for miscalibrated predictions "gain" and
     "n_recalibrated" (the number of samples on which it was found); and what the `sentences` of the
-    report say, such as "gap_predicted" and "gap_observed". Besides, "name", "date", "intervals",
-    "findings", "classes", "subgroups", "advice" and "audit".
+    report say, such as "gap_predicted" and "gap_observed". Besides, "name", "date", "event",
+    "intervals", "findings", "classes", "subgroups", "advice" and "audit".
 
     **Numbers of forecasts.** "n_samples", "continuous_ranked_probability_loss",
     "quantile_calibration_error", "coverage_50", "coverage_80" and "coverage_95" (of the intervals
-    of `forecast.interval`), "mean_width_50", "mean_width_80", "mean_width_95", "mean_std", for s
-    exchangeable members "share_between_members" ((s − 1)/(s + 1) if they are calibrated), "mean_z",
-    "rms_z" (of standardised errors, (outcome − mean) / standard deviation),
-    "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
-    calibrated forecasts), "p_value", "p_value_skce", "p_value_pit", "p_value_bias_and_spread" and
-    "n_tested"; for more than 1000 samples "quantile_p_value", "quantile_n_tested" and
-    "moments_p_value" (of bias, spread and skewness); "subgroup_p_value", "gain" and
-    "n_recalibrated" as above. The findings count outcomes at an end of positive probability in
-    part, and those of an ensemble without weights by their rank. Errors of ensembles and discrete
-    forecasts are divided by the root mean square standard deviation, for s members without weights
-    times :math:`\\sqrt{(s + 1) / (s - 1)}`.
+    of `forecast.interval`), for forecasts with mass at a point "expected_coverage_50" and so on
+    (the probability of these intervals if the forecasts are calibrated), "mean_width_50",
+    "mean_width_80", "mean_width_95", "mean_std", for s exchangeable members "share_between_members"
+    ((s − 1)/(s + 1) if they are calibrated), "mean_z", "rms_z" (of standardised errors, (outcome −
+    mean) / standard deviation), "distribution_matching_error", "distribution_matching_ratio" (to
+    its standard deviation for calibrated forecasts), "p_value", "p_value_skce", "p_value_pit",
+    "p_value_bias_and_spread" and "n_tested"; for more than 1000 samples "quantile_p_value",
+    "quantile_n_tested" and "moments_p_value" (of bias, spread and skewness); "subgroup_p_value",
+    "gain" and "n_recalibrated" as above. The findings count outcomes at an end of positive
+    probability in part, and those of an ensemble without weights by their rank. Errors of ensembles
+    and discrete forecasts are divided by the root mean square standard deviation, for s members
+    without weights times :math:`\\sqrt{(s + 1) / (s - 1)}`.
 
     **Test.** The p-value is that of ``CalibrationTest()``, on a random part of more than 900 000
     samples (in groups 300 000, for a thousand classes 100 000), which always holds the samples
@@ -460,7 +465,9 @@ def calibration_report(
     **Subgroups** show the smooth calibration error, with the p-values of
     :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest` on at most half as many samples as the
     test. Forecasts show the quantile calibration error, tested on at most 10 000 samples, or with
-    `groups` by ``SubgroupCalibrationTest()`` on at most 1000.
+    `groups` by ``SubgroupCalibrationTest()`` on at most 1000. `by` and each column of `by_each`
+    have a table. With k tables all p-values are multiplied by k (Bonferroni): the smallest,
+    "subgroup_p_value", is valid for all of them.
 
     **Gain** is that of :class:`skcalib.recalibration.AutoRecalibrator`, by cross-validation: in log
     loss on at most 120 000 / (10 + K) samples of K classes, or in the continuous ranked probability
@@ -496,7 +503,7 @@ def calibration_report(
         groups=groups,
     )
     n_rows = num_samples(y_true)
-    subgroups = None if by is None else check_by(by, n_rows, sample_weight)
+    subgroups = check_by_each(by, by_each, n_rows, sample_weight)
     date = None if date is None else printable(str(date))
     name = name and printable(" ".join(name.split()))
     sections: dict[Any, Sections] = {}
@@ -511,16 +518,6 @@ def calibration_report(
     if not several:
         return reports[name]
     return _make_comparison(sections, reports, name, date, shares_outcomes=outcomes is None)
-
-
-def check_outcomes_by_model(y_true: Mapping, y_pred: Any) -> None:
-    """Outcomes by the names of models are for the same models as the predictions."""
-    if not isinstance(y_pred, Mapping) or set(y_true) != set(y_pred):
-        names = list(y_pred) if isinstance(y_pred, Mapping) else type(y_pred).__name__
-        raise ValueError(
-            "y_true must be a dict only if y_pred is one with the same names; found "
-            f"{list(y_true)} and {names}. Pass {{'name': y_true}} and {{'name': y_pred}}."
-        )
 
 
 def _make_comparison(
@@ -545,14 +542,13 @@ def _make_comparison(
             changes.append(row | {"difference": value - reference, "low": low, "high": high})
     listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
     head = format_head(numbers[first], f"{name or 'models'}, {listed}", date)
-    verdicts = {key: entry.advice for key, entry in reports.items()}
-    text = format_comparison(head, verdicts, change_tables(numbers, changes))
+    text = format_comparison(head, reports, change_tables(numbers, changes))
     draw = partial(render_model_curves, {key: entry.data for key, entry in sections.items()})
     return ComparisonReport(reports, changes, text, draw, date)
 
 
 def _make_report(
-    sections: Sections, subgroups: Any, recalibrated: bool, name: Any, date: Any, audit: dict
+    sections: Sections, subgroups: list, recalibrated: bool, name: Any, date: Any, audit: dict
 ) -> CalibrationReport:
     """The report on one model."""
     notify_progress("measuring")
@@ -561,9 +557,13 @@ def _make_report(
     tested, findings = sections.test()
     numbers |= tested
     rows: TableRows = []
-    if subgroups is not None:
+    if subgroups:
         notify_progress("testing subgroups")
-        rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
+        rows = [row for each in subgroups for row in sections.subgroups(each)[0]]
+        for row in rows:  # Bonferroni's correction for several columns
+            row["p_value"] = min(1.0, len(subgroups) * row["p_value"])
+        numbers["n_subgroup_columns"] = len(subgroups)
+        numbers["subgroup_p_value"] = min(row["p_value"] for row in rows)
     intervals = sections.intervals(numbers)
     mistake = sections.find_mistake()
     is_significant = mistake is None and joint_p_value(numbers) < LEVEL
@@ -584,30 +584,16 @@ def _make_report(
         else sections.verdict(numbers, intervals, rows, classes, recalibrated=recalibrated)
     )
     verdict += sections.describe_copies()
-    advice = join_sentences(verdict, findings)
     sentences = [verdict[0], *findings, *verdict[1:]]
     numbers |= collect_numbers(sentences, numbers | name_ends(intervals))
-    head = format_head(numbers, name, date)
-    text = format_report(head, numbers, intervals, advice, rows, classes)
-    draw = sections.pictures
-    return CalibrationReport(
-        numbers,
-        intervals,
-        findings,
-        sentences,
-        advice,
-        classes,
-        rows,
-        audit,
-        text,
-        draw,
-        name,
-        date,
-    )
+    event = str(sections.data.labels[1]) if "n_events" in numbers else None
+    advice = join_sentences(verdict, findings)
+    described = numbers, intervals, findings, sentences, advice, classes, rows, audit
+    return CalibrationReport(*described, sections.pictures, name, date, event)
 
 
 def _audit_trail(
-    sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, subgroups: Any
+    sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, subgroups: list
 ) -> dict[str, Any]:
     """Versions, settings, rows, and a hash of the data in their order."""
     hashed, arrays, settings = sections.audit_data()
@@ -617,7 +603,7 @@ def _audit_trail(
         digest.update(np.ascontiguousarray(array).tobytes())
     groups = sections.data.groups
     n_groups = None if groups is None else len(np.unique(groups))
-    by = None if subgroups is None else subgroups.title
+    by = "; ".join(each.title for each in subgroups) or None
     settings = {"pos_label": pos_label} | settings | {"by": by, "number of groups": n_groups}
     left_out = n_rows - sections.data.n_samples
     return {

@@ -113,12 +113,8 @@ class Sections(ABC, Generic[Data]):
         """Return statistic, parameters, the most samples, and a mask of those that come first."""
 
     @abstractmethod
-    def scores(self) -> dict[str, np.ndarray]:
-        """Return the values (n,) whose means are scores: losses, and hits."""
-
-    @abstractmethod
     def score_terms(self) -> dict[str, MetricTerms]:
-        """Return the terms of the same scores."""
+        """Return the terms of scores: means of losses, and of hits."""
 
     @abstractmethod
     def measures(self) -> Iterator[ReportMeasure]:
@@ -184,7 +180,7 @@ class Sections(ABC, Generic[Data]):
 
         Both are of the same samples. NaN of too few samples, or of too many values.
         """
-        names = [*self.scores(), *(entry.name for entry in self.measures())]
+        names = [*self.score_terms(), *(entry.name for entry in self.measures())]
         intervals: Intervals = dict.fromkeys(names, (np.nan, np.nan))
         if inverse_effective_size(self.data) > MAX_SAMPLE_SHARE:
             return intervals
@@ -219,16 +215,18 @@ class Sections(ABC, Generic[Data]):
         entry = ALL_METRICS[metric]
         residual = self.residual()
         rows: TableRows = []
-        for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
+        named = zip(subgroups.titles, subgroups.phrases, subgroups.rows(), strict=True)
+        for title, phrase, members in named:
             subgroup_data, low, high = data.take(members), np.nan, np.nan
             if inverse_effective_size(subgroup_data) <= MAX_SAMPLE_SHARE:
                 low, high = self._measure_interval(
                     ReportMeasure(metric, entry, {}, subgroup_data, subgroup_data.n_samples)
                 )
             estimate = float(entry.measure(subgroup_data))
-            row = {"by": subgroups.title, "subgroup": title, "n_samples": subgroup_data.n_samples}
-            row |= {"measure": metric, "estimate": estimate, "low": low, "high": high}
-            row["deviation"] = _standardized_sum(data.take(members), residual[members])
+            row: dict[str, Any] = {"by": subgroups.title, "subgroup": title, "name": phrase}
+            row |= {"n_samples": subgroup_data.n_samples, "measure": metric, "estimate": estimate}
+            row |= {"low": low, "high": high}
+            row["deviation"] = _standardized_sum(subgroup_data, residual[members])
             rows.append(row)
         statistic, params, most, first = self.subgroup_test()
         tested_rows = subsample_evenly(subgroups.code, most, self.rng, first)
@@ -402,7 +400,7 @@ def _standardized_sum(data: AnyData, residual: np.ndarray) -> float:
 
 
 def _list_names(rows: TableRows) -> str:
-    names = [row["subgroup"] for row in rows]
+    names = [row["name"] for row in rows]
     n_more = len(names) - _MAX_NAMED_SUBGROUPS
     return "; ".join(names[:_MAX_NAMED_SUBGROUPS]) + (f" and {n_more} more" if n_more > 0 else "")
 

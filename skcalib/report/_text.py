@@ -1,10 +1,10 @@
 """The text of a report, and the words and digits of its numbers."""
 
 import textwrap
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
-from .._inputs.by import format_columns, printable
+from .._inputs.by import format_bounded, format_columns, printable
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._registry import ALL_METRICS
 
@@ -14,35 +14,58 @@ _MIN_P_VALUE = 1 / (1 + CalibrationTest().n_resamples)
 # The most subgroups, and classes, that a table shows.
 _MAX_SUBGROUPS, _MAX_CLASSES = 20, 5
 
-# Numbers that are called what their names say.
-_NAMES = ["prevalence", "mean_prediction", "calibration_intercept", "calibration_slope", "accuracy"]
-_NAMES += ["mean_confidence", "log_loss", "distribution_matching_error"]
-_MEASURE_TITLES = {
-    **{name: name.replace("_", " ") for name in _NAMES},
-    **{name: entry.title for name, entry in ALL_METRICS.items() if entry.in_report},
-    "n_events": "events",
-    "observed_expected_ratio": "O:E ratio",
-    "integrated_calibration_index": "integrated calibration index (ICI)",
-    "area_under_roc_curve": "AUC (ranking, which is not calibration)",
-    "brier_score_loss": "Brier score",
-    "distance_lower_bound": "distance to calibration{}, at least",
-    "distance_upper_bound": "distance to calibration{}, at most",
-    "mean_z": "mean standardised error",
-    "rms_z": "root mean square standardised error",
-    "mean_std": "mean standard deviation",
-    "distribution_matching_ratio": "the same over its standard deviation by chance",
-    "p_value": "p-value of the calibration test",
-    "p_value_skce": "  of its kernel error (adjusted)",
-    "p_value_log_loss": "  of its log loss",
-    "p_value_level_and_spread": "  of level and spread of each class",
-    "p_value_local": "  of gaps in ranges of confidence",
-    "p_value_pit": "  of its PITs",
-    "p_value_bias_and_spread": "  of bias, spread and skewness",
-    "quantile_p_value": "p-value of the test of quantiles",
-    "moments_p_value": "p-value of bias, spread and skewness",
-    "subgroup_p_value": "p-value of the test of all subgroups",
-    "share_between_members": "share to expect between all members",
+# The measures of the registry that a report shows: errors, and losses that are means.
+_SHOWN = [entry for entry in ALL_METRICS.values() if entry.in_report]
+_SHOWN_ERRORS = [entry.name for entry in _SHOWN if entry.chosen]
+_SHOWN_LOSSES = [entry.name for entry in _SHOWN if not entry.chosen]
+
+# The tables of a report: headings, and titles of the numbers in each. A key that ends in "_" begins
+# those of several numbers, and "{}" stands for the rest of these. A number without title is called
+# what its key says.
+_TABLES = {
+    "Is it calibrated?": {
+        "p_value": "p-value of the omnibus test of calibration",
+        "p_value_skce": "  adjusted: kernel error (SKCE)",
+        "p_value_log_loss": "  adjusted: log loss (as Spiegelhalter)",
+        "p_value_level_and_spread": "  adjusted: intercept and slope (as Cox)",
+        "p_value_local": "  adjusted: gaps in bins (as Hosmer-Lemeshow)",
+        "p_value_pit": "  adjusted: uniformity of PITs",
+        "p_value_bias_and_spread": "  adjusted: bias, spread and skewness",
+        "quantile_p_value": "p-value of the test of quantile calibration",
+        "moments_p_value": "p-value of the test of bias, spread, skewness",
+        "subgroup_p_value": "p-value of the test of all subgroups",
+    },
+    "How far from calibrated?": {
+        **dict.fromkeys([*_SHOWN_ERRORS, "distribution_matching_error"], ""),
+        "integrated_calibration_index": "integrated calibration index (ICI)",
+        "distance_lower_bound": "distance to calibration{}, at least",
+        "distance_upper_bound": "distance to calibration{}, at most",
+        "distribution_matching_ratio": "distribution matching error in standard errors",
+        "gain": "decrease of the {} by recalibration",
+    },
+    "In the large: level and spread": {
+        **dict.fromkeys(["prevalence", "mean_prediction", "mean_confidence"], ""),
+        **dict.fromkeys(["calibration_intercept", "calibration_slope"], ""),
+        "n_events": "events",
+        "observed_expected_ratio": "O:E ratio",
+        "mean_z": "mean standardised error",
+        "rms_z": "root mean square standardised error",
+        "coverage_": "coverage of the {} % intervals",
+        "expected_coverage_": "expected coverage of the {} % intervals",
+        "share_between_members": "expected share between lowest and highest member",
+    },
+    "How good are the predictions?": {
+        **dict.fromkeys([*_SHOWN_LOSSES, "log_loss"], ""),
+        "area_under_roc_curve": "AUC (ranking, which is not calibration)",
+        "accuracy": "accuracy{}",
+        "brier_score_loss": "Brier score",
+        "mean_width_": "mean width of the {} % intervals",
+        "mean_std": "mean standard deviation",
+    },
 }
+
+# The characters of the titles of all tables but those that need more, so that columns are aligned.
+_TITLE_WIDTH = 46
 
 # The numbers, by how their keys begin, of what may be a part of the samples, and its size.
 _SIZE_KEYS = {
@@ -51,15 +74,6 @@ _SIZE_KEYS = {
     "quantile_p_value": "quantile_n_tested",
     "gain": "n_recalibrated",
 }
-
-
-class Line(NamedTuple):
-    """A number of the report, as texts."""
-
-    title: str
-    value: str
-    ends: str  # of its interval, if it has one
-    note: str  # what it is of, if not of all samples
 
 
 class TextTable(NamedTuple):
@@ -72,40 +86,46 @@ class TextTable(NamedTuple):
 
 def format_p_value(p_value: float, n_tests: int = 1) -> str:
     """Format a p-value with its relation sign; the smallest one of `n_tests` tests is a bound."""
-    return f"{'≤' if p_value <= n_tests * _MIN_P_VALUE * (1 + 1e-9) else '='} {p_value:.3g}"
+    return format_bounded(p_value, n_tests * _MIN_P_VALUE)
 
 
 def measure_title(key: str, numbers: dict[str, Any]) -> str | None:
-    """Return the title of one of the numbers; None if it has no line of its own.
+    """Return the title of one of the numbers; None if it has no line of its own."""
+    return _find_title(key, numbers)[1]
+
+
+def _find_title(key: str, numbers: dict[str, Any]) -> tuple[str, str | None]:
+    """Return the heading of the table that a number is in, and its title.
 
     For more than two classes the key of a binary measure ends in the reduction.
     """
-    if key == "accuracy" and numbers["n_classes"] == 2:
-        return "accuracy at threshold 0.5"  # labels may say whether an answer was right
-    if key == "gain":
-        loss = "log loss" if "n_classes" in numbers else "CRPS"
-        return f"decrease of the {loss} by recalibration"
-    for start, title in (("coverage_", "coverage of the"), ("mean_width_", "mean width of the")):
-        if key.startswith(start):
-            return f"{title} {key.removeprefix(start)} % intervals"
-    for reduction in ("confidence", "classwise"):
-        name = key.removesuffix(f"_{reduction}")
-        if name != key and name in _MEASURE_TITLES:
-            title, note = _MEASURE_TITLES[name], f" ({reduction})"
-            return title.format(note) if "{}" in title else title + note
-    return _MEASURE_TITLES[key].format("") if key in _MEASURE_TITLES else None
+    notes = {"gain": "log loss" if "n_classes" in numbers else "CRPS"}
+    notes |= {"accuracy": " at threshold 0.5"} if numbers.get("n_classes") == 2 else {}
+    reductions = {"": "", "_confidence": " (confidence)", "_classwise": " (classwise)"}
+    for heading, titles in _TABLES.items():
+        for name, title in titles.items():
+            suffix = key.removeprefix(name)
+            if key.startswith(name) and (suffix in reductions or name.endswith("_")):
+                note = notes.get(key, reductions.get(suffix, suffix))
+                title = title or name.replace("_", " ")
+                return heading, title.format(note) if "{}" in title else title + note
+    return "", None
 
 
-def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> list[Line]:
-    """Return a line for each number that has one."""
-    lines = []
+def measure_tables(report: Any) -> list[TextTable]:
+    """Return the tables of the numbers that have titles."""
+    numbers, head = report.numbers, [f"{'value':>9}", "95 % interval", "of"]
+    tables = {heading: [[heading.ljust(_TITLE_WIDTH), *head]] for heading in _TABLES}
     for key, value in numbers.items():
-        title = measure_title(key, numbers)
+        heading, title = _find_title(key, numbers)
         if title is not None:
-            text = _format_number(key, value, numbers)
-            ends = " to ".join(_format_number(key, end, numbers) for end in intervals.get(key, ()))
-            lines.append(Line(title, text, ends, _note(key, numbers)))
-    return lines
+            texts = [_format_number(key, end, numbers) for end in report.intervals.get(key, ())]
+            note = f"class {printable(report.event)}" if key == "n_events" else _note(key, numbers)
+            row = [title, _format_number(key, value, numbers), " to ".join(texts), note]
+            tables[heading].append(row)
+    columns = ([c for c in zip(*rows, strict=True) if any(c[1:])] for rows in tables.values())
+    filled = (list(map(list, zip(*c, strict=True))) for c in columns if c)
+    return [TextTable(rows[0], rows[1:]) for rows in filled]
 
 
 def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = "") -> str:
@@ -117,8 +137,8 @@ def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = 
 
 
 def _note(key: str, numbers: dict[str, Any]) -> str:
-    if key == "n_events":
-        return f"class {printable(str(numbers['event']))}"
+    if key == "subgroup_p_value" and numbers["n_subgroup_columns"] > 1:
+        return f"{numbers['n_subgroup_columns']} columns, by Bonferroni"
     n = numbers["n_samples"]
     sizes = [numbers.get(size, n) for start, size in _SIZE_KEYS.items() if key.startswith(start)]
     return f"{sizes[0]} of {n} samples, at random" if sizes and sizes[0] < n else ""
@@ -128,16 +148,17 @@ def _forecast_digits(key: str) -> str:
     """Return the format: four decimals for numbers in [0, 1], four digits for those with units."""
     if key == "distribution_matching_error":
         return ".1e"
-    in_unit = key.startswith(("coverage_", "p_value"))
-    in_unit |= key.endswith(("p_value", "calibration_error"))
+    in_unit = "coverage_" in key or "p_value" in key or key.endswith("calibration_error")
     return ".4f" if in_unit else "#.4g"
 
 
-def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[TextTable]) -> str:
-    lines = list(head)
-    for name, advice in verdicts.items():
-        text = f"{printable(str(name))}: {advice}"
-        lines += ["", textwrap.fill(text, width=76, break_on_hyphens=False)]
+def format_comparison(head: list[str], reports: dict[str, Any], changes: list[TextTable]) -> str:
+    lines, tables = list(head), list(changes)
+    for name, report in reports.items():
+        title = printable(str(name))
+        lines += ["", _fill(f"{title}: {report.advice}")]
+        rows = [row | {"by": f"{title}: {row['by']}"} for row in report.subgroups]
+        tables += subgroup_tables(rows)
     return "\n".join([*lines, *chain(*map(format_table, tables))])
 
 
@@ -150,25 +171,15 @@ def format_head(numbers: dict[str, Any], name: str | None, date: str | None) -> 
     return [f"Calibration of {title}{size_text}", *([date] if date else [])]
 
 
-def format_report(
-    head: list[str],
-    numbers: dict[str, Any],
-    intervals: dict[str, tuple[float, float]],
-    advice: str,
-    subgroups: list[dict[str, Any]],
-    classes: list[dict[str, Any]],
-) -> str:
-    lines = [*head, "", textwrap.fill(advice, width=76, break_on_hyphens=False), ""]
-    for line in measure_lines(numbers, intervals):
-        cells = [f"{line.title:<48}{line.value:>9}", line.ends, line.note and f"({line.note})"]
-        lines.append("   ".join(filter(None, cells)))
-    if intervals:
-        lines.append("(a range after a number is its 95 % confidence interval)")
-    if classes:
-        lines += format_table(class_table(classes))
-    if subgroups:
-        lines += format_table(subgroup_table(subgroups))
-    return "\n".join(lines)
+def format_report(report: Any) -> str:
+    head = format_head(report.numbers, report.name, report.date)
+    tables = [*measure_tables(report), *class_tables(report.classes)]
+    tables += subgroup_tables(report.subgroups)
+    return "\n".join([*head, "", _fill(report.advice), *chain(*map(format_table, tables))])
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(text, width=76, break_on_hyphens=False)
 
 
 def change_tables(
@@ -182,13 +193,8 @@ def change_tables(
 def _change_table(
     numbers: dict[str, dict[str, Any]], first: str, name: str, changes: list[dict[str, Any]]
 ) -> TextTable:
-    before, after = numbers[first], numbers[name]
-    rows = []
-    if "prevalence" in before:
-        shares = [
-            _format_number("prevalence", model["prevalence"], model) for model in (before, after)
-        ]
-        rows.append([_MEASURE_TITLES["prevalence"], *shares, "", ""])
+    pair = before, _ = numbers[first], numbers[name]
+    rows = [_pair_row("prevalence", pair)] if "prevalence" in before else []
     for change in changes:
         if change["model"] == name:
             key = change["measure"]
@@ -199,13 +205,18 @@ def _change_table(
             )
             ends = f"{low} to {high}" if change["low"] == change["low"] else ""
             rows.append([str(measure_title(key, before)), *values, difference, ends])
-    p_values = [_format_number("p_value", model["p_value"], model) for model in (before, after)]
-    rows.append([_MEASURE_TITLES["p_value"], *p_values, "", ""])
+    rows.append(_pair_row("p_value", pair))
     models = [printable(str(model)) for model in (first, name)]
     return TextTable(["measure", *models, "difference", "95 % interval"], rows)
 
 
-def class_table(classes: list[dict[str, Any]]) -> TextTable:
+def _pair_row(key: str, pair: tuple[dict[str, Any], ...]) -> list[str]:
+    values = [_format_number(key, numbers[key], numbers) for numbers in pair]
+    return [str(measure_title(key, pair[0])), *values, "", ""]
+
+
+def class_tables(classes: list[dict[str, Any]]) -> list[TextTable]:
+    """Return the table of more than two classes."""
     n = len(classes)
     title = f"worst of {n} classes" if n > _MAX_CLASSES else "class, the worst first"
     keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
@@ -213,14 +224,20 @@ def class_table(classes: list[dict[str, Any]]) -> TextTable:
         [printable(str(row["class"])), *(f"{row[key]:.4f}" for key in keys)]
         for row in classes[:_MAX_CLASSES]
     ]
-    return TextTable([title, *(key.replace("_", " ") for key in keys)], rows)
+    table = TextTable([title, *(key.replace("_", " ") for key in keys)], rows)
+    return [table] if classes else []
 
 
-def subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:
+def subgroup_tables(subgroups: list[dict[str, Any]]) -> list[TextTable]:
+    """Return a table for each column, or crossing of columns, that makes subgroups."""
+    by_columns = groupby(subgroups, key=lambda row: row["by"])
+    return [_subgroup_table(list(rows)) for _, rows in by_columns]
+
+
+def _subgroup_table(subgroups: list[dict[str, Any]]) -> TextTable:
     """Return the table of subgroups; of more than 20 those with the smallest p-values."""
     n, first = len(subgroups), subgroups[0]
-    title = "subgroup" if first["by"] == "by" else printable(first["by"])
-    note = ""
+    title, note = first["by"], ""
     if n > _MAX_SUBGROUPS:
         title = f"{title} ({_MAX_SUBGROUPS} of {n})"
         subgroups = sorted(subgroups, key=lambda row: (row["p_value"], -row["estimate"]))

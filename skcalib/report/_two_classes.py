@@ -41,10 +41,9 @@ def two_class_numbers(data: ClassData) -> Numbers:
     Beside the measures stand the numbers that they are made of.
     """
     numbers = {
-        "event": str(data.classes[1]),
         "n_events": int(data.label.sum()),
-        "prevalence": float(data.weight @ data.label),
-        "mean_prediction": float(data.weight @ data.proba),
+        "prevalence": data.mean(data.label),
+        "mean_prediction": data.mean(data.proba),
     }
     values = {name: SIGNED_METRICS[name].measure(data) for name in _CLINICAL_NAMES[:-1]}
     values["area_under_roc_curve"] = area_under_roc_curve(data)

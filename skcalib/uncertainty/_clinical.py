@@ -8,7 +8,7 @@ from scipy import stats
 
 from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import check_by, format_columns, format_label, printable
+from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
 from .._inputs.scikit_learn import Label, RandomState, validate_params
 from .._numerics.dependence import UnitSums, split_columns
 from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
@@ -260,7 +260,8 @@ class SubgroupClinicalCalibration:
         counts = zip(first.subgroups, first.n_samples, self.n_events, strict=True)
         for k, (label, n, n_events) in enumerate(counts):
             ends = ((table.estimate[k], table.low[k], table.high[k]) for table in tables.values())
-            rows.append([format_label(label), f"{n}", f"{n_events}", *map(_format_interval, ends)])
+            title = format_label(label, first.names)
+            rows.append([title, f"{n}", f"{n_events}", *map(_format_interval, ends)])
         n, n_events = f"{first.n_samples.sum()}", f"{self.n_events.sum()}"
         whole = ((table.whole.estimate, *table.whole) for table in tables.values())
         rows.append(["all samples", n, n_events, *map(_format_interval, whole)])
@@ -275,7 +276,7 @@ class SubgroupClinicalCalibration:
         for name, effect in zip(tables, effects, strict=True):
             for labels, note in ((effect.corrected, "½ added"), (effect.left_out, "left out")):
                 if labels:
-                    listed = "; ".join(map(format_label, labels))
+                    listed = "; ".join(format_label(label, first.names) for label in labels)
                     lines.append(f"{_ROW_TITLES[name][0]}, {note}: {len(labels)} ({listed})")
         return "\n".join(lines)
 
@@ -292,6 +293,7 @@ def clinical_calibration(
     y_proba: ArrayLike,
     *,
     by: Any = None,
+    by_each: Columns | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
@@ -318,6 +320,10 @@ def clinical_calibration(
             default=None
         The subgroup of each sample, such as its site: a column, or several, which make their
         crossings. What they have in common is estimated by a random-effects meta-analysis.
+
+    by_each : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+            default=None
+        Columns of subgroups to report each by itself, such as sex, and then stage.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -352,7 +358,8 @@ def clinical_calibration(
         One :class:`ConfidenceInterval` for each measure, as attributes; printed, a table. With
         `by` one :class:`SubgroupIntervals` for each, and `random_effects`, a
         dict of :class:`RandomEffects`. A subgroup of fewer than 10 samples, or of one outcome, has
-        NaN as ends, and a note.
+        NaN as ends, and a note. With `by_each` a dict of such results by the columns, with
+        that of `by`, if there is one, first.
 
     See Also
     --------
@@ -421,18 +428,27 @@ def clinical_calibration(
     )
     check_two_classes(data)
     data = with_groups(data, y_true, groups, sample_weight)
-    subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
+    subgroups = check_by_each(by, by_each, np.shape(y_true)[0], sample_weight)
     drawing = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
-    whole, _, n_events = _measure_with_intervals(data, confidence_level, drawing)
-    if subgroups is None:
+    options = drawing | {"confidence_level": confidence_level}
+    whole, _, n_events = _measure_with_intervals(data, options)
+    if not subgroups:
         return ClinicalCalibration(**whole, effective_n_events=n_events)
+    results = {each.title: _measure_subgroups(data, each, whole, options) for each in subgroups}
+    return results[subgroups[0].title] if by_each is None else results
+
+
+def _measure_subgroups(
+    data: ClassData, subgroups: Subgroups, whole: Any, options: dict[str, Any]
+) -> SubgroupClinicalCalibration:
+    """All measures of each subgroup, and what the subgroups have in common."""
     sites = [data.take(rows) for rows in subgroups.rows()]
     values = np.full((len(sites), len(_ROW_TITLES), 3), np.nan)
     deviation = np.full((len(sites), len(SIGNED_MEASURES)), np.nan)
     notes = [""] * len(sites)
     for k, site in enumerate(sites):
         try:
-            intervals, deviation[k], _ = _measure_with_intervals(site, confidence_level, drawing)
+            intervals, deviation[k], _ = _measure_with_intervals(site, options)
             values[k] = [(interval.estimate, *interval) for interval in intervals.values()]
         except ValueError as error:
             notes[k] = str(error).partition(". ")[0]  # without the remedy
@@ -441,10 +457,9 @@ def clinical_calibration(
         name: tabulate_subgroups(subgroups, data.weight, values[:, c], notes, whole[name])
         for c, name in enumerate(_ROW_TITLES)
     }
+    level, labels = options["confidence_level"], subgroups.labels
     effects = {
-        name: combine_sites(
-            name, sites, subgroups.labels, values[:, c, 0], deviation[:, c], confidence_level
-        )
+        name: combine_sites(name, sites, labels, values[:, c, 0], deviation[:, c], level)
         for c, name in enumerate(SIGNED_MEASURES)
     }
     n_site_events = np.array([site.label.sum() for site in sites])
@@ -452,17 +467,17 @@ def clinical_calibration(
 
 
 def _measure_with_intervals(
-    data: ClassData, confidence_level: float, drawing: dict[str, Any]
+    data: ClassData, options: dict[str, Any]
 ) -> tuple[dict[str, ConfidenceInterval], np.ndarray, float | None]:
     """All intervals, the standard errors of the analysed scale (4,), and the effective events."""
     signed: list[Any] = cross_groups((data,), signed_limits)
-    intervals = []
+    intervals, level = [], options["confidence_level"]
     for measure in signed:
-        low, high = measure.interval(confidence_level)
-        intervals.append(ConfidenceInterval(measure.estimate, low, high, confidence_level))
+        low, high = measure.interval(level)
+        intervals.append(ConfidenceInterval(measure.estimate, low, high, level))
     for quantile in _QUANTILES:
         measured = MeasuredModels((_INDEX,), {"quantile": quantile}, (data,))
-        intervals.append(interval_of(measured, confidence_level=confidence_level, **drawing))
+        intervals.append(interval_of(measured, **options))
     n_events = None
     if data.groups is not None:  # of two columns that with fewer
         columns = (replace(data, groups=code) for code in split_columns(data.groups)[:2])

@@ -171,7 +171,7 @@ class SubgroupIntervals(Mapping):
 
     def __repr__(self) -> str:
         head = ", ".join(printable(str(name)) for name in self.names)
-        titles = [format_label(label) for label in self.subgroups]
+        titles = [format_label(label, self.names) for label in self.subgroups]
         width = max(len(title) for title in [head, "all", *titles])
         lines = [
             f"{head:{width}} {'samples':>8} {'share':>6} {'estimate':>9} {'low':>9} {'high':>9}"
@@ -387,7 +387,8 @@ def confidence_interval(
     :math:`p_k e^{\alpha \ell_k}`, until their mean is t standard deviations from the estimate.
     Outcomes of forecasts are 20 quantiles.
 
-    **Signed measures** (O:E ratio, intercept, slope, calibration in the large): the closed form of
+    **Signed measures** (O:E ratio, intercept, slope, calibration in the large), and
+    :func:`sklearn.metrics.roc_auc_score` of two classes: the closed form of
     :func:`clinical_calibration`.
 
     **Errors** are chosen by the data, and positive by chance. Their terms are those of the witness

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from .._data import AnyData, check_data, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
+from .._inputs.by import format_bounded
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Label, RandomState, StrOptions, num_samples
 from ..metrics._registry import (
@@ -41,8 +43,10 @@ class Result:
     """Numbers by name, shown with four digits."""
 
     def __repr__(self) -> str:
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in values)})"
+        values = {field.name: f"={getattr(self, field.name):.4g}" for field in fields(self)}
+        if "p_value" in values:
+            values["p_value"] = format_bounded(vars(self)["p_value"], digits=4).replace(" ", "")
+        return f"{type(self).__name__}({', '.join(k + v for k, v in values.items())})"
 
 
 @dataclass(frozen=True)
@@ -105,12 +109,14 @@ class MeasuredModels:
         return cross_groups(self.models, lambda models: [self._limits(models, name, drawing)])[0]
 
     def _limits(self, models: tuple[AnyData, ...], name: str, drawing: dict[str, Any]) -> Any:
-        measured, metric = replace(self, models=models), self.metrics[0]
-        units = Units(models[0], name)
+        measured, metric, data = replace(self, models=models), self.metrics[0], cast(Any, models[0])
+        units = Units(data, name)
         if not metric.lower_is_better:
             return signed_limits(models, [metric.name])[0]
         if metric.chosen and not isinstance(metric, CallableMetric):
             return measured._error_limits(units, drawing)
+        if metric.function is roc_auc_score and data.is_binary and not self.options:
+            return signed_limits(models, ["area_under_roc_curve"])[0]
         values = check_finite_values([measured.values()])[0]
         terms = measured._mean_terms(values)
         if terms is not None:

@@ -391,3 +391,9 @@ def test_groups_of_a_bad_rating_are_found():
 def test_bad_dependence(options, groups, message):
     with pytest.raises(ValueError, match=message):
         RatingGradeTest(**options).fit([0.1, 0.2, 0.3], [0, 1, 1], groups=groups)
+
+
+def test_summary_shows_tiny_p_values_as_bounds():
+    test = RatingGradeTest().fit(np.full(500, 0.01), np.arange(500) % 2, grades=["A"] * 500)
+    assert test.p_value_ < 1e-6
+    assert test.summary().count(" ≤ 1e-6 ") == 2

@@ -226,7 +226,7 @@ def test_groups_across_subgroups():
     [
         ({}, {"by": [0, 1]}, r"same length; .*\(the predictions: 4, by: 2\)"),
         ({}, {"by": "sex"}, "by must hold the subgroup"),
-        ({"statistic": "skce"}, {"by": [0, 0, 0, 1]}, r"at least 2 .*'1'; metric_params"),
+        ({"statistic": "skce"}, {"by": [0, 0, 0, 1]}, r"at least 2 .*In subgroup 1; metric_params"),
         ({"statistic": lambda y, p: np.nan}, {"by": [0, 0, 1, 1]}, "statistic must be finite"),
         ({"statistic": lambda y, p: [1, 2]}, {"by": [0, 0, 1, 1]}, "must return one number"),
         ({"statistic": "smooth_calibration_error"}, {"groups": [0, 0, 1, 1]}, "made of residuals"),

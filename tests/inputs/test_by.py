@@ -113,7 +113,7 @@ def test_names_and_titles():
     subgroups = check_by(frame, 4)
     assert subgroups.names == ("sex", "age")
     assert subgroups.title == "sex, age"
-    assert subgroups.titles == ["f, 4", "f, missing", "m, 3"]
+    assert subgroups.titles == ["sex f & age 4", "sex f & age missing", "sex m & age 3"]
     assert check_by(frame["sex"], 4).names == ("sex",)
     assert check_by([frame["sex"], frame["age"]], 4).names == ("sex", "age")
     assert check_by(SEX, 4).names == ("by",)

@@ -99,6 +99,7 @@ def arguments(verb, data):
         "groups": np.arange(N),
         "may_be_crossed": False,
         "sample_weight": None,
+        "values": np.zeros(N),
     }
     parameters = inspect.signature(verb).parameters
     return {name: available[name] for name in parameters}  # name the argument of a new verb above

@@ -72,3 +72,16 @@ def test_forecasts_are_refused():
         metric_table(y, GaussianForecast([0.1, 0.2, 0.3, 0.4], 1.0))
     with pytest.raises(ValueError, match="metrics must be a metric of classes"):
         metric_table(y, [0.2, 0.7, 0.8, 0.1], metrics={"CRPS": continuous_ranked_probability_loss})
+
+
+def test_outcomes_of_each_model():
+    rng = np.random.default_rng(0)
+    proba = {"a": rng.random(50), "b": rng.random(50)}
+    right = {"b": rng.random(50) < 0.5, "a": rng.random(50) < proba["a"]}
+    table = metric_table(right, proba)
+    for k, name in enumerate(proba):
+        alone = metric_table(right[name], proba[name])
+        assert {title: [column[k]] for title, column in table.items() if title != "model"} == alone
+    for labels, predictions in ((right, {"a": proba["a"]}), (right, proba["a"])):
+        with pytest.raises(ValueError, match="only if y_proba is one with the same names"):
+            metric_table(labels, predictions)

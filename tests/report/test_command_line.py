@@ -596,7 +596,7 @@ def test_weights_subgroups_and_groups(rich, capsys):
     # no progress where errors are piped
     assert (status, err) == (0, f"skcalib: {path}: left out 37 rows of weight 0\n")
     assert out == f"{expected}\n"
-    assert "missing, 40" in out
+    assert "<script> missing & age 40" in out
 
 
 @pytest.mark.usefixtures("plain_page")

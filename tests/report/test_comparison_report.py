@@ -99,9 +99,9 @@ def test_json_and_page_of_several_models(two):
     assert html.count("<script") == html.count("<b>") == 0
     assert html.count("&lt;b&gt;after</th>") == 1
     assert "The curves of before, &lt;b&gt;after, and" in html
-    assert html.count("<h2>Measures</h2>") == 2
+    assert html.count("<h2>How far from calibrated?</h2>") == 2
     assert f"{found.changes[0]['difference']:+.4f}</td>" in html
-    assert found._repr_html_().count("<table>") == 4
+    assert found._repr_html_().count("<table>") == 10
 
 
 # two reports on three classes: 0.5 s

@@ -44,6 +44,7 @@ from skcalib.report._forecasts import (
     standardized_errors,
 )
 from skcalib.report._sections import DRAWING, Sections
+from skcalib.report._text import measure_title
 from skcalib.uncertainty import confidence_interval
 
 
@@ -123,11 +124,11 @@ def test_text_shows_the_numbers():
     y, forecast = make_forecasts(50, random_state=0)
     numbers = calibration_report(y, forecast, random_state=0).numbers
     text = str(calibration_report(y, (forecast.mean(), forecast.std()), random_state=0))
-    *lines, note = text.split("\n\n")[2].split("\n")
-    shown = [float(line[48:].split()[0]) for line in lines]
-    assert "interval" in note
-    values = [value for value in numbers.values() if isinstance(value, float)]
-    np.testing.assert_allclose(shown, values, rtol=5e-4, atol=5e-5)
+    lines = [line for table in text.split("\n\n")[2:] for line in table.split("\n")[1:]]
+    shown = {line[:46].rstrip(): float(line[46:].split()[0]) for line in lines}
+    values = {measure_title(key, numbers): v for key, v in numbers.items() if key != "n_tested"}
+    del values[None]  # the number of samples
+    assert shown == pytest.approx(values, rel=5e-4, abs=5e-5)
     assert f"{numbers['distribution_matching_error']:.1e}\n" in text
     advice = calibration_report(y, forecast, random_state=0).advice
     assert advice.split() == text.split("\n\n")[1].split()
@@ -362,13 +363,13 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     y, forecast = make_forecasts(50, random_state=0)
     by = np.repeat(["a", "b", "c"], [3, 7, 40])
     report = calibration_report(y, forecast, by=by, random_state=0)
-    sizes = {line[:48].strip(): line[57:] for line in str(report).split("\n")}
+    sizes = {line[:46].strip(): line for line in str(report).split("\n")}
     for name, size in (
-        ("p-value of the calibration test", 20),
+        ("p-value of the omnibus test of calibration", 20),
         ("distribution matching error", 20),
+        ("p-value of the test of quantile calibration", 30),
     ):
-        assert sizes[name] == f"   ({size} of 50 samples, at random)"
-    assert sizes["p-value of the test of quantiles"] == "   (30 of 50 samples, at random)"
+        assert sizes[name].endswith(f"  {size} of 50 samples, at random")
     assert [report.numbers[key] for key in ("n_tested", "quantile_n_tested")] == [20, 30]
     assert [one["n_tested"] for one in report.subgroups] == [3, 7, 20]
     assert [one["n_samples"] for one in report.subgroups] == [3, 7, 40]
@@ -437,7 +438,7 @@ def test_subgroups_that_cancel_are_told():
     shifted = GaussianForecast(forecast.mean() + (by - 0.5) * 0.6 * forecast.std(), forecast.std())
     report = calibration_report(y, shifted, by=by, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
-    assert "But the test of subgroups finds miscalibration in 2 of 2: 0; 1." in report.advice
+    assert "miscalibration in 2 of 2: subgroup 0; subgroup 1." in report.advice
     assert "SubgroupRecalibrator" in report.advice
 
 
@@ -463,7 +464,7 @@ def test_groups_widen_intervals_and_choose_the_test(few_resamples):
     assert report.numbers["distribution_matching_error"] == pytest.approx(error)
     assert not {"quantile_p_value", "distribution_matching_ratio"} & set(report.numbers)
     assert report.audit["number of groups"] == "30"
-    assert report.audit["by"] == "'by'"
+    assert report.audit["by"] == "'subgroup'"
 
 
 def test_a_deviation_of_few_groups_is_not_clear():
@@ -644,10 +645,13 @@ def test_page_shows_the_numbers_and_the_histogram():
     y, forecast = make_forecasts(60, dispersion=0.5, random_state=0)
     report = calibration_report(y, forecast, random_state=0)
     html = report.to_html()
-    for line in str(report).split("\n\n")[2].split("\n")[:-1]:
-        title, (value, *ends) = line[:48].rstrip(), line[48:].strip().split("   ")
-        cells = "".join(f"<td class='number'>{one}</td>" for one in (value, *(ends or [""])))
-        assert f"<th scope='row'>{title}</th>{cells}" in html
+    for table in str(report).split("\n\n")[2:]:
+        head, *lines = table.split("\n")
+        assert f"<h2>{head[:46].rstrip()}</h2>" in html
+        for line in lines:
+            title, *cells = line[:46].rstrip(), *line[46:].strip().split("  ")
+            cells = "".join(f"<td class='number'>{cell.strip()}</td>" for cell in cells)
+            assert f"<th scope='row'>{title}</th>{cells}" in html
     ax = Figure().subplots()
     density = PITHistogramDisplay.from_predictions(y, forecast, random_state=0, ax=ax).density
     assert ", ".join(f"{height:.2g}" for height in density) in html

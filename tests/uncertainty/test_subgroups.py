@@ -103,8 +103,8 @@ def test_table():
     assert frame["n_samples"].sum() == 70
     lines = repr(result).splitlines()
     assert lines[0].split() == ["site,", "adult", "samples", "share", "estimate", "low", "high"]
-    assert [line[: lines[0].index("  ")].strip() for line in lines[1:]] == [
-        *(f"{site}, {adult}" for site, adult in result),
+    assert [line.partition("  ")[0].strip() for line in lines[1:]] == [
+        *(f"site {site} & adult {adult}" for site, adult in result),
         "all",
     ]
     assert all(line[: len(lines[0])].strip() for line in lines)
