@@ -216,8 +216,8 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
     except (UnicodeDecodeError, LookupError, csv.Error) as error:
         raise ValueError(
             f"{source} is not a text file of separated values in {options.encoding}: {error}. "
-            "Name its encoding with --encoding, such as latin-1 or utf-16, close quotes, or convert "
-            "JSON."
+            "Name its encoding with --encoding, such as latin-1 or utf-16; close quotes; or "
+            "convert JSON."
         ) from error
     return pandas.DataFrame(rows, pandas.Index(line_numbers, name="line"), columns, dtype=str)
 

@@ -218,7 +218,8 @@ def _pair_row(key: str, pair: tuple[dict[str, Any], ...]) -> list[str]:
 def class_tables(classes: list[dict[str, Any]]) -> list[TextTable]:
     """Return the table of more than two classes."""
     n = len(classes)
-    title = f"worst of {n} classes" if n > _MAX_CLASSES else "class, the worst first"
+    title = f"{_MAX_CLASSES} of {n} classes" if n > _MAX_CLASSES else "class"
+    title += ", largest error first"
     keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
     rows = [
         [printable(str(row["class"])), *(f"{row[key]:.4f}" for key in keys)]
