@@ -121,14 +121,14 @@ def _scale_strip(strip: Any) -> None:
     strip.set_ylim(-1.15 * bottom, 1.15 * top)
     reached = [(heights.max(), top), (heights.min(), bottom)]
     ticks = [
-        np.copysign(_round_down(abs(height)), height)
+        np.copysign(round_down(abs(height)), height)
         for height, room in reached
         if abs(height) >= 0.5 * room  # elsewhere the tick would stand at the edge
     ]
     strip.set_yticks(ticks, [f"{100 * abs(tick):.3g} %" for tick in ticks], fontsize="x-small")
 
 
-def _round_down(value: float) -> float:
+def round_down(value: float) -> float:
     """The largest of 1, 2, 5, 10, … that is not larger, in any power of ten."""
     power = 10.0 ** np.floor(np.log10(value))
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))
