@@ -194,7 +194,7 @@ class ForestDisplay(Display):
         color = points.get_color()
         with np.errstate(divide="ignore", invalid="ignore"):
             length = np.log(high / low) if measure == _RATIO else high - low
-            side = _SIDES[1] * np.nanmin(length[:-1], initial=np.inf) / length
+            side = np.nan_to_num(_SIDES[1] * np.nanmin(length[:-1], initial=np.inf) / length)
         area = np.where(np.isnan(length), 0, np.clip(side, *_SIDES)) ** 2
         ax.scatter(estimate, rows, area, color=color, marker=points.get_marker(), zorder=3)
         ends = [estimate, low, high, np.array([_IDEAL.get(measure, 0.0)])]
