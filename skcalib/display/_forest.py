@@ -227,7 +227,7 @@ class ForestDisplay(Display):
             ax.locator_params(axis="x", nbins=3)
         ax.hlines(rows, np.maximum(low, left), np.minimum(high, right), color=color, linewidth=1.2)
         arrow = {"color": color, "markersize": 4, "clip_on": False}
-        beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "x-small"}
+        beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "small"}
         for value, start, stop, row in bars:
             shown = [end for end in (value, start, stop) if end is not None]
             if min(shown) < left:

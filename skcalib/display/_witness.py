@@ -8,9 +8,11 @@ import numpy as np
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label
+from .._numerics.reliability import smooth_rates
 from .._numerics.smooth import lipschitz_maximiser
+from .._numerics.smooth_expected import interpolate_smooth_mass
 from ..lenses import Lens
-from ..metrics._reliability_curve import METHODS, MIN_CURVE_BANDWIDTH
+from ..metrics._reliability_curve import MIN_CURVE_BANDWIDTH
 from ._base import (
     LINES,
     Axes,
@@ -32,7 +34,11 @@ _N_BINS = 40
 _FLATNESS_ATOL = 0.1
 
 # Standard deviation of the kernel that smooths the residuals, in units of that of the predictions.
-_BANDWIDTH = 0.3
+_BANDWIDTH = 0.5
+
+# Of the lowest and of the highest predictions this share says little about a curve, which has this
+# many points.
+_TAIL, _N_POSITIONS = 0.025, 201
 
 _PREDICTIONS = "predictions"
 
@@ -56,7 +62,7 @@ class WitnessCurve:
         Where the residuals are smoothed.
 
     smoothed : ndarray of shape (n_positions,)
-        Kernel means of outcome minus prediction there; NaN where no prediction is near.
+        Kernel means of outcome minus prediction there.
 
     share : ndarray of shape (n_distinct,)
         The shares of the samples at these predictions.
@@ -106,12 +112,12 @@ def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
     share = np.bincount(index, data.weight, len(points))
     deviation = np.sqrt(share @ (points - share @ points) ** 2)
     bandwidth = max(_BANDWIDTH * float(deviation), MIN_CURVE_BANDWIDTH)
-    kernel = METHODS["smooth"](data, 0.0, "linear", bandwidth=bandwidth)
-    positions, rate = kernel.curve(kernel.label)
-    inside = (positions >= points[0]) & (positions <= points[-1])
-    smoothed = (rate - positions)[inside]
+    ends = points[np.searchsorted(np.cumsum(share), [_TAIL, 1 - _TAIL])]
+    positions = np.unique(np.linspace(*ends, _N_POSITIONS))
+    density = interpolate_smooth_mass(points, share, bandwidth, positions)
+    smoothed = smooth_rates(points, mass, density, bandwidth, positions) - positions
     witness = lipschitz_maximiser(points, mass)
-    return WitnessCurve(points, witness, mass, positions[inside], smoothed, share, **names)
+    return WitnessCurve(points, witness, mass, positions, smoothed, share, **names)
 
 
 @dataclass(eq=False, repr=False)
@@ -290,7 +296,7 @@ def _set_witness_limits(axes: Any, strips: list[Any], curves: list[WitnessCurve]
     rarer = max(curve.share @ np.minimum(curve.predicted, 1 - curve.predicted) for curve in curves)
     least = max(min(_FLATNESS_ATOL, rarer), 1e-9)
     values = np.concatenate([line.get_ydata() for ax in axes for line in curves_on(ax)])
-    ends = 1.4 * min(-least, np.nanmin(values)), 1.4 * max(least, np.nanmax(values))
+    ends = 1.4 * min(-least, values.min()), 1.4 * max(least, values.max())
     heights = [np.abs(patch.get_data().values).max() for strip in strips for patch in strip.patches]
     most = max(*heights, 1e-12)
     tick = round_down(most)

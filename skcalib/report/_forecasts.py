@@ -143,8 +143,8 @@ class ForecastSections(Sections):
         settings = {"forecast": type(data.forecast).__name__}
         return "outcomes, forecasts and weights", arrays, settings
 
-    def pictures(self) -> dict[str, str]:
-        return render_forecast_pictures(self.data)
+    def pictures(self, numbers: Numbers, *findings: Any) -> dict[str, str]:
+        return render_forecast_pictures(self.data, numbers)
 
 
 def measure_forecasts(data: ForecastData) -> dict:

@@ -539,7 +539,8 @@ def _make_comparison(
     head = format_head(numbers[first], f"{name or 'models'}, {listed}", date)
     verdicts = {key: entry.advice for key, entry in reports.items()}
     text = format_comparison(head, verdicts, change_tables(numbers, changes))
-    draw = partial(render_model_curves, {key: entry.data for key, entry in sections.items()})
+    samples = {key: entry.data for key, entry in sections.items()}
+    draw = partial(render_model_curves, samples, numbers)
     return ComparisonReport(reports, changes, text, draw, date)
 
 
@@ -573,7 +574,7 @@ def _make_report(
     advice = f"{advice} {sections.describe_copies()}".strip()
     head = format_head(numbers, name, date)
     text = format_report(head, numbers, intervals, advice, rows, classes)
-    draw = sections.pictures
+    draw = partial(sections.pictures, numbers, intervals, rows)
     return CalibrationReport(
         numbers, intervals, findings, advice, classes, rows, audit, text, draw, name, date
     )

@@ -132,8 +132,12 @@ class Sections(ABC, Generic[Data]):
         """Return the name of the hashed data, their arrays, and settings for the audit trail."""
 
     @abstractmethod
-    def pictures(self) -> dict[str, str]:
-        """Return the figures as SVG by their titles."""
+    def pictures(self, numbers: Numbers, *findings: Any) -> dict[str, str]:
+        """Return the figures as SVG by their titles; intervals and rows of subgroups follow."""
+
+    def measure_subgroup(self, data: Data) -> Numbers:
+        """Return what the report tells of a subgroup beside its error."""
+        return {}
 
     def find_mistake(self) -> str | None:
         """Return a message on arguments that must be mistaken, if any are."""
@@ -217,6 +221,7 @@ class Sections(ABC, Generic[Data]):
                 )
             estimate = float(entry.measure(subgroup_data))
             row = {"by": subgroups.title, "subgroup": title, "n_samples": subgroup_data.n_samples}
+            row |= self.measure_subgroup(subgroup_data)
             rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
         statistic, params, most, first = self.subgroup_test()
         tested_rows = subsample_evenly(subgroups.code, most, self.rng, first)
