@@ -282,7 +282,7 @@ class DecisionDisplay(PredictionsDisplay):
         highest = max(curves.max(), *(line.get_ydata().max() for line in ax.lines[2:]), 1e-9)
         lowest = 0.0 if is_loss else -0.15 * highest  # the line "always act" falls without end
         ax.set(
-            xlim=(t[0], t[-1]),
+            xlim=(0, 1),
             ylim=(lowest, 1.35 * highest if is_loss else 1.1 * highest),
             xlabel=wrap_label("threshold t: a false alarm costs t, a miss 1 − t", ax),
             ylabel=_DECISION_LABELS[self.kind],

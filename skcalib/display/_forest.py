@@ -18,8 +18,8 @@ _MIN_WIDTH, _WIDTH, _ROW, _AROUND = 1.5, 2.6, 0.25, 1.2
 # Letters of a title in an inch of its panel, and of the longest word of the usual titles.
 _TITLE_LETTERS_IN_INCH, _MIN_TITLE_LETTERS = 13, 11
 
-_RATIO = "observed_expected_ratio"
-_TITLES = {_RATIO: "O:E ratio"}
+RATIO = "observed_expected_ratio"
+_TITLES = {RATIO: "O:E ratio"}
 
 # Sides of the squares of the least and the most precise estimate, in points.
 _SIDES = 2.5, 7.0
@@ -28,7 +28,7 @@ _SIDES = 2.5, 7.0
 _MAX_REACH = 3.0
 
 # The values of calibrated predictions that are not 0; of any metric it is not known.
-_IDEAL = {_RATIO: 1.0, "calibration_slope": 1.0, "estimate": np.nan}
+_IDEAL = {RATIO: 1.0, "calibration_slope": 1.0, "estimate": np.nan}
 
 
 @dataclass(eq=False, repr=False)
@@ -124,7 +124,7 @@ class ForestDisplay(Display):
         if isinstance(result, SubgroupIntervals) and measures is None:
             return cls({"estimate": result}, {}).plot(ax, **kwargs)
         check_is_of_subgroups(result)
-        names = [_RATIO, "calibration_slope"] if measures is None else measures
+        names = [RATIO, "calibration_slope"] if measures is None else measures
         check_measure_names(names, list(result.tables))
         tables = {name: result.tables[name] for name in names}
         effects = {k: v for k, v in result.random_effects.items() if k in tables}
@@ -193,7 +193,7 @@ class ForestDisplay(Display):
         (points,) = ax.plot(estimate, rows, **(defaults | style))
         color = points.get_color()
         with np.errstate(divide="ignore", invalid="ignore"):
-            length = np.log(high / low) if measure == _RATIO else high - low
+            length = np.log(high / low) if measure == RATIO else high - low
             side = np.nan_to_num(_SIDES[1] * np.nanmin(length[:-1], initial=np.inf) / length)
         area = np.where(np.isnan(length), 0, np.clip(side, *_SIDES)) ** 2
         ax.scatter(estimate, rows, area, color=color, marker=points.get_marker(), zorder=3)
@@ -214,9 +214,9 @@ class ForestDisplay(Display):
         if is_narrow or any("\n" in title for title in titles):
             ax.tick_params(labelsize="x-small")
         visible = np.concatenate(ends)
-        visible = visible[np.isfinite(visible) & ((visible > 0) | (measure != _RATIO))]
+        visible = visible[np.isfinite(visible) & ((visible > 0) | (measure != RATIO))]
         visible = visible if len(visible) else np.zeros(1)  # nothing is known
-        if measure == _RATIO:
+        if measure == RATIO:
             near = np.append(estimate[estimate > 0], 1.0)
             visible = np.clip(visible, near.min() / _MAX_REACH, near.max() * _MAX_REACH)
             left, right = visible.min() / 1.1, visible.max() * 1.1
@@ -229,10 +229,9 @@ class ForestDisplay(Display):
         arrow = {"color": color, "markersize": 4, "clip_on": False}
         beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "small"}
         for value, start, stop, row in bars:
-            shown = [end for end in (value, start, stop) if end is not None]
-            if min(shown) < left:
+            if start < left or (value is not None and value < left):
                 ax.plot(left, row, "<", **arrow)
-            if max(shown) > right:
+            if stop > right:
                 ax.plot(right, row, ">", **arrow)
             ax.text(1.03, row, format_estimate(value, start, stop, is_narrow), **beside)
         ax.set_xlim(left, right)

@@ -8,7 +8,6 @@ import numpy as np
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label
-from .._numerics.reliability import smooth_rates
 from .._numerics.smooth import lipschitz_maximiser
 from .._numerics.smooth_expected import interpolate_smooth_mass
 from ..lenses import Lens
@@ -34,7 +33,7 @@ _N_BINS = 40
 _FLATNESS_ATOL = 0.1
 
 # Standard deviation of the kernel that smooths the residuals, in units of that of the predictions.
-_BANDWIDTH = 0.5
+_SMOOTHNESS = 0.5
 
 # Of the lowest and of the highest predictions this share says little about a curve, which has this
 # many points.
@@ -111,13 +110,14 @@ def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
     index = np.searchsorted(points, data.proba)
     share = np.bincount(index, data.weight, len(points))
     deviation = np.sqrt(share @ (points - share @ points) ** 2)
-    bandwidth = max(_BANDWIDTH * float(deviation), MIN_CURVE_BANDWIDTH)
+    bandwidth = max(_SMOOTHNESS * float(deviation), MIN_CURVE_BANDWIDTH)
     ends = points[np.searchsorted(np.cumsum(share), [_TAIL, 1 - _TAIL])]
     positions = np.unique(np.linspace(*ends, _N_POSITIONS))
-    density = interpolate_smooth_mass(points, share, bandwidth, positions)
-    smoothed = smooth_rates(points, mass, density, bandwidth, positions) - positions
+    smoothed, density = (
+        interpolate_smooth_mass(points, each, bandwidth, positions) for each in (mass, share)
+    )
     witness = lipschitz_maximiser(points, mass)
-    return WitnessCurve(points, witness, mass, positions, smoothed, share, **names)
+    return WitnessCurve(points, witness, mass, positions, smoothed / density, share, **names)
 
 
 @dataclass(eq=False, repr=False)

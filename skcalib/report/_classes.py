@@ -275,8 +275,8 @@ class ClassSections(Sections):
     def measure_subgroup(self, data: ClassData) -> Numbers:
         return measure_event_ratio(data) if data.is_binary else {}
 
-    def pictures(self, numbers: Numbers, *findings: Any) -> dict[str, str]:
-        return render_class_pictures(self.data, numbers, *findings)
+    def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
+        return render_class_pictures(self.data, numbers, ends, rows)
 
 
 def max_tested_samples(data: ClassData) -> int:

@@ -25,6 +25,7 @@ from ._sections import (
     LEVEL,
     MAX_SAMPLE_SHARE,
     SMALL_ERROR,
+    Intervals,
     Numbers,
     ReportMeasure,
     Sections,
@@ -143,7 +144,7 @@ class ForecastSections(Sections):
         settings = {"forecast": type(data.forecast).__name__}
         return "outcomes, forecasts and weights", arrays, settings
 
-    def pictures(self, numbers: Numbers, *findings: Any) -> dict[str, str]:
+    def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
         return render_forecast_pictures(self.data, numbers)
 
 

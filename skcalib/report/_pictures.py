@@ -24,7 +24,8 @@ from ..display import (
     ReliabilityDisplay,
     WitnessDisplay,
 )
-from ..display._base import Figure
+from ..display._base import Axes, Figure
+from ..display._forest import RATIO
 from ..display._reliability_panel import choose_scale
 from ..display._witness import witness_curve
 from ..metrics._decision_curve import make_decision_curve
@@ -44,7 +45,6 @@ _MAX_THRESHOLD, _N_THRESHOLDS = 4.0, 99
 
 # A forest plot has at most this many subgroups, of such names, in rows of this height in inches.
 _MAX_SUBGROUPS, _MAX_SUBGROUP_LETTERS, _ROW_HEIGHT = 40, 200, 0.3
-_RATIO = "observed_expected_ratio"
 
 _FIGURE_SIZE = (4.2, 4.7)
 
@@ -57,6 +57,7 @@ _PAGE_COLOURS = {
     _OTHER_COLOUR: "var(--other)",
     "#4c4c4c": "var(--soft)",
     "#666666": "var(--soft)",
+    "#808080": "var(--soft)",
     "#cccccc": "var(--line)",
     "#e6e6e6": "var(--faint)",
 }
@@ -76,7 +77,7 @@ def render_class_pictures(
     if 0 < numbers.get("prevalence", 0) < 1:
         title = f"What decisions gain by the predictions: net benefit of acting{note}"
         draws[title] = partial(_draw_decisions, subset)
-    if 0 < len(rows) <= _MAX_SUBGROUPS and _RATIO in numbers:
+    if 0 < len(rows) <= _MAX_SUBGROUPS and RATIO in numbers:
         title = "How many events there were in each subgroup, for each one expected"
         draws[title] = partial(_draw_forest, rows, numbers, intervals)
     return _draw_pictures(draws)
@@ -134,7 +135,7 @@ def _draw_model_curves(
     return _to_svg(figure, "compared", words)
 
 
-def _make_reliability(data: ClassData, error: float, ax: Any, name: str | None = None) -> Any:
+def _make_reliability(data: ClassData, error: float, ax: Axes, name: str | None = None) -> Any:
     """Return the display of these predictions, with an error that may be of more of them."""
     problem = _to_problem(data)
     scale = choose_scale(ax, [problem.predictions], 1)
@@ -205,7 +206,7 @@ def _draw_decisions(data: ClassData, figure: Figure) -> str:
     t = np.linspace(*ends, _N_THRESHOLDS + 2)[1:-1]
     curve = vars(make_decision_curve(data, DecisionLoss("zero-one"), "net-benefit", t, 1 - LEVEL))
     display = DecisionDisplay(curve.pop("threshold"), **curve, kind="net-benefit")
-    display.plot(figure.subplots())
+    display.plot(figure.subplots()).ax_.set_xlim(ends)
     k = np.argmin(np.abs(t - share))
     words = (
         f"At a threshold of {t[k]:.3g}, which acting always or never gains nothing from, the net "
@@ -216,14 +217,14 @@ def _draw_decisions(data: ClassData, figure: Figure) -> str:
 
 def _draw_forest(rows: TableRows, numbers: Numbers, intervals: Intervals, figure: Figure) -> str:
     names = _writable_names([row["subgroup"] for row in rows], "subgroup", _MAX_SUBGROUP_LETTERS)
-    keys = ("n_samples", "n_samples", _RATIO, f"{_RATIO}_low", f"{_RATIO}_high", "n_events")
+    keys = ("n_samples", "n_samples", RATIO, f"{RATIO}_low", f"{RATIO}_high", "n_events")
     *columns, events = (np.array([row[key] for row in rows]) for key in keys)
-    ends = intervals.get(_RATIO, (np.nan, np.nan))
-    whole = ConfidenceInterval(numbers[_RATIO], *ends, 1 - LEVEL)
+    ends = intervals.get(RATIO, (np.nan, np.nan))
+    whole = ConfidenceInterval(numbers[RATIO], *ends, 1 - LEVEL)
     notes = ("",) * len(rows)
     table = SubgroupIntervals(("by",), tuple(names), *columns, notes, whole, 1 - LEVEL)
     figure.set_figheight(max(_FIGURE_SIZE[1], _ROW_HEIGHT * len(rows)))
-    display = ForestDisplay({_RATIO: table}, {}, events).plot(figure.subplots())
+    display = ForestDisplay({RATIO: table}, {}, events).plot(figure.subplots())
     texts = [text.get_text() for text in display.ax_.texts]
     pairs = zip([*names, "all samples"], texts, strict=True)
     words = "; ".join(f"{name}: {text}" for name, text in pairs)

@@ -132,8 +132,8 @@ class Sections(ABC, Generic[Data]):
         """Return the name of the hashed data, their arrays, and settings for the audit trail."""
 
     @abstractmethod
-    def pictures(self, numbers: Numbers, *findings: Any) -> dict[str, str]:
-        """Return the figures as SVG by their titles; intervals and rows of subgroups follow."""
+    def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
+        """Return the figures as SVG by their titles, with numbers, ends and rows of subgroups."""
 
     def measure_subgroup(self, data: Data) -> Numbers:
         """Return what the report tells of a subgroup beside its error."""
