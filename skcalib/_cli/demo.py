@@ -19,10 +19,9 @@ from ..report._text import format_p_value
 _HORIZONTAL_RULE = "=" * 72
 
 _NEXT = """
-Why not all? Recalibration sees the probabilities alone. GaussianNB takes its
-features for independent, so samples with the same probabilities differ in how
-wrong these are. What next: another classifier, such as the forest, or
-FeatureRecalibrator, which sees the features, too.
+Why not all? GaussianNB takes its features for independent. Recalibration sees
+its probabilities alone, and no map of these undoes all that this does to them.
+What next: take a classifier that does not, such as the forest on the same data.
 """
 
 
@@ -82,11 +81,9 @@ def _format_summary(outcomes: dict[str, Outcome]) -> str:
         failed = numbers[-1]["p_value"] < LEVEL
         n_failed += failed
         conclusion = "chance seldom leaves" if failed else "may be chance"
-        lines += [
-            f"{title:<48}{before:9.4f}  {after:9.4f}",
-            f"    {after / before:.0%} is left, which {conclusion} "
-            f"(p {format_p_value(numbers[-1]['p_value'])})",
-        ]
+        p_value = format_p_value(numbers[-1]["p_value"])
+        lines.append(f"{title:<48}{before:9.4f}  {after:9.4f}")
+        lines.append(f"    {after / before:.0%} is left, which {conclusion} (p {p_value})")
     n = len(outcomes)
     lines += ["", f"{n - n_failed} of {n} models pass the test of calibration now."]
     return "\n".join([*lines, _NEXT if n_failed else ""])

@@ -19,7 +19,6 @@ _MIN_WIDTH, _WIDTH, _ROW, _AROUND = 1.5, 2.6, 0.25, 1.2
 _TITLE_LETTERS_IN_INCH, _MIN_TITLE_LETTERS = 13, 11
 
 RATIO = "observed_expected_ratio"
-_TITLES = {RATIO: "O:E ratio"}
 
 # Sides of the squares of the least and the most precise estimate, in points.
 _SIDES = 2.5, 7.0
@@ -161,16 +160,12 @@ class ForestDisplay(Display):
         label_outer(self.axes_, "", "")
         level = next(iter(self.tables.values())).confidence_level
         label = f"estimate and its {100 * level:.3g} % interval"
-        handle, count = (
-            self.ax_.collections[0],
-            "samples" if self.n_events is None else "events / n",
-        )
-        note = f"behind the names: {count}"
-        self.legend_ = legend_of_panels(self.axes_, [handle], [label], note)
+        note = f"behind the names: {'samples' if self.n_events is None else 'events / n'}"
+        self.legend_ = legend_of_panels(self.axes_, self.ax_.collections[:1], [label], note)
         lay_out(self.ax_.figure)  # as labels of rows decide how wide the panels are
         for axes, measure in zip(self.axes_, self.tables, strict=True):
             letters = int(_TITLE_LETTERS_IN_INCH * inches_of(axes)[0])
-            words = _TITLES.get(measure, measure.replace("_", " "))
+            words = measure.replace("observed_expected", "O:E").replace("_", " ")
             title = fill(words, max(letters, _MIN_TITLE_LETTERS))
             axes.set_title(title, fontsize="medium")
 
@@ -197,7 +192,9 @@ class ForestDisplay(Display):
             side = np.nan_to_num(_SIDES[1] * np.nanmin(length[:-1], initial=np.inf) / length)
         area = np.where(np.isnan(length), 0, np.clip(side, *_SIDES)) ** 2
         ax.scatter(estimate, rows, area, color=color, marker=points.get_marker(), zorder=3)
-        ends = [estimate, low, high, np.array([_IDEAL.get(measure, 0.0)])]
+        ideal = _IDEAL.get(measure, 0.0)
+        ax.axvline(ideal, color="0.4", linewidth=1, linestyle=":", zorder=1)
+        ends = [estimate, low, high, np.array([ideal])]
         bars = list(zip(estimate, low, high, rows, strict=True))
         if effect is not None:
             mean, new = rows[-1] + np.array([1, 2])
@@ -205,9 +202,8 @@ class ForestDisplay(Display):
             ax.fill(corners, mean + np.array([0, -0.3, 0, 0.3]), color=color)
             prediction = [effect.prediction_low, effect.prediction_high]
             ax.plot(prediction, [new, new], color="0.3", linewidth=3, solid_capstyle="butt")
-            ax.axvline(_IDEAL.get(measure, 0.0), color="0.4", linewidth=1, linestyle=":", zorder=1)
             ends.append(np.array([effect.low, effect.high]))
-            bars += [(effect.estimate, effect.low, effect.high, mean), (None, *prediction, new)]
+            bars += [(effect.estimate, effect.low, effect.high, mean), (np.nan, *prediction, new)]
         if self.random_effects:  # the same rows in all panels
             titles += ["mean over subgroups", "a new subgroup"]
         is_narrow = width < _MIN_WIDTH + 0.5 or height < _ROW * len(titles)
@@ -229,7 +225,7 @@ class ForestDisplay(Display):
         arrow = {"color": color, "markersize": 4, "clip_on": False}
         beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "small"}
         for value, start, stop, row in bars:
-            if start < left or (value is not None and value < left):
+            if start < left or value < left:
                 ax.plot(left, row, "<", **arrow)
             if stop > right:
                 ax.plot(right, row, ">", **arrow)
@@ -240,12 +236,12 @@ class ForestDisplay(Display):
         return points
 
 
-def format_estimate(value: float | None, low: float, high: float, is_short: bool) -> str:
+def format_estimate(value: float, low: float, high: float, is_short: bool) -> str:
     """The estimate, if there is one, and its interval, if there is one and room for it."""
-    if value is not None and (is_short or np.isnan(value)):
-        return "–" if np.isnan(value) else f"{value:.2f}"
     ends = "too few" if np.isnan(low) else f"{low:.2f} to {high:.2f}"
-    return ends * (not is_short) if value is None else f"{value:.2f} ({ends})"
+    if np.isnan(value):
+        return "–" if np.isnan(low) else ends * (not is_short)
+    return f"{value:.2f}" if is_short else f"{value:.2f} ({ends})"
 
 
 def ratio_axis(ax: Axes, low: float, high: float) -> None:

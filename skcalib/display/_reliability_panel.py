@@ -118,23 +118,17 @@ def draw_strip(ax: Axes, curve: ReliabilityCurve, line: Any) -> Any:
 
 
 def _scale_strip(strip: Any, unit: float) -> None:
-    """Limits that hold the bars of all models, and one tick in each half that has room."""
+    """Limits that hold the bars of all models; of a single one, a tick in the higher half."""
     heights = np.concatenate([np.append(patch.get_data().values, 0) for patch in strip.patches])
     top, bottom = heights.max(), -heights.min()
+    tick = round_down(unit) * (1 if top >= bottom else -1)
+    ticks = [tick] if len(strip.patches) == _N_PATCHES else []  # models differ in their units
     # in a low strip each half has room for its name beside short bars
     share = min(_NAME_HEIGHT / inches_of(strip)[1], 0.5)
     least = max(_MIN_HALF_HEIGHT * (top + bottom), share / (1 - share) * max(top, bottom))
-    top, bottom = max(top, least), max(bottom, least)
-    strip.set_ylim(-1.15 * bottom, 1.15 * top)
-    reached = [(heights.max(), top), (heights.min(), bottom)]
-    shares = [
-        np.copysign(round_down(abs(height) * unit), height)
-        for height, room in reached
-        # elsewhere the tick would stand at the edge, and models differ in their units
-        if abs(height) >= 0.5 * room and len(strip.patches) == _N_PATCHES
-    ]
-    labels = [f"{100 * abs(share):.3g} %" for share in shares]
-    strip.set_yticks([share / unit for share in shares], labels, fontsize="x-small")
+    strip.set_ylim(-1.15 * max(bottom, least), 1.15 * max(top, least))
+    labels = [f"{100 * abs(share):.3g} %" for share in ticks]
+    strip.set_yticks([share / unit for share in ticks], labels, fontsize="x-small")
 
 
 def round_down(value: float) -> float:

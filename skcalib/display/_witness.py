@@ -111,8 +111,8 @@ def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
     share = np.bincount(index, data.weight, len(points))
     deviation = np.sqrt(share @ (points - share @ points) ** 2)
     bandwidth = max(_SMOOTHNESS * float(deviation), MIN_CURVE_BANDWIDTH)
-    ends = points[np.searchsorted(np.cumsum(share), [_TAIL, 1 - _TAIL])]
-    positions = np.unique(np.linspace(*ends, _N_POSITIONS))
+    first, last = points[np.searchsorted(np.cumsum(share), [_TAIL, 1 - _TAIL])].tolist()
+    positions = np.unique(np.linspace(first, last, _N_POSITIONS))
     smoothed, density = (
         interpolate_smooth_mass(points, each, bandwidth, positions) for each in (mass, share)
     )

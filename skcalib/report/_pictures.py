@@ -5,7 +5,7 @@ The numbers in their legends are those of the report, which may be of more sampl
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -96,7 +96,7 @@ def render_model_curves(models: dict[str, AnyData], numbers: dict[str, Numbers])
     return _draw_pictures({title: partial(_draw_model_curves, models, numbers)})
 
 
-def _draw_pictures(draws: dict[str, Callable[[Figure], str]]) -> dict[str, str]:
+def _draw_pictures(draws: Mapping[str, Callable[[Figure], str]]) -> dict[str, str]:
     """Return the picture of each title."""
     try:
         from matplotlib import rc_context
@@ -127,8 +127,8 @@ def _draw_model_curves(
         subset, error = _subsample(data)[0], numbers[key][error_name(numbers[key])]
         display: Any
         if isinstance(subset, ForecastData):
-            *curve, _ = make_quantile_curve(subset, "quantile", None, 1 - 2 * LEVEL, 200, 0)
-            display = QuantileReliabilityDisplay(*curve, error, name=name)
+            curve = make_quantile_curve(subset, "quantile", None, 1 - 2 * LEVEL, 200, 0)
+            display = QuantileReliabilityDisplay(*curve[:3], error, name=name)
         else:
             display = _make_reliability(subset, error, ax, name)
         display.plot(ax)
@@ -221,8 +221,8 @@ def _draw_forest(rows: TableRows, numbers: Numbers, intervals: Intervals, figure
     *columns, events = (np.array([row[key] for row in rows]) for key in keys)
     ends = intervals.get(RATIO, (np.nan, np.nan))
     whole = ConfidenceInterval(numbers[RATIO], *ends, 1 - LEVEL)
-    notes = ("",) * len(rows)
-    table = SubgroupIntervals(("by",), tuple(names), *columns, notes, whole, 1 - LEVEL)
+    make_table: Any = SubgroupIntervals
+    table = make_table(("by",), tuple(names), *columns, ("",) * len(rows), whole, 1 - LEVEL)
     figure.set_figheight(max(_FIGURE_SIZE[1], _ROW_HEIGHT * len(rows)))
     display = ForestDisplay({RATIO: table}, {}, events).plot(figure.subplots())
     texts = [text.get_text() for text in display.ax_.texts]

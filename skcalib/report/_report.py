@@ -119,7 +119,7 @@ class CalibrationReport(_BaseReport):
 
     subgroups : list of dict
         The smooth calibration error of each subgroup, with its interval and p-value, and the
-        columns that make the subgroups.
+        columns that make the subgroups; of two classes also the events and the O:E ratio.
 
     audit : dict of str to object
         How the report came about: versions, settings, the number of rows, and a hash of the data.

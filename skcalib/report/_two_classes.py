@@ -68,13 +68,10 @@ def clinical_intervals(data: ClassData, numbers: Numbers) -> Intervals:
 
 def measure_event_ratio(data: ClassData) -> Numbers:
     """Return the events and the O:E ratio of a subgroup, and the ends of its 95 % interval."""
-    name, ends = _CLINICAL_NAMES[0], (np.nan, np.nan)
-    if _has_intervals(data):
-        (limit,) = cross_groups((data,), lambda models: signed_limits(models, (name,)))
-        ends = limit.interval(0.95)
-    ratio = float(SIGNED_METRICS[name].measure(data))
-    values = {"n_events": int(data.label.sum()), name: ratio}
-    return values | {f"{name}_low": ends[0], f"{name}_high": ends[1]}
+    name = _CLINICAL_NAMES[0]
+    numbers = {"n_events": int(data.label.sum()), name: float(SIGNED_METRICS[name].measure(data))}
+    low, high = clinical_intervals(data, numbers).get(name, (np.nan, np.nan))
+    return numbers | {f"{name}_low": low, f"{name}_high": high}
 
 
 def clinical_difference_intervals(data: ClassData, other: ClassData) -> Intervals:

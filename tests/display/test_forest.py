@@ -25,9 +25,9 @@ def test_what_is_drawn():
         corners = ax.patches[0].get_xy()[:, 0]
         assert corners.min() == pytest.approx(effect.low)
         assert corners.max() == pytest.approx(effect.high)
-        prediction = ax.lines[1].get_xdata()
+        prediction = ax.lines[2].get_xdata()
         assert prediction == pytest.approx([effect.prediction_low, effect.prediction_high])
-        (ideal,) = set(ax.lines[2].get_xdata())
+        (ideal,) = set(ax.lines[1].get_xdata())
         assert ideal == 1
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     events = [np.sum(LABEL[site == SITE] == "malignant") for site in "abc"]
