@@ -44,9 +44,6 @@ _MAX_NAMES = 20
 # Room for the handle of a legend, in letters.
 _HANDLE = 8
 
-# Labels up to this many letters stay on one line of the legend.
-_SHORT = 22
-
 
 def problems_of(
     data: ClassData, multi_class: str | Lens, by: Columns | None, n_samples: int, sample_weight: Any
@@ -249,7 +246,7 @@ class CurvesDisplay(PredictionsDisplay):
             (curve,) = self.curves
             label = legend_label(name, self._measure or curve.measure, curve.error, self._curve)
             line = label.replace("\n", ", ")
-            label = line if len(line) <= _SHORT or wrap_label(line, self.ax_) == line else label
+            label = line if wrap_label(line, self.ax_) == line else label
             x_label = wrap_label(fill(shorten(curve.x_label, 108), 36), self.ax_)
             self.ax_.set(xlabel=x_label, ylabel=wrap_label(self._y_label, self.ax_))
         else:

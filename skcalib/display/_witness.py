@@ -39,8 +39,6 @@ _SMOOTHNESS = 0.5
 # many points.
 _TAIL, _N_POSITIONS = 0.025, 201
 
-_PREDICTIONS = "predictions"
-
 
 @dataclass(frozen=True, eq=False)
 class WitnessCurve:
@@ -126,9 +124,10 @@ class WitnessDisplay(CurvesDisplay):
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`. The curve is the smoothed residual:
     the mean of outcome minus prediction among predictions nearby, which is above 0 where they are
-    too low. The distribution of the predictions is shaded. The strip below shows the residuals
-    themselves, summed in bins: these times :func:`skcalib.metrics.smooth_calibration_witness` sum
-    to the smooth calibration error in the legend.
+    too low. The strip below shows the residuals themselves, summed in bins, so that bars are long
+    where many predictions are far off: these times
+    :func:`skcalib.metrics.smooth_calibration_witness` sum to the smooth calibration error in the
+    legend.
 
     Parameters
     ----------
@@ -268,7 +267,7 @@ class WitnessDisplay(CurvesDisplay):
         for ax, curve in zip(self.axes_, self.curves, strict=True):
             linestyle = LINES[len(curves_on(ax)) % len(LINES)]
             defaults = {"label": label, "linestyle": linestyle, "gid": CURVE}
-            if len(curve.predicted) == 1:
+            if len(curve.positions) == 1:
                 defaults["marker"] = "o"
             if not curves_on(ax):
                 ax.axhline(0, color="0.4", linewidth=0.6, zorder=1.5)
@@ -278,10 +277,6 @@ class WitnessDisplay(CurvesDisplay):
             strip = strip_below(ax, "residuals", _WITNESS_STRIP_HEIGHT)
             name_halves(strip, ("too low", "too high"), ("left", "left"))
             sums, edges = np.histogram(curve.predicted, _N_BINS, (0, 1), weights=curve.residual)
-            if _PREDICTIONS not in ax.get_legend_handles_labels()[1]:
-                shares = np.histogram(curve.predicted, edges, weights=curve.share)[0]
-                behind = {"transform": ax.get_xaxis_transform(), "zorder": 0.5, "color": "0.9"}
-                ax.stairs(shares / shares.max(), edges, fill=True, label=_PREDICTIONS, **behind)
             self.strips_.append(strip)
             self.bars_.append(draw_bars(strip, sums, edges, line))
         _set_witness_limits(self.axes_, self.strips_, self.curves)

@@ -41,7 +41,7 @@ _MAX_DRAWN = 20_000
 _QUANTILE_SHARES = (0.1, 0.5, 0.9)
 
 # Thresholds of decisions reach from 0 to this many times the prevalence, or likewise from 1.
-_MAX_THRESHOLD, _N_THRESHOLDS = 4.0, 99
+_MAX_THRESHOLD, _N_THRESHOLDS = 4.0, 49
 
 # A forest plot has at most this many subgroups, of such names, in rows of this height in inches.
 _MAX_SUBGROUPS, _MAX_SUBGROUP_LETTERS, _ROW_HEIGHT = 40, 200, 0.3
@@ -168,7 +168,9 @@ def _draw_reliability(data: ClassData, numbers: Numbers, figure: Figure) -> str:
     ax, quantity = figure.subplots(), "probability" if data.is_binary else "confidence"
     display = _make_reliability(data, numbers[error_name(numbers)], ax).plot(ax)
     (curve,) = display.curves
-    x = _prediction_quantiles(data if data.is_binary else data.confidence())
+    binary = data if data.is_binary else data.confidence()
+    order: Any = {"weights": binary.weight, "method": "inverted_cdf"}
+    x = np.unique(np.quantile(binary.proba, _QUANTILE_SHARES, **order))
     observed = np.interp(x, curve.predicted, curve.observed)
     pairs = [
         f"{position:.3g} came true {100 * share:.3g} % of the time"
@@ -241,14 +243,6 @@ def _writable_names(labels: list, kind: str, most: int = 20) -> list[str]:
         for name, k in zip(map(str, labels), numbered, strict=True)
     ]
     return names if len(set(names)) == len(names) else numbered
-
-
-def _prediction_quantiles(data: ClassData) -> np.ndarray:
-    """Return the distinct predictions at `_QUANTILE_SHARES` of the samples."""
-    order = np.argsort(data.proba)
-    share = np.cumsum(data.weight[order])
-    rows = np.minimum(np.searchsorted(share, _QUANTILE_SHARES), len(order) - 1)
-    return np.unique(data.proba[order][rows])
 
 
 def _page_style() -> dict[Any, Any]:

@@ -310,14 +310,17 @@ def test_models_share_axes_diagonal_and_legend_of_the_band():
     _, ax = plt.subplots()
     displays = [
         ReliabilityDisplay.from_predictions(*random_problem(rng, 50), name=name, ax=ax, **QUICK)
-        for name in ("first", "the second of them, whose name is long")
+        for name in ("first", "the second of them, whose name is too long for a line")
     ]
     lines = [display.line_ for display in displays]
     assert len({line.get_color() for line in lines}) == 2
     assert len({line.get_linestyle() for line in lines}) == 2
     legend = texts_of(ax.get_legend())
     errors = [f"smooth CE {display.curves[0].error:.3f}" for display in displays]
-    expected = [f"first, {errors[0]}", f"the second of them, whose name is long\n{errors[1]}"]
+    expected = [
+        f"first, {errors[0]}",
+        f"the second of them, whose name is too long for a line\n{errors[1]}",
+    ]
     assert legend == [*expected, "by chance (90 %)", "calibrated"]
     swatches = displays[-1].legend_.findobj(mpl.patches.Rectangle)  # in the colours of the bands
     for swatch, display in zip(swatches, displays, strict=True):

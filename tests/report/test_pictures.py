@@ -76,6 +76,7 @@ def test_errors_in_legends_and_words_are_those_of_all_samples(make, name):
 def test_each_model_has_its_own_error_in_the_legend(kind):
     if kind == "classes":  # each with outcomes of its own
         models = {"a": classes(2, weighted=False), "b": classes(2, weighted=True)}
+        models["c"] = classes(2, weighted=True)
     else:
         models = {"a": forecasts("normal"), "b": forecasts("ensemble")}
     numbers = {name: sections.measure()[0] for name, sections in models.items()}
