@@ -76,7 +76,7 @@ def render_class_pictures(
     }
     if 0 < numbers.get("prevalence", 0) < 1:
         title = f"What decisions gain by the predictions: net benefit of acting{note}"
-        draws[title] = partial(_draw_decisions, subset)
+        draws[title] = partial(_draw_decisions, subset, numbers)
     if 0 < len(rows) <= _MAX_SUBGROUPS and RATIO in numbers:
         title = "How many events there were in each subgroup, for each one expected"
         draws[title] = partial(_draw_forest, rows, numbers, intervals)
@@ -202,8 +202,8 @@ def _draw_witness(data: ClassData, figure: Figure) -> str:
     return _to_svg(figure, "witness", words)
 
 
-def _draw_decisions(data: ClassData, figure: Figure) -> str:
-    share = float(data.weight @ data.label)
+def _draw_decisions(data: ClassData, numbers: Numbers, figure: Figure) -> str:
+    share = numbers["prevalence"]
     ends = max(0.0, 1 - _MAX_THRESHOLD * (1 - share)), min(1.0, _MAX_THRESHOLD * share)
     t = np.linspace(*ends, _N_THRESHOLDS + 2)[1:-1]
     curve = vars(make_decision_curve(data, DecisionLoss("zero-one"), "net-benefit", t, 1 - LEVEL))
@@ -211,8 +211,9 @@ def _draw_decisions(data: ClassData, figure: Figure) -> str:
     display.plot(figure.subplots()).ax_.set_xlim(ends)
     k = np.argmin(np.abs(t - share))
     words = (
-        f"At a threshold of {t[k]:.3g}, which acting always or never gains nothing from, the net "
-        f"benefit is {display.realised[k]:.3f}, and {display.expected[k]:.3f} was expected."
+        f"At a threshold of {t[k]:.3g}, near the prevalence, acting always is no better than never "
+        f"acting; the net benefit of acting by the predictions is {display.realised[k]:.3f}, and "
+        f"{display.expected[k]:.3f} was expected."
     )
     return _to_svg(figure, "decisions", words)
 
