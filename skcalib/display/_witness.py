@@ -299,4 +299,4 @@ def _set_witness_limits(axes: Any, strips: list[Any], curves: list[WitnessCurve]
         ax.set(xlim=(-0.02, 1.02), ylim=ends)
         ax.locator_params(axis="y", nbins=5)
         strip.set_ylim(-1.9 * most, 1.9 * most)
-        strip.set_yticks([0, tick], ["0", f"{tick:g}"], fontsize="x-small")
+        strip.set_yticks([tick], [f"{tick:g}"], fontsize="x-small")
