@@ -32,8 +32,9 @@ _N_BINS = 40
 # Curves that are closer to 0 look flat, or closer than the rarer outcome's mean probability.
 _FLATNESS_ATOL = 0.1
 
-# Standard deviation of the kernel that smooths the residuals, in units of that of the predictions.
-_SMOOTHNESS = 0.5
+# Standard deviation of the kernel that smooths the residuals, in units of that of the predictions
+# over the fifth root of the effective number of samples.
+_SMOOTHNESS = 2.0
 
 # Of the lowest and of the highest predictions this share says little about a curve, which has this
 # many points.
@@ -108,7 +109,8 @@ def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
     index = np.searchsorted(points, data.proba)
     share = np.bincount(index, data.weight, len(points))
     deviation = np.sqrt(share @ (points - share @ points) ** 2)
-    bandwidth = max(_SMOOTHNESS * float(deviation), MIN_CURVE_BANDWIDTH)
+    bandwidth = _SMOOTHNESS * float(deviation) * data.inverse_effective_size**0.2
+    bandwidth = max(bandwidth, MIN_CURVE_BANDWIDTH)
     first, last = points[np.searchsorted(np.cumsum(share), [_TAIL, 1 - _TAIL])].tolist()
     positions = np.unique(np.linspace(first, last, _N_POSITIONS))
     smoothed, density = (

@@ -127,6 +127,7 @@ def _draw_model_curves(
         subset, error = _subsample(data)[0], numbers[key][error_name(numbers[key])]
         display: Any
         if isinstance(subset, ForecastData):
+            figure.set_figheight(_FIGURE_SIZE[0])  # of square axes
             curve = make_quantile_curve(subset, "quantile", None, 1 - 2 * LEVEL, 200, 0)
             display = QuantileReliabilityDisplay(*curve[:3], error, name=name)
         else:

@@ -37,7 +37,7 @@ def test_by_hand(ax):
 def naive_smooth_residuals(x, proba, residual, weight):
     """Means of residuals by a normal kernel that 0 and 1 reflect."""
     weight = weight / weight.sum()
-    width = 0.5 * np.sqrt(weight @ (proba - weight @ proba) ** 2)
+    width = 2 * np.sqrt(weight @ (proba - weight @ proba) ** 2) * (weight @ weight) ** 0.2
     shifts = [side * proba + shift for side in (-1, 1) for shift in (-2, 0, 2)]
     kernel = sum(np.exp(-(((x[:, None] - at) / width) ** 2) / 2) for at in shifts) * weight
     return kernel @ residual / kernel.sum(axis=1)

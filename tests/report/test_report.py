@@ -936,10 +936,11 @@ def test_words_say_what_the_pictures_show(binary, page):
         seen = model.predict_proba([place])[0, 1]
         assert f"{place:.3g} came true {100 * seen:.3g} % of the time" in curve
     assert "leaves the band" in curve
+    width = 2 * proba.std() / 103**0.2
     for kind, side in (("highest", 1), ("lowest", -1)):
         value, place = re.search(kind + r", ([+-][\d.]+), near ([\d.]+\d)", residuals).groups()
         kernel = sum(
-            np.exp(-(((float(place) - sign * proba + shift) / proba.std() / 0.5) ** 2) / 2)
+            np.exp(-(((float(place) - sign * proba + shift) / width) ** 2) / 2)
             for sign in (1, -1)
             for shift in (-2, 0, 2)
         )
