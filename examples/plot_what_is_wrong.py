@@ -36,11 +36,10 @@ for name, model in models.items():
 # %%
 # Where, and in which direction?
 # ------------------------------
-# The witness is high where odd digits are more frequent than predicted, and low where they are less
-# frequent. That of the forest rises: odd digits are rarer than predicted where it says 20 %, and
-# more frequent where it says 80 %. It is underconfident. That of boosting falls: it is
-# overconfident.
-# The strip below shows how far, on average, outcomes are from predictions.
+# The curve is above 0 where odd digits are more frequent than predicted, and below 0 where they are
+# less frequent. That of the forest rises: odd digits are rarer than predicted where it says 20 %,
+# and more frequent where it says 80 %. It is underconfident. That of boosting falls: it is
+# overconfident. The strip below shows the same, times how many predictions are there.
 
 _, ax = plt.subplots(figsize=(6.4, 6.4), layout="constrained")
 for name, model in models.items():

@@ -18,10 +18,16 @@ _MIN_WIDTH, _WIDTH, _ROW, _AROUND = 1.5, 2.6, 0.25, 1.2
 # Letters of a title in an inch of its panel, and of the longest word of the usual titles.
 _TITLE_LETTERS_IN_INCH, _MIN_TITLE_LETTERS = 13, 11
 
-_RATIO = "observed_expected_ratio"
+RATIO = "observed_expected_ratio"
+
+# Sides of the squares of the least and the most precise estimate, in points.
+_SIDES = 2.5, 7.0
+
+# Bars reach at most this many times beyond the lowest and the highest ratio.
+_MAX_REACH = 3.0
 
 # The values of calibrated predictions that are not 0; of any metric it is not known.
-_IDEAL = {_RATIO: 1.0, "calibration_slope": 1.0, "estimate": np.nan}
+_IDEAL = {RATIO: 1.0, "calibration_slope": 1.0, "estimate": np.nan}
 
 
 @dataclass(eq=False, repr=False)
@@ -29,10 +35,12 @@ class ForestDisplay(Display):
     """Forest plot: a measure of each subgroup, such as each hospital, with its interval.
 
     Made by :meth:`from_result`. Each measure has a panel, in which each subgroup has a square for
-    the estimate, and a line for the confidence interval. Below are all samples together; the mean
-    over subgroups, as a diamond as wide as its interval; and the prediction interval, in which the
-    measure of a new subgroup is to be expected. A line that reaches the edge of the axes goes on
-    beyond it. A dotted line marks calibrated predictions.
+    the estimate, the larger the more precise it is, and a line for the confidence interval; an
+    estimate without an interval is hollow. Both are written at the right, and behind the name how
+    many events and samples there are. Below are all samples together; the mean over subgroups, as a
+    diamond as wide as its interval; and the prediction interval, in which the measure of a new
+    subgroup is to be expected. A line that goes on beyond the axes ends in an arrow. A dotted line
+    marks calibrated predictions.
 
     Parameters
     ----------
@@ -41,6 +49,9 @@ class ForestDisplay(Display):
 
     random_effects : dict of str to RandomEffects
         Mean and prediction interval of some of them.
+
+    n_events : ndarray of shape (n_subgroups,), default=None
+        Number of events in each subgroup.
 
     Attributes
     ----------
@@ -79,6 +90,7 @@ class ForestDisplay(Display):
 
     tables: dict[str, SubgroupIntervals]
     random_effects: dict[str, RandomEffects]
+    n_events: np.ndarray | None = None
 
     @classmethod
     def from_result(
@@ -111,11 +123,11 @@ class ForestDisplay(Display):
         if isinstance(result, SubgroupIntervals) and measures is None:
             return cls({"estimate": result}, {}).plot(ax, **kwargs)
         check_is_of_subgroups(result)
-        names = [_RATIO, "calibration_slope"] if measures is None else measures
+        names = [RATIO, "calibration_slope"] if measures is None else measures
         check_measure_names(names, list(result.tables))
         tables = {name: result.tables[name] for name in names}
         effects = {k: v for k, v in result.random_effects.items() if k in tables}
-        return cls(tables, effects).plot(ax, **kwargs)
+        return cls(tables, effects, result.n_events).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the panels.
@@ -148,11 +160,13 @@ class ForestDisplay(Display):
         label_outer(self.axes_, "", "")
         level = next(iter(self.tables.values())).confidence_level
         label = f"estimate and its {100 * level:.3g} % interval"
-        self.legend_ = legend_of_panels(self.axes_, [self.points_[0]], [label])
+        note = f"behind the names: {'samples' if self.n_events is None else 'events / n'}"
+        self.legend_ = legend_of_panels(self.axes_, self.ax_.collections[:1], [label], note)
         lay_out(self.ax_.figure)  # as labels of rows decide how wide the panels are
         for axes, measure in zip(self.axes_, self.tables, strict=True):
             letters = int(_TITLE_LETTERS_IN_INCH * inches_of(axes)[0])
-            title = fill(measure.replace("_", " "), max(letters, _MIN_TITLE_LETTERS))
+            words = measure.replace("observed_expected", "O:E").replace("_", " ")
+            title = fill(words, max(letters, _MIN_TITLE_LETTERS))
             axes.set_title(title, fontsize="medium")
 
     def _draw_measure(self, ax: Any, measure: str, style: dict[str, Any]) -> Any:
@@ -164,29 +178,43 @@ class ForestDisplay(Display):
         )
         rows = np.append(np.arange(len(table)), len(table) + 0.5)
         width, height = inches_of(ax)
-        titles = [fill(shorten(format_label(s, table.names), 52), 32) for s in table.subgroups]
+        counts: Any = table.n_samples
+        if self.n_events is not None:
+            counts = map("{}/{}".format, self.n_events, table.n_samples)
+        labels = [shorten(format_label(label, table.names), 44) for label in table.subgroups]
+        titles = [fill(f"{label}, {n}", 32) for label, n in zip(labels, counts, strict=True)]
         titles.append("all samples")
-        defaults = {"marker": "s", "markersize": 4, "linestyle": ""}
+        defaults = {"marker": "s", "markersize": 4, "linestyle": "", "fillstyle": "none"}
         (points,) = ax.plot(estimate, rows, **(defaults | style))
         color = points.get_color()
-        ends = [estimate, low, high, np.array([_IDEAL.get(measure, 0.0)])]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            length = np.log(high / low) if measure == RATIO else high - low
+            side = np.nan_to_num(_SIDES[1] * np.nanmin(length[:-1], initial=np.inf) / length)
+        area = np.where(np.isnan(length), 0, np.clip(side, *_SIDES)) ** 2
+        ax.scatter(estimate, rows, area, color=color, marker=points.get_marker(), zorder=3)
+        ideal = _IDEAL.get(measure, 0.0)
+        ax.axvline(ideal, color="0.4", linewidth=1, linestyle=":", zorder=1)
+        ends = [estimate, low, high, np.array([ideal])]
+        bars = list(zip(estimate, low, high, rows, strict=True))
         if effect is not None:
             mean, new = rows[-1] + np.array([1, 2])
             corners = [effect.low, effect.estimate, effect.high, effect.estimate]
             ax.fill(corners, mean + np.array([0, -0.3, 0, 0.3]), color=color)
             prediction = [effect.prediction_low, effect.prediction_high]
             ax.plot(prediction, [new, new], color="0.3", linewidth=3, solid_capstyle="butt")
-            ax.axvline(_IDEAL.get(measure, 0.0), color="0.4", linewidth=1, linestyle=":", zorder=1)
             ends.append(np.array([effect.low, effect.high]))
+            bars += [(effect.estimate, effect.low, effect.high, mean), (np.nan, *prediction, new)]
         if self.random_effects:  # the same rows in all panels
             titles += ["mean over subgroups", "a new subgroup"]
         is_narrow = width < _MIN_WIDTH + 0.5 or height < _ROW * len(titles)
         if is_narrow or any("\n" in title for title in titles):
             ax.tick_params(labelsize="x-small")
         visible = np.concatenate(ends)
-        visible = visible[np.isfinite(visible) & ((visible > 0) | (measure != _RATIO))]
+        visible = visible[np.isfinite(visible) & ((visible > 0) | (measure != RATIO))]
         visible = visible if len(visible) else np.zeros(1)  # nothing is known
-        if measure == _RATIO:
+        if measure == RATIO:
+            near = np.append(estimate[estimate > 0], 1.0)
+            visible = np.clip(visible, near.min() / _MAX_REACH, near.max() * _MAX_REACH)
             left, right = visible.min() / 1.1, visible.max() * 1.1
             ratio_axis(ax, left, right)
         else:
@@ -194,10 +222,26 @@ class ForestDisplay(Display):
             left, right = visible.min() - pad, visible.max() + pad
             ax.locator_params(axis="x", nbins=3)
         ax.hlines(rows, np.maximum(low, left), np.minimum(high, right), color=color, linewidth=1.2)
+        arrow = {"color": color, "markersize": 4, "clip_on": False}
+        beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "small"}
+        for value, start, stop, row in bars:
+            if start < left or value < left:
+                ax.plot(left, row, "<", **arrow)
+            if stop > right:
+                ax.plot(right, row, ">", **arrow)
+            ax.text(1.03, row, format_estimate(value, start, stop, is_narrow), **beside)
         ax.set_xlim(left, right)
         ax.set_yticks(np.append(rows, rows[-1] + [1, 2])[: len(titles)], titles)
         ax.set_ylim(rows[-1] + len(titles) - len(rows) + 0.6, -0.6)
         return points
+
+
+def format_estimate(value: float, low: float, high: float, is_short: bool) -> str:
+    """The estimate, if there is one, and its interval, if there is one and room for it."""
+    ends = "too few" if np.isnan(low) else f"{low:.2f} to {high:.2f}"
+    if np.isnan(value):
+        return "–" if np.isnan(low) else ends * (not is_short)
+    return f"{value:.2f}" if is_short else f"{value:.2f} ({ends})"
 
 
 def ratio_axis(ax: Axes, low: float, high: float) -> None:

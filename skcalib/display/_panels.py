@@ -44,9 +44,6 @@ _MAX_NAMES = 20
 # Room for the handle of a legend, in letters.
 _HANDLE = 8
 
-# Labels up to this many letters stay on one line of the legend.
-_SHORT = 22
-
 
 def problems_of(
     data: ClassData, multi_class: str | Lens, by: Columns | None, n_samples: int, sample_weight: Any
@@ -248,11 +245,10 @@ class CurvesDisplay(PredictionsDisplay):
         if is_single:
             (curve,) = self.curves
             label = legend_label(name, self._measure or curve.measure, curve.error, self._curve)
-            label = label if len(label) > _SHORT else label.replace("\n", ", ")
+            line = label.replace("\n", ", ")
+            label = line if wrap_label(line, self.ax_) == line else label
             x_label = wrap_label(fill(shorten(curve.x_label, 108), 36), self.ax_)
             self.ax_.set(xlabel=x_label, ylabel=wrap_label(self._y_label, self.ax_))
-            if is_small(self.ax_):
-                self.ax_.yaxis.label.set_size("x-small")
         else:
             label = name or self._curve
             for panel, curve in zip(axes, self.curves, strict=True):
@@ -263,3 +259,5 @@ class CurvesDisplay(PredictionsDisplay):
         note = note_of_left_out(self.left_out)
         self.legend_ = legend_of_panels(axes, *legend_entries(self.ax_), note)
         lay_out(self.ax_.figure)  # once now, as it does not foresee the size of square axes
+        if is_single and is_small(self.ax_):
+            self.ax_.yaxis.label.set_size("x-small")

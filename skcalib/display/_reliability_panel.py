@@ -22,6 +22,9 @@ _STRIP_HEIGHT = 0.26
 _NAME_HEIGHT = 0.2  # of the name of a half, in inches
 _MIN_HALF_HEIGHT = 0.4
 
+# Outlines and areas of the bars of a model.
+_N_PATCHES = 4
+
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 # Width of a digit and height of a line, in units of the font size.
@@ -94,7 +97,10 @@ def _shade(ax: Any, curve: ReliabilityCurve, color: tuple[Any, ...]) -> Any:
 
 
 def draw_strip(ax: Axes, curve: ReliabilityCurve, line: Any) -> Any:
-    """Draw the distribution of the predictions below the axes: events upwards, others downwards."""
+    """Draw the distribution of the predictions below the axes: events upwards, others downwards.
+
+    Bars are in units of the highest one of their model, which would squash those of another model.
+    """
     if curve.edges is None or curve.events is None or curve.others is None:
         return None
     strip = strip_below(ax, "predictions", _STRIP_HEIGHT)
@@ -104,31 +110,28 @@ def draw_strip(ax: Axes, curve: ReliabilityCurve, line: Any) -> Any:
         for bars in (curve.events, curve.others)
     ]
     name_halves(strip, curve.names, sides)
+    unit = max(curve.events.max(), curve.others.max())
     for heights in (curve.events, -curve.others):
-        draw_bars(strip, heights, curve.edges, line)
-    _scale_strip(strip)
+        draw_bars(strip, heights / unit, curve.edges, line)
+    _scale_strip(strip, unit)
     return strip
 
 
-def _scale_strip(strip: Any) -> None:
-    """Limits that hold the bars of all models, and one tick in each half that has room."""
+def _scale_strip(strip: Any, unit: float) -> None:
+    """Limits that hold the bars of all models; of a single one, a tick in the higher half."""
     heights = np.concatenate([np.append(patch.get_data().values, 0) for patch in strip.patches])
     top, bottom = heights.max(), -heights.min()
+    tick = round_down(unit) * (1 if top >= bottom else -1)
+    ticks = [tick] if len(strip.patches) == _N_PATCHES else []  # models differ in their units
     # in a low strip each half has room for its name beside short bars
     share = min(_NAME_HEIGHT / inches_of(strip)[1], 0.5)
     least = max(_MIN_HALF_HEIGHT * (top + bottom), share / (1 - share) * max(top, bottom))
-    top, bottom = max(top, least), max(bottom, least)
-    strip.set_ylim(-1.15 * bottom, 1.15 * top)
-    reached = [(heights.max(), top), (heights.min(), bottom)]
-    ticks = [
-        np.copysign(_round_down(abs(height)), height)
-        for height, room in reached
-        if abs(height) >= 0.5 * room  # elsewhere the tick would stand at the edge
-    ]
-    strip.set_yticks(ticks, [f"{100 * abs(tick):.3g} %" for tick in ticks], fontsize="x-small")
+    strip.set_ylim(-1.15 * max(bottom, least), 1.15 * max(top, least))
+    labels = [f"{100 * abs(share):.3g} %" for share in ticks]
+    strip.set_yticks([share / unit for share in ticks], labels, fontsize="x-small")
 
 
-def _round_down(value: float) -> float:
+def round_down(value: float) -> float:
     """The largest of 1, 2, 5, 10, … that is not larger, in any power of ten."""
     power = 10.0 ** np.floor(np.log10(value))
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))

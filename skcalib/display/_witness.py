@@ -9,28 +9,36 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Label
 from .._numerics.smooth import lipschitz_maximiser
+from .._numerics.smooth_expected import interpolate_smooth_mass
 from ..lenses import Lens
+from ..metrics._reliability_curve import MIN_CURVE_BANDWIDTH
 from ._base import (
     LINES,
     Axes,
     check_options,
     draw_bars,
-    is_small,
     name_halves,
     strip_below,
     validate_options,
 )
 from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of
+from ._reliability_panel import round_down
 
 # Height of the strip, in units of the height of the axes.
 _WITNESS_STRIP_HEIGHT = 0.35
 
 _N_BINS = 40
 
-# Curves that are closer to their mean look flat.
+# Curves that are closer to 0 look flat, or closer than the rarer outcome's mean probability.
 _FLATNESS_ATOL = 0.1
 
-_PREDICTIONS = "predictions"
+# Standard deviation of the kernel that smooths the residuals, in units of that of the predictions
+# over the fifth root of the effective number of samples.
+_SMOOTHNESS = 2.0
+
+# Of the lowest and of the highest predictions this share says little about a curve, which has this
+# many points.
+_TAIL, _N_POSITIONS = 0.025, 201
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +56,20 @@ class WitnessCurve:
     residual : ndarray of shape (n_distinct,)
         The weights of the samples times outcome minus prediction, summed at each prediction.
 
+    positions : ndarray of shape (n_positions,)
+        Where the residuals are smoothed.
+
+    smoothed : ndarray of shape (n_positions,)
+        Kernel means of outcome minus prediction there.
+
+    share : ndarray of shape (n_distinct,)
+        The shares of the samples at these predictions.
+
     title : str, default=None
         The class or subgroup of the samples.
 
     x_label : str, default="predicted probability"
         What is predicted, for the axis.
-
-    share : ndarray of shape (n_distinct,), default=None
-        The shares of the samples at these predictions.
 
     Attributes
     ----------
@@ -77,9 +91,11 @@ class WitnessCurve:
     predicted: np.ndarray
     witness: np.ndarray
     residual: np.ndarray
+    positions: np.ndarray
+    smoothed: np.ndarray
+    share: np.ndarray
     title: str | None = None
     x_label: str = "predicted probability"
-    share: np.ndarray | None = None
 
     @property
     def error(self) -> float:
@@ -92,18 +108,28 @@ def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
     points, mass = data.pool_residuals()
     index = np.searchsorted(points, data.proba)
     share = np.bincount(index, data.weight, len(points))
-    return WitnessCurve(points, lipschitz_maximiser(points, mass), mass, share=share, **names)
+    deviation = np.sqrt(share @ (points - share @ points) ** 2)
+    bandwidth = _SMOOTHNESS * float(deviation) * data.inverse_effective_size**0.2
+    bandwidth = max(bandwidth, MIN_CURVE_BANDWIDTH)
+    first, last = points[np.searchsorted(np.cumsum(share), [_TAIL, 1 - _TAIL])].tolist()
+    positions = np.unique(np.linspace(first, last, _N_POSITIONS))
+    smoothed, density = (
+        interpolate_smooth_mass(points, each, bandwidth, positions) for each in (mass, share)
+    )
+    witness = lipschitz_maximiser(points, mass)
+    return WitnessCurve(points, witness, mass, positions, smoothed / density, share, **names)
 
 
 @dataclass(eq=False, repr=False)
 class WitnessDisplay(CurvesDisplay):
-    r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
+    """Residuals and their witness: where, and in which direction, the model errs.
 
-    Made by :meth:`from_estimator` or :meth:`from_predictions`. The curve is the function that
-    :func:`skcalib.metrics.smooth_calibration_witness` returns, less its mean over the samples.
-    Where it is high, outcomes tend to be more frequent than predicted, compared with the whole. The
-    distribution of the predictions is shaded. The strip below shows the residuals, upwards where
-    predictions are too low. The legend has the parts of the error by bias and by shape.
+    Made by :meth:`from_estimator` or :meth:`from_predictions`. The curve is the smoothed residual:
+    the mean of outcome minus prediction among predictions nearby, which is above 0 where they are
+    too low. The strip below shows the residuals themselves, summed in bins, so that bars are long
+    where many predictions are far off: these times
+    :func:`skcalib.metrics.smooth_calibration_witness` sum to the smooth calibration error in the
+    legend.
 
     Parameters
     ----------
@@ -158,7 +184,7 @@ class WitnessDisplay(CurvesDisplay):
 
     _size: ClassVar = (5, 4.5)
     _curve: ClassVar = "witness"
-    _y_label: ClassVar = "witness less its mean"
+    _y_label: ClassVar = "observed − predicted"
     _measure: ClassVar = "smooth calibration error"
 
     @classmethod
@@ -243,37 +269,36 @@ class WitnessDisplay(CurvesDisplay):
         for ax, curve in zip(self.axes_, self.curves, strict=True):
             linestyle = LINES[len(curves_on(ax)) % len(LINES)]
             defaults = {"label": label, "linestyle": linestyle, "gid": CURVE}
-            if len(curve.predicted) == 1:
+            if len(curve.positions) == 1:
                 defaults["marker"] = "o"
-            middle = np.average(curve.witness, weights=curve.share)
-            if curve.title is None and not is_small(ax):
-                bias = middle * curve.residual.sum()
-                defaults["label"] += f"\n({bias:z.3f} by bias, {curve.error - bias:z.3f} by shape)"
-            (line,) = ax.plot(curve.predicted, curve.witness - middle, **(defaults | style))
+            if not curves_on(ax):
+                ax.axhline(0, color="0.4", linewidth=0.6, zorder=1.5)
+                name_halves(ax, ("too low", "too high"), ("left", "left"))
+            (line,) = ax.plot(curve.positions, curve.smoothed, **(defaults | style))
             lines.append(line)
             strip = strip_below(ax, "residuals", _WITNESS_STRIP_HEIGHT)
             name_halves(strip, ("too low", "too high"), ("left", "left"))
             sums, edges = np.histogram(curve.predicted, _N_BINS, (0, 1), weights=curve.residual)
-            if curve.share is not None and _PREDICTIONS not in ax.get_legend_handles_labels()[1]:
-                shares = np.histogram(curve.predicted, edges, weights=curve.share)[0]
-                behind = {"transform": ax.get_xaxis_transform(), "zorder": 0.5, "color": "0.9"}
-                ax.stairs(shares / shares.max(), edges, fill=True, label=_PREDICTIONS, **behind)
             self.strips_.append(strip)
             self.bars_.append(draw_bars(strip, sums, edges, line))
-        _set_witness_limits(self.axes_, self.strips_)
+        _set_witness_limits(self.axes_, self.strips_, self.curves)
         return lines
 
 
-def _set_witness_limits(axes: Any, strips: list[Any]) -> None:
+def _set_witness_limits(axes: Any, strips: list[Any], curves: list[WitnessCurve]) -> None:
     """Give all panels the same limits, not too close, so that a flat curve looks flat.
 
     The limits of the strips hold all bars and leave room for names.
     """
-    values = np.concatenate([line.get_ydata() for ax in axes for line in ax.lines])
-    ends = 1.1 * values.min(initial=-_FLATNESS_ATOL), 1.1 * values.max(initial=_FLATNESS_ATOL)
+    rarer = max(curve.share @ np.minimum(curve.predicted, 1 - curve.predicted) for curve in curves)
+    least = max(min(_FLATNESS_ATOL, rarer), 1e-9)
+    values = np.concatenate([line.get_ydata() for ax in axes for line in curves_on(ax)])
+    ends = 1.4 * min(-least, values.min()), 1.4 * max(least, values.max())
     heights = [np.abs(patch.get_data().values).max() for strip in strips for patch in strip.patches]
-    most = 1.9 * max(*heights, 1e-12)
+    most = max(*heights, 1e-12)
+    tick = round_down(most)
     for ax, strip in zip(axes, strips, strict=True):
         ax.set(xlim=(-0.02, 1.02), ylim=ends)
-        strip.set_ylim(-most, most)
-        strip.set_yticks([0], ["0"], fontsize="x-small")
+        ax.locator_params(axis="y", nbins=5)
+        strip.set_ylim(-1.9 * most, 1.9 * most)
+        strip.set_yticks([tick], [f"{tick:g}"], fontsize="x-small")

@@ -40,6 +40,7 @@ from ._two_classes import (
     find_reversed_ranking,
     is_rounded,
     mean_area_under_roc_curve,
+    measure_event_ratio,
     two_class_numbers,
 )
 
@@ -276,8 +277,11 @@ class ClassSections(Sections):
         settings = {"classes": data.classes.tolist()}
         return "labels, probabilities and weights", [data.label, data.proba, data.weight], settings
 
-    def pictures(self) -> dict[str, str]:
-        return render_class_pictures(self.data)
+    def measure_subgroup(self, data: ClassData) -> Numbers:
+        return measure_event_ratio(data) if data.is_binary else {}
+
+    def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
+        return render_class_pictures(self.data, numbers, ends, rows)
 
 
 def max_tested_samples(data: ClassData) -> int:

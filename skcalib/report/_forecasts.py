@@ -26,6 +26,7 @@ from ._sections import (
     LEVEL,
     MAX_SAMPLE_SHARE,
     SMALL_ERROR,
+    Intervals,
     Numbers,
     ReportMeasure,
     Sections,
@@ -145,8 +146,8 @@ class ForecastSections(Sections):
         settings = {"forecast": type(data.forecast).__name__}
         return "outcomes, forecasts and weights", arrays, settings
 
-    def pictures(self) -> dict[str, str]:
-        return render_forecast_pictures(self.data)
+    def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
+        return render_forecast_pictures(self.data, numbers)
 
 
 def measure_forecasts(data: ForecastData) -> dict:

@@ -1,22 +1,38 @@
-"""The pictures of a report, drawn as SVG if matplotlib is there."""
+"""The pictures of a report, drawn as SVG if matplotlib is there.
+
+The numbers in their legends are those of the report, which may be of more samples than are drawn.
+"""
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from html import escape
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from .._data import AnyData, ClassData, ForecastData
+from ..decisions import DecisionLoss
 from ..display import (
+    DecisionDisplay,
+    ForestDisplay,
     PITHistogramDisplay,
     QuantileReliabilityDisplay,
     ReliabilityDisplay,
     WitnessDisplay,
 )
-from ..display._base import Figure
+from ..display._base import Axes, Figure
+from ..display._forest import RATIO
+from ..display._reliability_panel import choose_scale
+from ..display._witness import witness_curve
+from ..metrics._decision_curve import make_decision_curve
+from ..metrics._pit_histogram import make_quantile_curve, pit_histogram
+from ..metrics._reliability_curve import METHODS, Problem, make_curve
+from ..uncertainty import ConfidenceInterval, SubgroupIntervals
+from ._sections import LEVEL, Intervals, Numbers, TableRows, error_name
 
 # More predictions than this are drawn from a random part of them, which looks the same.
 _MAX_DRAWN = 20_000
@@ -24,11 +40,11 @@ _MAX_DRAWN = 20_000
 # The words that go with a picture name the curve at these shares of the predictions.
 _QUANTILE_SHARES = (0.1, 0.5, 0.9)
 
-# Ranges of predictions, of which the words name the one that most of the error is from.
-_N_WITNESS_RANGES = 10
+# Thresholds of decisions reach from 0 to this many times the prevalence, or likewise from 1.
+_MAX_THRESHOLD, _N_THRESHOLDS = 4.0, 49
 
-# The axis of the witness shows at least this range of its [-1, 1], so that ripples look small.
-_MIN_WITNESS_RANGE = 0.5
+# A forest plot has at most this many subgroups, of such names, in rows of this height in inches.
+_MAX_SUBGROUPS, _MAX_SUBGROUP_LETTERS, _ROW_HEIGHT = 40, 200, 0.3
 
 _FIGURE_SIZE = (4.2, 4.7)
 
@@ -41,115 +57,121 @@ _PAGE_COLOURS = {
     _OTHER_COLOUR: "var(--other)",
     "#4c4c4c": "var(--soft)",
     "#666666": "var(--soft)",
+    "#808080": "var(--soft)",
     "#cccccc": "var(--line)",
     "#e6e6e6": "var(--faint)",
 }
 
 
-def render_class_pictures(data: ClassData) -> dict[str, str]:
+def render_class_pictures(
+    data: ClassData, numbers: Numbers, intervals: Intervals, rows: TableRows
+) -> dict[str, str]:
     """Return SVG by its title, with a description in words; nothing without matplotlib."""
     quantity = "probability" if data.is_binary else "confidence"
-    titles = {
-        f"How often each {quantity} came true{{}}": _draw_reliability,
-        "Where, and in which direction, the model errs": _draw_witness,
+    subset, note = _subsample(data)
+    draws = {
+        f"How often each {quantity} came true{note}": partial(_draw_reliability, subset, numbers),
+        "Where, and in which direction, the model errs: predictions are too low where the curve is "
+        "above 0, and too high where it is below": partial(_draw_witness, data),
     }
-    return _draw_pictures(data, titles, quantity)
+    if 0 < numbers.get("prevalence", 0) < 1:
+        title = f"What decisions gain by the predictions: net benefit of acting{note}"
+        draws[title] = partial(_draw_decisions, subset, numbers)
+    if 0 < len(rows) <= _MAX_SUBGROUPS and RATIO in numbers:
+        title = "How many events there were in each subgroup, for each one expected"
+        draws[title] = partial(_draw_forest, rows, numbers, intervals)
+    return _draw_pictures(draws)
 
 
-def render_forecast_pictures(data: ForecastData) -> dict[str, str]:
+def render_forecast_pictures(data: ForecastData, numbers: Numbers) -> dict[str, str]:
     """Return SVG of the histogram of the PITs, likewise."""
-    return _draw_pictures(
-        data, {"Where the outcomes lie in their forecasts{}": _draw_histogram}, "outcome"
-    )
+    subset, note = _subsample(data)
+    title = f"Where the outcomes lie in their forecasts{note}"
+    return _draw_pictures({title: partial(_draw_histogram, subset, numbers)})
 
 
-def render_model_curves(models: dict[str, Any]) -> dict[str, str]:
+def render_model_curves(models: dict[str, AnyData], numbers: dict[str, Numbers]) -> dict[str, str]:
     """Return SVG of the curves of all models, on the same axes."""
-    data = next(iter(models.values()))
-    return _draw_pictures(
-        data, {"How calibrated the models are{}": partial(_draw_model_curves, models)}, ""
-    )
+    title = f"How calibrated the models are{_subsample(next(iter(models.values())))[1]}"
+    return _draw_pictures({title: partial(_draw_model_curves, models, numbers)})
 
 
-def _draw_pictures(data: AnyData, titles: dict[str, Callable], quantity: str) -> dict[str, str]:
-    """Return the picture of each title; a title with "{}" allows a subsample, which it notes."""
+def _draw_pictures(draws: Mapping[str, Callable[[Figure], str]]) -> dict[str, str]:
+    """Return the picture of each title."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    subset, note = _subsample(data), ""
-    if subset is not data:
-        note = f" (of {_MAX_DRAWN} samples, chosen at random)"
     with rc_context(_page_style()):
         return {
-            title.format(note): draw(
-                subset if "{}" in title else data,
-                quantity,
-                Figure(figsize=_FIGURE_SIZE, layout="constrained"),
-            )
-            for title, draw in titles.items()
+            title: draw(Figure(figsize=_FIGURE_SIZE, layout="constrained"))
+            for title, draw in draws.items()
         }
 
 
-def _subsample(data: AnyData) -> Any:
-    """Return a random part of at most `_MAX_DRAWN` samples, the same ones for each model."""
+def _subsample(data: AnyData) -> tuple[Any, str]:
+    """Return a random part of at most `_MAX_DRAWN` samples, the same for each model, and a note."""
     if data.n_samples <= _MAX_DRAWN:
-        return data
-    return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MAX_DRAWN])
+        return data, ""
+    rows = np.random.default_rng(0).permutation(data.n_samples)[:_MAX_DRAWN]
+    return data.take(rows), f" (drawn from {_MAX_DRAWN} samples, chosen at random)"
 
 
-def _draw_model_curves(models: dict[str, Any], data: AnyData, quantity: str, figure: Figure) -> str:
-    subsets = [_subsample(model) for model in models.values()]
+def _draw_model_curves(
+    models: dict[str, AnyData], numbers: dict[str, Numbers], figure: Figure
+) -> str:
     names = _writable_names(list(models), "model")
     ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."
-    if isinstance(data, ForecastData):
-        for name, model in zip(names, subsets, strict=True):
-            QuantileReliabilityDisplay.from_predictions(
-                model.value,
-                model.forecast,
-                sample_weight=model.weight,
-                random_state=0,
-                name=name,
-                ax=ax,
-            )
-    else:
-        for name, model in zip(names, subsets, strict=True):  # which may have outcomes of its own
-            options = _to_display_args(model)
-            ReliabilityDisplay.from_predictions(**options, random_state=0, name=name, ax=ax)
+    for name, (key, data) in zip(names, models.items(), strict=True):
+        subset, error = _subsample(data)[0], numbers[key][error_name(numbers[key])]
+        display: Any
+        if isinstance(subset, ForecastData):
+            figure.set_figheight(_FIGURE_SIZE[0])  # of square axes
+            curve = make_quantile_curve(subset, "quantile", None, 1 - 2 * LEVEL, 200, 0)
+            display = QuantileReliabilityDisplay(*curve[:3], error, name=name)
+        else:
+            display = _make_reliability(subset, error, ax, name)
+        display.plot(ax)
     return _to_svg(figure, "compared", words)
 
 
-def _draw_histogram(data: ForecastData, quantity: str, figure: Figure) -> str:
-    display = PITHistogramDisplay.from_predictions(
-        data.value, data.forecast, sample_weight=data.weight, random_state=0, ax=figure.subplots()
-    )
+def _make_reliability(data: ClassData, error: float, ax: Axes, name: str | None = None) -> Any:
+    """Return the display of these predictions, with an error that may be of more of them."""
+    problem = _to_problem(data)
+    scale = choose_scale(ax, [problem.predictions], 1)
+    method = METHODS["isotonic"](problem.predictions, error, scale)
+    band: Any = {"kind": "consistency", "level": 1 - 2 * LEVEL, "n_resamples": 200}
+    curve = make_curve(problem, method, **band, random_state=check_random_state(0))
+    return ReliabilityDisplay([curve], name=name, axis_scale=scale)
+
+
+def _to_problem(data: ClassData) -> Problem:
+    """Return two classes, with names that can be written."""
+    names = np.array(_writable_names(data.classes.tolist(), "class"), dtype=object)
+    return Problem.whole(replace(data, classes=names))
+
+
+def _draw_histogram(data: ForecastData, numbers: Numbers, figure: Figure) -> str:
+    bars = vars(pit_histogram(data.value, data.forecast, sample_weight=data.weight, random_state=0))
+    display = PITHistogramDisplay(**(bars | {"error": numbers["quantile_calibration_error"]}))
+    display.plot(figure.subplots())
     heights = ", ".join(f"{height:.2g}" for height in display.density)
     words = (
-        f"The {len(display.density)} bars, from {quantity}s that are lower than forecast to "
-        f"{quantity}s that are higher, have the heights {heights}; those of a calibrated forecast "
-        "are 1 but for chance."
+        f"The {len(display.density)} bars, from outcomes that are lower than forecast to outcomes "
+        f"that are higher, have the heights {heights}; those of a calibrated forecast are 1 but "
+        "for chance."
     )
     return _to_svg(figure, "pit", words)
 
 
-def _to_display_args(data: ClassData) -> dict[str, Any]:
-    """Return the predictions as arguments of a display."""
-    names = np.array(_writable_names(data.classes.tolist(), "class"), dtype=object)
-    return {
-        "y_true": names[data.label],
-        "y_proba": data.proba if data.is_binary else data.simplex,
-        "sample_weight": data.weight,
-        "labels": names,
-    }
-
-
-def _draw_reliability(data: ClassData, quantity: str, figure: Figure) -> str:
-    display = ReliabilityDisplay.from_predictions(
-        **_to_display_args(data), random_state=0, ax=figure.subplots()
-    )
+def _draw_reliability(data: ClassData, numbers: Numbers, figure: Figure) -> str:
+    ax, quantity = figure.subplots(), "probability" if data.is_binary else "confidence"
+    display = _make_reliability(data, numbers[error_name(numbers)], ax).plot(ax)
     (curve,) = display.curves
-    x = _prediction_quantiles(data if data.is_binary else data.confidence())
+    binary = data if data.is_binary else data.confidence()
+    order: Any = {"weights": binary.weight, "method": "inverted_cdf"}
+    x = np.unique(np.quantile(binary.proba, _QUANTILE_SHARES, **order))
     observed = np.interp(x, curve.predicted, curve.observed)
     pairs = [
         f"{position:.3g} came true {100 * share:.3g} % of the time"
@@ -167,45 +189,62 @@ def _draw_reliability(data: ClassData, quantity: str, figure: Figure) -> str:
     return _to_svg(figure, "reliability", f"A {quantity} of {', of '.join(pairs)}. {where}.")
 
 
-def _draw_witness(data: ClassData, quantity: str, figure: Figure) -> str:
-    display = WitnessDisplay.from_predictions(**_to_display_args(data), ax=figure.subplots())
-    bottom, top = display.ax_.get_ylim()
-    if top - bottom < _MIN_WITNESS_RANGE:
-        bottom = max((bottom + top - _MIN_WITNESS_RANGE) / 2, -1.05)
-        display.ax_.set_ylim(bottom, bottom + _MIN_WITNESS_RANGE)
-    (curve,) = display.curves
-    points, values = curve.predicted, curve.witness
-    high, low = int(np.argmax(values)), int(np.argmin(values))
-    cell = np.minimum((points * _N_WITNESS_RANGES).astype(int), _N_WITNESS_RANGES - 1)
-    error = np.bincount(cell, values * curve.residual, _N_WITNESS_RANGES)  # they sum to the error
-    worst = int(np.argmax(error))
+def _draw_witness(data: ClassData, figure: Figure) -> str:
+    problem = _to_problem(data)
+    curve = witness_curve(problem.predictions, x_label=problem.x_label)
+    WitnessDisplay([curve]).plot(figure.subplots())
+    ends = np.argmax(curve.smoothed), np.argmin(curve.smoothed)
+    high, low = (f"{curve.smoothed[k]:+.2g}, near {curve.positions[k]:.2g}" for k in ends)
     words = (
-        f"The witness is highest, {values[high]:.2g}, at a {quantity} of {points[high]:.3g}, and "
-        f"lowest, {values[low]:.2g}, at {points[low]:.3g}: outcomes are more frequent than "
-        "predicted where it is above 0, or higher than elsewhere, and less frequent where it is "
-        f"below. Of the smooth calibration error of {curve.error:.3g}, {error[worst]:.2g} is from "
-        f"predictions between {worst / _N_WITNESS_RANGES:g} and "
-        f"{(worst + 1) / _N_WITNESS_RANGES:g}."
+        "How often the event happens less how often it was predicted, averaged over predictions "
+        f"nearby, is highest, {high}, and lowest, {low}: predictions are too low where it is above "
+        f"0, and too high where it is below. The smooth calibration error is {curve.error:.3f}."
     )
     return _to_svg(figure, "witness", words)
 
 
-def _writable_names(labels: list, kind: str) -> list[str]:
+def _draw_decisions(data: ClassData, numbers: Numbers, figure: Figure) -> str:
+    share = numbers["prevalence"]
+    ends = max(0.0, 1 - _MAX_THRESHOLD * (1 - share)), min(1.0, _MAX_THRESHOLD * share)
+    t = np.linspace(*ends, _N_THRESHOLDS + 2)[1:-1]
+    curve = vars(make_decision_curve(data, DecisionLoss("zero-one"), "net-benefit", t, 1 - LEVEL))
+    display = DecisionDisplay(curve.pop("threshold"), **curve, kind="net-benefit")
+    display.plot(figure.subplots()).ax_.set_xlim(ends)
+    k = np.argmin(np.abs(t - share))
+    words = (
+        f"At a threshold of {t[k]:.3g}, near the prevalence, acting always is no better than never "
+        f"acting; the net benefit of acting by the predictions is {display.realised[k]:.3f}, and "
+        f"{display.expected[k]:.3f} was expected."
+    )
+    return _to_svg(figure, "decisions", words)
+
+
+def _draw_forest(rows: TableRows, numbers: Numbers, intervals: Intervals, figure: Figure) -> str:
+    names = _writable_names([row["subgroup"] for row in rows], "subgroup", _MAX_SUBGROUP_LETTERS)
+    keys = ("n_samples", "n_samples", RATIO, f"{RATIO}_low", f"{RATIO}_high", "n_events")
+    *columns, events = (np.array([row[key] for row in rows]) for key in keys)
+    ends = intervals.get(RATIO, (np.nan, np.nan))
+    whole = ConfidenceInterval(numbers[RATIO], *ends, 1 - LEVEL)
+    make_table: Any = SubgroupIntervals
+    table = make_table(("by",), tuple(names), *columns, ("",) * len(rows), whole, 1 - LEVEL)
+    figure.set_figheight(max(_FIGURE_SIZE[1], _ROW_HEIGHT * len(rows)))
+    display = ForestDisplay({RATIO: table}, {}, events).plot(figure.subplots())
+    texts = [text.get_text() for text in display.ax_.texts]
+    pairs = zip([*names, "all samples"], texts, strict=True)
+    words = "; ".join(f"{name}: {text}" for name, text in pairs)
+    return _to_svg(figure, "forest", f"Observed over expected events, calibrated is 1: {words}.")
+
+
+def _writable_names(labels: list, kind: str, most: int = 20) -> list[str]:
     """Return names, of classes or of models, that every font can write; others by their number."""
     numbered = [f"{kind} {k}" for k in range(len(labels))]
     names = [
-        name if name.isascii() and name.isprintable() and len(name) <= 20 and "$" not in name else k
+        name
+        if name.isascii() and name.isprintable() and len(name) <= most and "$" not in name
+        else k
         for name, k in zip(map(str, labels), numbered, strict=True)
     ]
     return names if len(set(names)) == len(names) else numbered
-
-
-def _prediction_quantiles(data: ClassData) -> np.ndarray:
-    """Return the distinct predictions at `_QUANTILE_SHARES` of the samples."""
-    order = np.argsort(data.proba)
-    share = np.cumsum(data.weight[order])
-    rows = np.minimum(np.searchsorted(share, _QUANTILE_SHARES), len(order) - 1)
-    return np.unique(data.proba[order][rows])
 
 
 def _page_style() -> dict[Any, Any]:

@@ -126,7 +126,7 @@ class CalibrationReport(_BaseReport):
 
     subgroups : list of dict
         The smooth calibration error of each subgroup, with its interval and p-value, and the
-        columns that make the subgroups.
+        columns that make the subgroups; of two classes also the events and the O:E ratio.
 
     audit : dict of str to object
         How the report came about: versions, settings, the number of rows, and a hash of the data.
@@ -543,7 +543,8 @@ def _make_comparison(
     listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
     head = format_head(numbers[first], f"{name or 'models'}, {listed}", date)
     text = format_comparison(head, reports, change_tables(numbers, changes))
-    draw = partial(render_model_curves, {key: entry.data for key, entry in sections.items()})
+    samples = {key: entry.data for key, entry in sections.items()}
+    draw = partial(render_model_curves, samples, numbers)
     return ComparisonReport(reports, changes, text, draw, date)
 
 
@@ -589,7 +590,8 @@ def _make_report(
     event = str(sections.data.labels[1]) if "n_events" in numbers else None
     advice = join_sentences(verdict, findings)
     described = numbers, intervals, findings, sentences, advice, classes, rows, audit
-    return CalibrationReport(*described, sections.pictures, name, date, event)
+    draw = partial(sections.pictures, numbers, intervals, rows)
+    return CalibrationReport(*described, draw, name, date, event)
 
 
 def _audit_trail(

@@ -137,8 +137,12 @@ class Sections(ABC, Generic[Data]):
         """Return the name of the hashed data, their arrays, and settings for the audit trail."""
 
     @abstractmethod
-    def pictures(self) -> dict[str, str]:
-        """Return the figures as SVG by their titles."""
+    def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
+        """Return the figures as SVG by their titles, with numbers, ends and rows of subgroups."""
+
+    def measure_subgroup(self, data: Data) -> Numbers:
+        """Return what the report tells of a subgroup beside its error."""
+        return {}
 
     def find_mistake(self) -> Finding | None:
         """Return a message on arguments that must be mistaken, if any are."""
@@ -224,8 +228,8 @@ class Sections(ABC, Generic[Data]):
                 )
             estimate = float(entry.measure(subgroup_data))
             row: dict[str, Any] = {"by": subgroups.title, "subgroup": title, "name": phrase}
-            row |= {"n_samples": subgroup_data.n_samples, "measure": metric, "estimate": estimate}
-            row |= {"low": low, "high": high}
+            row |= {"n_samples": subgroup_data.n_samples, **self.measure_subgroup(subgroup_data)}
+            row |= {"measure": metric, "estimate": estimate, "low": low, "high": high}
             row["deviation"] = _standardized_sum(subgroup_data, residual[members])
             rows.append(row)
         statistic, params, most, first = self.subgroup_test()

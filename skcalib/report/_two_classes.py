@@ -1,5 +1,6 @@
 """Numbers of reports on two classes: events, means, O:E, intercept, slope, ICI and AUC."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,16 @@ def clinical_intervals(data: ClassData, numbers: Numbers) -> Intervals:
     }
 
 
+def measure_event_ratio(data: ClassData) -> Numbers:
+    """Return the events and the O:E ratio of a subgroup, and the ends of its 95 % interval."""
+    name = _CLINICAL_NAMES[0]
+    numbers = {"n_events": int(data.label.sum()), name: float(SIGNED_METRICS[name].measure(data))}
+    low, high = np.nan, np.nan
+    if _has_intervals(data):
+        low, high = _clinical_limits(data, names=(name,))[0].interval(0.95)
+    return numbers | {f"{name}_low": low, f"{name}_high": high}
+
+
 def clinical_difference_intervals(data: ClassData, other: ClassData) -> Intervals:
     """Return 95 % intervals of the differences from another model of the same outcomes."""
     if not _has_intervals(data):
@@ -74,8 +85,8 @@ def clinical_difference_intervals(data: ClassData, other: ClassData) -> Interval
     return {name: limit.interval(0.95) for name, limit in limits}
 
 
-def _clinical_limits(*models: ClassData) -> list[Any]:
-    return cross_groups(models, lambda models: signed_limits(models, _CLINICAL_NAMES))
+def _clinical_limits(*models: ClassData, names: Sequence[str] = _CLINICAL_NAMES) -> list[Any]:
+    return cross_groups(models, lambda models: signed_limits(models, names))
 
 
 def _has_intervals(data: ClassData) -> bool:

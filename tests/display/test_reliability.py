@@ -186,17 +186,31 @@ def test_strip_shows_events_above_others():
         np.testing.assert_allclose(bars, expected, atol=1e-15)
     (strip,) = display.strips_
     values, edges, _ = strip.patches[0].get_data()
-    np.testing.assert_array_equal(values, curve.events)
+    highest = max(curve.events.max(), curve.others.max())
+    np.testing.assert_allclose(values, curve.events / highest)
     np.testing.assert_array_equal(edges, curve.edges)
-    np.testing.assert_array_equal(strip.patches[2].get_data().values, -curve.others)
+    np.testing.assert_allclose(strip.patches[2].get_data().values, -curve.others / highest)
     assert [text.get_text() for text in strip.texts] == ["malignant", "benign"]
     display.figure_.canvas.draw()
     assert strip.get_window_extent().y1 < display.ax_.get_window_extent().y0
     assert strip.get_xlim() == display.ax_.get_xlim()
     low, high = strip.get_ylim()
-    assert low < -curve.others.max()
-    assert high > curve.events.max()
-    assert all("%" in text.get_text() for text in strip.get_yticklabels())
+    assert low < -curve.others.max() / highest
+    assert high > curve.events.max() / highest
+    for tick, text in zip(strip.get_yticks(), strip.get_yticklabels(), strict=True):
+        assert text.get_text() == f"{100 * abs(tick) * highest:.3g} %"
+    # half of the mass in a single bar of another model squashes no bars of this one
+    proba = np.where(np.arange(50) % 2, 0.5, proba)
+    other = ReliabilityDisplay.from_predictions(
+        label, proba, pos_label="malignant", ax=display.ax_, **QUICK
+    )
+    assert other.strips_ == [strip]
+    first, second = (
+        max(np.abs(bars.get_data().values).max() for bars in strip.patches[model : model + 4])
+        for model in (0, 4)
+    )
+    assert first == second == 1
+    assert len(strip.get_yticks()) == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -296,14 +310,17 @@ def test_models_share_axes_diagonal_and_legend_of_the_band():
     _, ax = plt.subplots()
     displays = [
         ReliabilityDisplay.from_predictions(*random_problem(rng, 50), name=name, ax=ax, **QUICK)
-        for name in ("first", "the second of them")
+        for name in ("first", "the second of them, whose name is too long for a line")
     ]
     lines = [display.line_ for display in displays]
     assert len({line.get_color() for line in lines}) == 2
     assert len({line.get_linestyle() for line in lines}) == 2
     legend = texts_of(ax.get_legend())
     errors = [f"smooth CE {display.curves[0].error:.3f}" for display in displays]
-    expected = [f"first, {errors[0]}", f"the second of them\n{errors[1]}"]
+    expected = [
+        f"first, {errors[0]}",
+        f"the second of them, whose name is too long for a line\n{errors[1]}",
+    ]
     assert legend == [*expected, "by chance (90 %)", "calibrated"]
     swatches = displays[-1].legend_.findobj(mpl.patches.Rectangle)  # in the colours of the bands
     for swatch, display in zip(swatches, displays, strict=True):

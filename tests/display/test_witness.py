@@ -1,4 +1,4 @@
-"""The curve is the witness of the metric, and the bars are the residuals that it sees."""
+"""The curve is the smoothed residual, the bars are the residuals, and the error is the metric."""
 
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,6 @@ from sklearn.naive_bayes import GaussianNB
 from skcalib.datasets import make_temperature_family
 from skcalib.display import WitnessDisplay
 from skcalib.display._panels import note_of_left_out
-from skcalib.display._witness import WitnessCurve
 from skcalib.metrics import smooth_calibration_error, smooth_calibration_witness
 
 
@@ -35,6 +34,15 @@ def test_by_hand(ax):
     np.testing.assert_allclose(edges[[10, 30]], [0.25, 0.75])
 
 
+def naive_smooth_residuals(x, proba, residual, weight):
+    """Means of residuals by a normal kernel that 0 and 1 reflect."""
+    weight = weight / weight.sum()
+    width = 2 * np.sqrt(weight @ (proba - weight @ proba) ** 2) * (weight @ weight) ** 0.2
+    shifts = [side * proba + shift for side in (-1, 1) for shift in (-2, 0, 2)]
+    kernel = sum(np.exp(-(((x[:, None] - at) / width) ** 2) / 2) for at in shifts) * weight
+    return kernel @ residual / kernel.sum(axis=1)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_the_artists_have_the_numbers_of_the_metric(n_classes, weighted, ax):
@@ -44,37 +52,49 @@ def test_the_artists_have_the_numbers_of_the_metric(n_classes, weighted, ax):
     error = smooth_calibration_error(y, proba, sample_weight=weight)
     points, values = smooth_calibration_witness(y, proba, sample_weight=weight)
     (curve,) = display.curves
-    middle = np.average(values, weights=curve.share)
-    np.testing.assert_allclose(display.line_.get_data(), [points, values - middle])
+    np.testing.assert_array_equal(curve.predicted, points)
+    np.testing.assert_allclose(curve.witness, values)
     weight_of = np.ones(200) if weight is None else weight
     shown = proba if n_classes == 2 else proba.max(axis=1)
     share = [weight_of[shown == point].sum() / weight_of.sum() for point in points]
     np.testing.assert_allclose(curve.share, share)
     np.testing.assert_allclose(display.curves[0].error, error, rtol=1e-12)
-    assert f"model\nsmooth calibration error {error:.3f}" in display.line_.get_label()
+    assert display.line_.get_label() == f"model, smooth calibration error {error:.3f}"
     if n_classes == 2:
         residual = (y == "malignant") - proba
     else:
         residual = (y == np.array(list("abcd"))[proba.argmax(axis=1)]) - proba.max(axis=1)
+    x, drawn = display.line_.get_data()
+    below = [curve.share @ (points < end) for end in (x[0], x[-1])]
+    assert below[0] <= 0.025
+    assert below[1] + curve.share.max() >= 0.975
+    expected = naive_smooth_residuals(x, shown, residual, weight_of)
+    np.testing.assert_allclose(drawn, expected, atol=2e-4)  # kernels are interpolated
     mean_residual = np.average(residual, weights=weight)
     np.testing.assert_allclose(display.bars_[0].get_data().values.sum(), mean_residual, rtol=1e-9)
     assert display.ax_ is ax
 
 
-def test_a_biased_model_has_a_flat_curve_within_the_axes(ax):
-    y, proba = two_classes(200)
-    display = WitnessDisplay.from_predictions(y, np.full(200, 0.9), ax=ax)
-    error = 0.9 - np.mean(y == "malignant")
-    assert f"({error:.3f} by bias, 0.000 by shape)" in display.line_.get_label()
-    display = WitnessDisplay.from_predictions(y, proba**0.3, ax=plt.subplots()[1])
-    low, high = display.ax_.get_ylim()
-    assert low < 0 < high
-    assert np.abs(display.line_.get_ydata()).max() < 0.9 * max(-low, high)
+def test_a_biased_model_has_a_curve_at_its_bias(ax):
+    """Not one that is flat at 0, as if it erred nowhere."""
+    rng = np.random.default_rng(0)
+    proba = rng.uniform(0.1, 0.6, 2000)
+    y = rng.random(2000) < proba + 0.25
+    display = WitnessDisplay.from_predictions(y, proba, ax=ax)
+    low, high = ax.get_ylim()
     (curve,) = display.curves
-    bias = np.average(curve.witness, weights=curve.share) * curve.residual.sum()
-    shape = display.line_.get_ydata() @ curve.residual
-    assert f"({bias:.3f} by bias, {shape:.3f} by shape)" in display.line_.get_label()
-    assert bias + shape == pytest.approx(curve.error)
+    assert curve.error == pytest.approx(0.25, abs=0.04)
+    np.testing.assert_allclose(display.line_.get_ydata(), curve.error, atol=0.1)
+    assert low < 0 < display.line_.get_ydata().max() < high
+
+
+def test_the_curve_of_a_calibrated_model_looks_flat():
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 0.1):
+        proba = scale * rng.random(20_000)
+        ax = plt.subplots()[1]
+        display = WitnessDisplay.from_predictions(rng.random(20_000) < proba, proba, ax=ax)
+        assert np.abs(display.line_.get_ydata()).max() < -0.3 * ax.get_ylim()[0]
 
 
 def test_from_estimator(ax):
@@ -113,9 +133,8 @@ def test_models_share_axes_and_strip(ax):
     second = WitnessDisplay([replace(curve, residual=3 * curve.residual)]).plot(ax)
     assert second.strips_ == first.strips_
     low, high = ax.get_ylim()
-    WitnessDisplay([WitnessCurve(curve.predicted, -curve.witness, -curve.residual)]).plot(ax)
-    assert ax.get_ylim() == pytest.approx((min(low, -high), max(high, -low)), abs=0.2)
-    assert sum(one.get_label() == "predictions" for one in ax.patches) == 1
+    WitnessDisplay([replace(curve, smoothed=-curve.smoothed)]).plot(ax)
+    assert ax.get_ylim() == pytest.approx((min(low, -high), max(high, -low)))
     assert second.strips_[0].get_ylim()[1] >= np.abs(second.bars_[0].get_data().values).max()
     assert first.line_.get_color() == "k"
     assert first.line_.get_linestyle() != second.line_.get_linestyle()
@@ -142,8 +161,10 @@ def test_panels_of_classes_have_the_numbers_of_the_metric(weighted):
     for ax, line, bars, name in zip(axes, display.lines_, display.bars_, worst[:3], strict=True):
         k = "abcd".index(name)
         points, values = smooth_calibration_witness(y == name, proba[:, k], sample_weight=weight)
-        np.testing.assert_array_equal(line.get_xdata(), points)
-        np.testing.assert_allclose(np.diff(line.get_ydata()), np.diff(values), atol=1e-12)
+        (curve,) = (curve for curve in display.curves if curve.title == name)
+        np.testing.assert_array_equal(line.get_data(), [curve.positions, curve.smoothed])
+        np.testing.assert_array_equal(curve.predicted, points)
+        np.testing.assert_allclose(curve.witness, values)
         gap = np.average((y == name) - proba[:, k], weights=weight)
         np.testing.assert_allclose(bars.get_data().values.sum(), gap, atol=1e-12)
         assert ax.get_title() == f"{name}\nsmooth CE {errors[name]:.3f}"

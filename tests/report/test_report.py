@@ -30,7 +30,6 @@ from skcalib.metrics import (
     integrated_calibration_index,
     observed_expected_ratio,
     smooth_calibration_error,
-    smooth_calibration_witness,
 )
 from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import CalibrationReport, calibration_report
@@ -920,7 +919,7 @@ def test_page_is_self_contained_and_safe(tmp_path):
     assert "<script>site" in text
     assert "prefers-color-scheme: dark" in html
     assert report._repr_html_().count("<table>") == 6
-    assert page.tags.count("svg") == 2
+    assert page.tags.count("svg") == 4
     assert len(set(page.ids)) == len(page.ids)
 
 
@@ -931,7 +930,7 @@ def page(binary):
         return binary[2].to_html()
 
 
-# three pictures: 0.4 s
+# four pictures: 0.5 s
 def test_pictures_take_the_colours_of_the_page(page, monkeypatch):
     few = partial(CalibrationTest, n_resamples=9)
     monkeypatch.setattr("skcalib.report._forecasts.CalibrationTest", few)
@@ -940,7 +939,7 @@ def test_pictures_take_the_colours_of_the_page(page, monkeypatch):
         forecast = calibration_report(label, (proba + 0.3, np.full(20, 1.0)), random_state=0)
         html = page + forecast.to_html()
     pictures = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
-    assert len(pictures) == 3
+    assert len(pictures) == 4
     used = set()
     for svg in pictures:
         used |= set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg))
@@ -960,26 +959,32 @@ def test_words_say_what_the_pictures_show(binary, page):
     label, proba, _ = binary
     elements = Elements()
     elements.feed(page)
-    curve, witness = elements.labels
+    curve, residuals, benefit = elements.labels
     for place in np.quantile(proba, [0.1, 0.5, 0.9], method="inverted_cdf"):
         model = IsotonicRecalibrator(strict=False).fit(proba, label)
         seen = model.predict_proba([place])[0, 1]
         assert f"{place:.3g} came true {100 * seen:.3g} % of the time" in curve
     assert "leaves the band" in curve
-    points, values = smooth_calibration_witness(label, proba)
-    assert f"highest, {values.max():.2g}, at a probability of" in witness
-    assert f"lowest, {values.min():.2g}, at {points[np.argmin(values)]:.3g}:" in witness
-    error = smooth_calibration_error(label, proba)
-    parts = [
-        sum(
-            values[points == p][0] * (y - p)
-            for p, y in zip(proba, label, strict=True)
-            if p // 0.1 == k
+    width = 2 * proba.std() / 103**0.2
+    for kind, side in (("highest", 1), ("lowest", -1)):
+        value, place = re.search(kind + r", ([+-][\d.]+), near ([\d.]+\d)", residuals).groups()
+        kernel = sum(
+            np.exp(-(((float(place) - sign * proba + shift) / width) ** 2) / 2)
+            for sign in (1, -1)
+            for shift in (-2, 0, 2)
         )
-        for k in range(10)
-    ]
-    most = max(parts) / 103
-    assert f"Of the smooth calibration error of {error:.3g}, {most:.2g} is from" in witness
+        gap = kernel @ (label - proba) / kernel.sum()
+        assert float(value) == pytest.approx(gap, abs=0.01)
+        assert side * gap > side * np.mean(label - proba)
+    error = smooth_calibration_error(label, proba)
+    assert residuals.endswith(f"The smooth calibration error is {error:.3f}.")
+    threshold, value, expected = re.findall(r"\d\.\d+", benefit)
+    threshold = float(threshold)
+    assert threshold == pytest.approx(np.mean(label), abs=0.01)
+    for outcome, said in ((label, value), (proba, expected)):
+        harm = threshold / (1 - threshold)
+        gain = np.mean((proba > threshold) * (outcome - (1 - outcome) * harm))
+        assert float(said) == pytest.approx(gain, abs=0.002)
 
 
 def test_names_that_no_picture_can_write():
@@ -992,4 +997,6 @@ def test_names_that_no_picture_can_write():
     ):
         assert _writable_names(names, "class") == shown
     classes = np.array(["$\\frac{1}{2", "\u732b"], dtype=object)
-    assert len(render_class_pictures(replace(predictions, classes=classes).take(slice(20)))) == 2
+    few = replace(predictions, classes=classes).take(slice(20))
+    numbers = {"smooth_calibration_error": 0.1, "prevalence": few.weight @ few.label}
+    assert len(render_class_pictures(few, numbers, {}, [])) == 3
