@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 
 from .._data import ClassData, MultilabelData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import HasMethods, StrOptions
+from .._inputs.scikit_learn import HasMethods
 from ..lenses import Lens, _check_all_rows, _get_lens
 from ._base import Recalibrator, is_smooth
 from ._either import to_fit_data
@@ -76,11 +76,7 @@ class LensRecalibrator(Recalibrator):
     array([[0.23, 0.53, 0.24]])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
-        "multi_class": [StrOptions({"classwise"}), HasMethods("reduce")],
-    }
+    _parameter_constraints = {"recalibrator": [HasMethods(["fit", "predict_proba"]), None]}
 
     def __init__(
         self,

@@ -19,7 +19,6 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._base import Recalibrator
 from ._checks import check_recalibrator
 from ._either import ClassOrForecastRecalibrator, calibrate, check_fitted_on_classes, to_fit_data
 from ._folds import add_units, assign_folds
@@ -127,9 +126,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     array([0.49, 0.26, 0.37])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "recalibrator": "no_validation",
+    _parameter_constraints = {
         "prior_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="both")],
         "min_samples": [IntegerInterval(1), None],
     }

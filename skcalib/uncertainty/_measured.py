@@ -10,7 +10,7 @@ import numpy as np
 from .._data import AnyData, check_data, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import Label, RandomState, StrOptions, num_samples
+from .._inputs.scikit_learn import Label, RandomState, num_samples
 from ..metrics._registry import (
     ALL_METRICS,
     SIGNED_METRICS,
@@ -31,8 +31,6 @@ from ._units import Units, check_finite_values
 
 LIMITS_CONSTRAINTS: dict[str, Any] = {
     "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable],
-    "metric_params": [dict, None],
-    "alternative": [StrOptions({"two-sided", "less", "greater"})],
 }
 
 
