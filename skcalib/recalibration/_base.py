@@ -101,6 +101,9 @@ class Recalibrator(
     # True if tensors stay on their device, at `fit` and afterwards.
     _fits_on_device = _maps_on_device = False
 
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
+        self.labels = labels
+
     @property
     def _expects_logits(self) -> bool:
         """True if X holds logits."""

@@ -177,9 +177,6 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
            [0.33333333, 0.66666667]])
     """
 
-    def __init__(self, *, labels: ArrayLike | None = None) -> None:
-        self.labels = labels
-
     def predict_interval(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The two probabilities of which one is perfectly calibrated.
 
