@@ -108,7 +108,7 @@ class LensRecalibrator(Recalibrator):
         is_matrix = lens.needs_indicator
         label = np.zeros(proba.shape if is_matrix else n, dtype=np.int32)  # the maps read none
         make: Any = MultilabelData if is_matrix else ClassData
-        data = make(proba, label, np.broadcast_to(1 / n, n), self.classes_)
+        data = make(proba, label, self.classes_, weight=np.broadcast_to(1 / n, n))
         problems = (problem for *_, problem in data.iter_problems(lens))
         pairs = zip(self.recalibrators_, problems, strict=True)
         columns = [
