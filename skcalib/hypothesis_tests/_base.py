@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -120,9 +120,7 @@ def check_test_input(
 def check_class_input(test: HypothesisTest, X: ArrayLike, y: Any, sample_weight: Any) -> ClassData:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     check_not_forecast(X, "X")
-    data = check_fit_input(test, X, y, sample_weight)
-    warn_of_weights(data, sample_weight)
-    return data
+    return cast(ClassData, check_test_input(test, X, y, sample_weight))
 
 
 def check_supports(statistic: Statistic, need: str, remedy: str) -> None:

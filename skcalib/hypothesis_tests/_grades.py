@@ -225,7 +225,6 @@ class RatingGradeTest(HypothesisTest):
         self._check_independence(groups)
         predictions = check_class_input(self, X, y, sample_weight)
         check_equal_weights(predictions.weight, np.shape(y)[0])
-        self.classes_ = predictions.classes
         data = predictions if predictions.is_binary else predictions.confidence()
         data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
         if grades is None:
