@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from .._numerics.array_api import Array
 
 
+@dataclass(frozen=True, kw_only=True)
 class EvaluationData(ABC):
     """Predictions, outcomes and weights of the same samples, which have been checked.
 
@@ -22,11 +24,11 @@ class EvaluationData(ABC):
     _shared: ClassVar[frozenset[str]] = frozenset()
 
     weight: np.ndarray  # (n,), positive, sums to 1
-    given: np.ndarray | None  # (n, d), or (n,) labels of groups: conditioned on
-    groups: np.ndarray | None  # codes (n,), or crossed (n, 2), of dependent samples
-    blocks: np.ndarray | None  # codes (n,) of what no fold of recalibrators divides
+    given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
+    groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
+    blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
     # (n,), what each row contributes to 1 / (the effective number of samples); None if it is w²
-    square: np.ndarray | None
+    square: np.ndarray | None = None
 
     @property
     @abstractmethod
@@ -54,9 +56,9 @@ class EvaluationData(ABC):
         """The observed outcomes (n,), as `simulate_outcomes` returns simulated ones."""
 
     @property
-    @abstractmethod
     def labels(self) -> np.ndarray | None:
-        """The classes; None for forecasts of a number."""
+        """The argument `labels` of functions for users: forecasts have no classes."""
+        return None
 
     def _map_rows(self, function: Callable[[Any], Any]) -> dict[str, Any]:
         """Return the function of each field that has an entry for each row."""

@@ -107,7 +107,9 @@ def check_predictions(
         label, classes = 1 - label, classes[::-1]
     n = len(label)
     share = np.broadcast_to(1.0 / n, n)
-    data = ClassData(proba, label, share, classes, log_proba=log_proba, complement=complement)
+    data = ClassData(
+        proba, label, classes, weight=share, log_proba=log_proba, complement=complement
+    )
     if sample_weight is not None:
         rows = positive_weight_rows(sample_weight, n)
         share = normalize_weights(check_sample_weight(sample_weight, n)[rows])
@@ -167,7 +169,7 @@ def _check_multilabel(
     rows = positive_weight_rows(sample_weight, n)
     weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight, n)[rows]
     share = np.broadcast_to(1.0 / n, n) if sample_weight is None else normalize_weights(weight)
-    return MultilabelData(proba[rows], label[rows].astype(np.int32), share, classes)
+    return MultilabelData(proba[rows], label[rows].astype(np.int32), classes, weight=share)
 
 
 def check_fit_input(
@@ -293,9 +295,10 @@ def check_forecasts(
     given = None if given is None else check_given(given, len(value))
     n = len(value)
     if sample_weight is None:
-        return ForecastData(forecast, value, np.broadcast_to(1.0 / n, n), given)
+        return ForecastData(forecast, value, weight=np.broadcast_to(1.0 / n, n), given=given)
     weight = check_sample_weight(sample_weight, n)
-    return ForecastData(forecast, value, weight, given).take(positive_weight_rows(weight, n))
+    data = ForecastData(forecast, value, weight=weight, given=given)
+    return data.take(positive_weight_rows(weight, n))
 
 
 def check_given(given: ArrayLike, n: int) -> np.ndarray:

@@ -51,14 +51,8 @@ class ClassData(EvaluationData):
     # as stored: (n,) of the second of two classes, else (n, K), perhaps in single precision
     proba: np.ndarray
     label: np.ndarray  # (n,), index into classes
-    weight: np.ndarray  # (n,), positive, sums to 1
     classes: np.ndarray  # (K,)
-    given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
     log_proba: np.ndarray | None = None  # (n, K), logarithms of `matrix`; None without logits
-    groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
-    blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
-    # (n,), what each row contributes to 1 / (the effective number of samples); None if it is w²
-    square: np.ndarray | None = None
     # (n,), how many samples a row stands for; None if each is one. Outcomes are shares of events
     # if rows stand for several.
     count: np.ndarray | None = None

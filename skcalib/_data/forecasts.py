@@ -21,12 +21,6 @@ class ForecastData(EvaluationData):
 
     forecast: Forecast
     value: np.ndarray  # (n,), the outcomes
-    weight: np.ndarray  # (n,), positive, sums to 1
-    given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
-    groups: np.ndarray | None = None  # codes (n,), or crossed (n, 2), of dependent samples
-    blocks: np.ndarray | None = None  # codes (n,) of what no fold of recalibrators divides
-    # (n,), what each row contributes to 1 / (the effective number of samples); None if it is w²
-    square: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -104,10 +98,6 @@ class ForecastData(EvaluationData):
         value = pooled_rows[rows, outcome]
         pooled_rows[rows, outcome] = self.value
         return replace(self, value=value, forecast=EnsembleForecast(pooled_rows[:, 1:]))
-
-    @property
-    def labels(self) -> None:
-        """The argument `labels` of functions for users: forecasts have no classes."""
 
     def canonical_order(self) -> np.ndarray:
         """Indices (n,) that sort the samples by their forecasts, in whatever order they came.

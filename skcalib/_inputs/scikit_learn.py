@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 from joblib import parallel_config
@@ -92,6 +92,8 @@ METRIC_CONSTRAINTS: dict = {
     "n_resamples": [Count(1, 10**9)],
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
+    "metric_params": [dict, None],
+    "verbose": ["verbose"],
 }
 
 
@@ -117,6 +119,21 @@ def _make_rule(kind: Any) -> Any:
     if hasattr(kind, "reduce"):
         return HasMethods("reduce")
     return {bool: "boolean", NoneType: None}.get(kind, kind)
+
+
+class CheckedParameters:
+    """An estimator whose parameters obey their annotations, and `_parameter_constraints`.
+
+    A class states the rules that it adds to those of the class from which it is derived.
+    """
+
+    _parameter_constraints: dict = METRIC_CONSTRAINTS
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        stated, base = vars(cls).get("_parameter_constraints", {}), cast(Any, super(cls, cls))
+        rules = base._parameter_constraints | get_literal_constraints(cls) | stated
+        cls._parameter_constraints = rules
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:

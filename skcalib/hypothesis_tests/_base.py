@@ -3,8 +3,7 @@
 import sys
 from dataclasses import replace
 from functools import partial
-from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,23 +21,15 @@ from .._data import (
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.probabilities import check_not_forecast, is_forecast
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, get_literal_constraints
+from .._inputs.scikit_learn import CheckedParameters
 from .._numerics.dependence import split_columns
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL, Statistic
 from ._weights import warn_of_weights
 
-# The parameters that have the same rule in each test.
-_TEST_CONSTRAINTS: dict = METRIC_CONSTRAINTS | {
-    "metric_params": [dict, None],
-    "verbose": ["verbose"],
-}
 
-
-class HypothesisTest(BaseEstimator):
+class HypothesisTest(CheckedParameters, BaseEstimator):
     """An estimator of probabilities and labels, or of forecasts and outcomes."""
-
-    _parameter_constraints: dict = {}  # a test states those of its own parameters
 
     p_value_: float
     classes_: np.ndarray
@@ -55,12 +46,6 @@ class HypothesisTest(BaseEstimator):
         "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel error of "
         "more than two classes, metric_params={'method': 'fourier'} is fast."
     )
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        rules = _TEST_CONSTRAINTS | get_literal_constraints(cls) | cls._parameter_constraints
-        names = signature(cls).parameters
-        cls._parameter_constraints = {name: rules[name] for name in names if name in rules}
 
     @property
     def _fits_on_device(self) -> bool:
@@ -135,9 +120,7 @@ def check_test_input(
 def check_class_input(test: HypothesisTest, X: ArrayLike, y: Any, sample_weight: Any) -> ClassData:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     check_not_forecast(X, "X")
-    data = check_fit_input(test, X, y, sample_weight)
-    warn_of_weights(data, sample_weight)
-    return data
+    return cast(ClassData, check_test_input(test, X, y, sample_weight))
 
 
 def check_supports(statistic: Statistic, need: str, remedy: str) -> None:

@@ -197,9 +197,7 @@ class CalibrationTest(HypothesisTest):
 
     _parameter_constraints: dict = {
         "statistic": [MetricNames("statistic", STATISTICS), callable],
-        "kernel": "no_validation",  # the statistic judges its options
-        "bandwidth": "no_validation",
-        "estimator": "no_validation",
+        "estimator": "no_validation",  # the statistic judges its options
     }
 
     def __init__(

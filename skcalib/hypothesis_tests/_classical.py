@@ -89,7 +89,6 @@ class ClassicalTest(HypothesisTest):
             The fitted test.
         """
         data = check_class_input(self, X, y, sample_weight)
-        self.classes_ = data.classes
         binary = data if data.is_binary else data.confidence()
         self._evaluate(binary, check_random_state(self.random_state))
         return self

@@ -225,7 +225,6 @@ class RatingGradeTest(HypothesisTest):
         self._check_independence(groups)
         predictions = check_class_input(self, X, y, sample_weight)
         check_equal_weights(predictions.weight, np.shape(y)[0])
-        self.classes_ = predictions.classes
         data = predictions if predictions.is_binary else predictions.confidence()
         data = with_groups(data, y, groups, sample_weight, may_be_crossed=False)
         if grades is None:
@@ -240,9 +239,9 @@ class RatingGradeTest(HypothesisTest):
         if groups is None:
             sides, limits = TAILS[self.method], LIMITS[self.method]
             counts = self.n_samples_, self.n_positives_
-            self.p_values_ = self._p_values(
-                *sides(*counts, self.predicted_rates_, self.correlation)
-            )
+            greater, less = sides(*counts, self.predicted_rates_, self.correlation)
+            p_values = select_side(greater, less, self.alternative)
+            self.p_values_ = np.maximum(p_values, sys.float_info.min)
             low, high = limits(*counts, tail, self.correlation)
         else:
             self.p_values_ = self._group_p_values(data, code)
@@ -287,9 +286,6 @@ class RatingGradeTest(HypothesisTest):
         percent = f"{100 * self.confidence_level:.4g} %"
         lights = f"light by the adjusted p-value: yellow <= {_YELLOW}, red <= {_RED}"
         return "\n".join([*lines, f"low to high: {percent} interval of the rate", lights])
-
-    def _p_values(self, greater: np.ndarray, less: np.ndarray) -> np.ndarray:
-        return np.maximum(select_side(greater, less, self.alternative), sys.float_info.min)
 
     def _group_p_values(self, data: ClassData, code: np.ndarray) -> np.ndarray:
         """The p-value of each grade from signs of groups and from simulated labels; the larger."""

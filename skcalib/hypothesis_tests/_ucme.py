@@ -188,7 +188,6 @@ class UCMETest(ClassicalTest):
             codes = random_state.randint(n_classes, size=self.n_locations)
         else:
             points, codes = check_locations(self.locations, data.classes)
-        self.classes_ = data.classes
         self.locations_ = points, data.classes[codes]
         self._evaluate(data, random_state, points, codes)
         return self

@@ -272,10 +272,7 @@ class DistributionMatchingLoss(Penalty):
             draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)
             classes = classes._replace(drawn_labels=draws.mean(dim=0))
         bandwidth = None if self.bandwidth == "median" else self.bandwidth
-        thresholds = None if self._learns_thresholds else self.thresholds
-        matching = self._matching(
-            **condition, bandwidth=bandwidth, thresholds=thresholds, class_kernel=class_kernel
-        )
+        matching = self._matching(**condition, bandwidth=bandwidth, class_kernel=class_kernel)
         return matching.evaluate_classes(classes, batch.sample_weight)
 
     def _error_of_numbers(self, prediction: Any, batch: Any) -> Tensor:
@@ -291,13 +288,11 @@ class DistributionMatchingLoss(Penalty):
             check_moment_range(batch.target, *distributions.feature_means("moments", None, None))
         is_given_forecast = form in ("distribution", "local")
         parameters = distributions.parameters if is_given_forecast else None
-        condition = self._condition(batch.given, distributions.dtype, parameters)
-        thresholds = None if self._learns_thresholds else self.thresholds
-        has_thresholds = form == "threshold" or (form == "decision" and self.loss is None)
-        if has_thresholds or kernel in ("tanh", "thresholds"):
+        options = self._condition(batch.given, distributions.dtype, parameters)
+        if self._matching().reads_thresholds:
             thresholds = self._standardization("thresholds", "thresholds=None", "quantiles")
-            thresholds = thresholds.to(batch.target)
-        matching = self._matching(**condition, bandwidth=self._bandwidth(), thresholds=thresholds)
+            options["thresholds"] = thresholds.to(batch.target)
+        matching = self._matching(**options, bandwidth=self._bandwidth())
         return matching.evaluate_forecasts(distributions, batch.target, batch.sample_weight)
 
     def _matching(self, **batch_options: Any) -> MatchingLoss:
@@ -307,7 +302,8 @@ class DistributionMatchingLoss(Penalty):
         for name, value in options.items():
             if callable(value):
                 options[name] = partial(check_user_values, name, value)
-        return MatchingLoss(**batch_options, **options)
+        options["thresholds"] = None if self._learns_thresholds else self.thresholds
+        return MatchingLoss(**options | batch_options)
 
     def _bandwidth(self) -> float | None:
         if self.bandwidth != "median":

@@ -1,7 +1,6 @@
 """Interval calibration error: the binned error and the bin width, traded off."""
 
 import math
-from collections.abc import Callable
 from numbers import Real
 from typing import Any, Literal, cast
 
@@ -42,78 +41,59 @@ _INTERVAL_OPTIONS: OptionsOf = {
 }
 
 
-def _exact(data: ClassData, precision: float | None) -> float:
-    points, weight, _ = data.pool_label_weights()
-    return sum(partition_errors(points, weight, optimal_partition(points, weight, precision)))
-
-
-def _surrogate(data: ClassData, precision: float | None) -> float:
-    points, mass = data.pool_residuals()
-    best = _limit_of_narrow_intervals(mass, precision)
-    narrowest = largest_exponent(precision)
-    first = min(_START_EXPONENT, narrowest)
-    for k in range(first, narrowest + 1):
-        error = mean_partition_sum(points, mass, 2.0**-k)
-        best = min(best, error + 2.0**-k)
-        if error >= best * (1 - PARTITION_RTOL):
-            break  # halving the width never lowers the error
-    for k in range(first - 1, -1, -1):
-        if 2.0**-k >= best:
-            break
-        best = min(best, mean_partition_sum(points, mass, 2.0**-k) + 2.0**-k)
-    return best
-
-
-def _random_surrogate(
-    data: ClassData, precision: float | None, n_draws: int, rng: np.random.RandomState
-) -> float:
-    """Return the estimator of Theorem 6.12: the surrogate with means over random shifts."""
-    points, mass = data.pool_residuals()
-    best = _limit_of_narrow_intervals(mass, precision)
-    for k in range(largest_exponent(precision) + 1):
-        error = sample_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
-        best = min(best, error + 2.0**-k)
-    return best
-
-
-def _limit_of_narrow_intervals(mass: np.ndarray, precision: float | None) -> float:
-    """Return the error if every prediction is an interval, unless a precision excludes that."""
-    return np.inf if precision else float(np.abs(mass).sum())
-
-
 def largest_exponent(precision: float | None) -> int:
     """Return the largest k of the widths 2^−k: k* of Theorem 6.12, ε/4 < 2^−k* ≤ ε/2, or 24."""
     return min(math.ceil(1 - math.log2(max(precision or 0, PARTITION_RTOL))), _MAX_EXPONENT)
 
 
-def _random_grid(
-    data: ClassData, width: float | None, n_draws: int | None, rng: np.random.RandomState
+def _binary_interval_error(
+    data: ClassData,
+    method: str,
+    precision: float | None,
+    width: float | None,
+    n_draws: int | None,
+    rng: np.random.RandomState,
 ) -> float:
+    if method == "exact":
+        points, weight, _ = data.pool_label_weights()
+        return sum(partition_errors(points, weight, optimal_partition(points, weight, precision)))
     points, mass = data.pool_residuals()
-    if n_draws is None:
-        return mean_partition_sum(points, mass, cast(float, width))
-    return sample_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
+
+    def error(width: float) -> float:
+        """Return the mean error over all shifts of a grid, or over draws as in Theorem 6.12."""
+        if n_draws is None:
+            return mean_partition_sum(points, mass, width)
+        return sample_partition_sum(points, mass, width, rng.uniform(size=n_draws))
+
+    if method == "random-grid":
+        return error(cast(float, width))
+    # every prediction is an interval, unless a precision excludes that
+    best = np.inf if precision else float(np.abs(mass).sum())
+    narrowest = largest_exponent(precision)
+    first = min(_START_EXPONENT, narrowest) if n_draws is None else 0
+    for k in range(first, narrowest + 1):
+        value = error(2.0**-k)
+        best = min(best, value + 2.0**-k)
+        if n_draws is None and value >= best * (1 - PARTITION_RTOL):
+            break  # halving the width never lowers the mean over all shifts
+    for k in range(first - 1, -1, -1):
+        if 2.0**-k >= best:
+            break
+        best = min(best, error(2.0**-k) + 2.0**-k)
+    return best
 
 
 def _interval_calibration_error(
     data: ClassData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
     check_options_of(interval_calibration_error, _INTERVAL_OPTIONS, options)
-    method, width, n_draws = (options.pop(name) for name in ("method", "width", "n_draws"))
-    if method == "random-grid" and width is None:
+    if options["method"] == "random-grid" and options["width"] is None:
         raise ValueError(
             "width must be given for method='random-grid'; found None. Pass the width of the "
             "intervals, for instance width=0.1."
         )
-    measure: Callable = _exact if method == "exact" else _surrogate
-    if method == "random-grid":
-        del options["precision"]
-        measure, options = _random_grid, options | {"width": width, "n_draws": n_draws}
-    elif n_draws is not None:
-        measure, options = _random_surrogate, options | {"n_draws": n_draws}
-    if method != "exact" and measure is not _surrogate:
-        options["rng"] = check_random_state(random_state)
-    return average_over_reductions(measure, data, **options)
+    rng = check_random_state(random_state)
+    return average_over_reductions(_binary_interval_error, data, rng=rng, **options)
 
 
 @register_metric(

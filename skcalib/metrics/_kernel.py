@@ -444,12 +444,10 @@ def kernel_calibration_error(
 
 
 def _joint_error(data: ClassData, kernel: str | Kernel, bandwidth: float | str) -> float:
-    if len(data.weight) < 2:
-        return np.nan  # there are no pairs
     if kernel in ("linear", "linear-rbf"):
         kernel = conditional_kernel(data, kernel, bandwidth)
-    error = SquaredKernelError(data, kernel=kernel, bandwidth=bandwidth)
-    return float(error(data.label[None])[0])
+    options = {"kernel": kernel, "bandwidth": bandwidth, "estimator": "unbiased"}
+    return _squared_error(data, block_size=None, **options)
 
 
 def _joint_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:

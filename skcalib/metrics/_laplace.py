@@ -23,11 +23,6 @@ from ._terms import Witness, make_square_witness, witness_terms
 _MAX_BLOCK_PAIRS = 2**20
 
 
-def _exact_square(data: ClassData, bandwidth: float) -> float:
-    points, mass = data.pool_residuals()
-    return float(laplace_pair_sum(points, mass, bandwidth) + mass @ mass)
-
-
 def _subsample_square(
     data: ClassData, bandwidth: float, n_draws: int, rng: np.random.RandomState
 ) -> float:
@@ -92,7 +87,8 @@ def _binary_laplace_error(
     rng: np.random.RandomState,
 ) -> float:
     if method == "exact":
-        square = _exact_square(data, bandwidth)
+        points, mass = data.pool_residuals()
+        square = float(laplace_pair_sum(points, mass, bandwidth) + mass @ mass)
     else:
         bandwidth = max(bandwidth, MIN_KERNEL_BANDWIDTH)
         if n_draws is None:

@@ -16,12 +16,10 @@ from sklearn.model_selection import BaseCrossValidator
 from .._data import AnyData, ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import (
-    N_JOBS,
     BaseComposition,
     HasMethods,
     IntegerInterval,
     Parallel,
-    StrOptions,
     delayed,
     fit_context,
 )
@@ -221,15 +219,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     array([0.536, 0.478, 0.478, 0.478, 0.482, 0.478])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "candidates": "no_validation",
-        "scoring": [StrOptions({"log_loss", "brier", "crps"}), None],
-        "ensemble": ["boolean"],
-        "keep_order": ["boolean"],
-        "trees": ["boolean"],
-        "cv": [IntegerInterval(2), HasMethods(["split", "get_n_splits"]), Iterable],
-        "n_jobs": N_JOBS,
+    _parameter_constraints = {
+        "cv": [IntegerInterval(2), HasMethods(["split", "get_n_splits"]), Iterable]
     }
 
     def __init__(

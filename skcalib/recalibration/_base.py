@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from inspect import signature
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +30,14 @@ from .._data import (
 )
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_predict_input, positive_weight_rows
-from .._inputs.scikit_learn import clone_instance, fit_context
+from .._inputs.scikit_learn import (
+    CheckedParameters,
+    Count,
+    IntegerInterval,
+    Interval,
+    clone_instance,
+    fit_context,
+)
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, row_sums, to_numpy
 from .._numerics.logits import (
@@ -41,16 +49,27 @@ from ._maps import PerClass, Pieces
 from ._modules import make_module
 from ._scores import negative_crps, negative_log_loss
 
+# The parameters that have the same rule in each recalibrator.
+RECALIBRATOR_CONSTRAINTS: dict = {
+    "alpha": [Interval(Real, 0, 1, closed="right")],
+    "max_rounds": [IntegerInterval(1)],
+    "n_bins": [Count(1)],
+    "prior_weight": [Interval(Real, 0, 1e100, closed="both")],
+    "pseudo_count": [Interval(Real, 0, None, closed="left")],
+}
+
 _threads = cache(ThreadpoolController)
 
 # With fewer classes, products of matrices are faster on a single thread.
 _MIN_CLASSES_FOR_THREADS = 256
 
 
-class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+class Recalibrator(
+    CheckedParameters, ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Maps probabilities to probabilities: input is checked here, subclasses do the mapping."""
 
-    _parameter_constraints: dict = {"labels": ["array-like", None]}
+    _parameter_constraints = RECALIBRATOR_CONSTRAINTS
 
     # True if the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
@@ -81,6 +100,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
     # True if tensors stay on their device, at `fit` and afterwards.
     _fits_on_device = _maps_on_device = False
+
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
+        self.labels = labels
 
     @property
     def _expects_logits(self) -> bool:
@@ -305,10 +327,10 @@ def count_outer_groups(
     return data if np.ptp(groups) == 0 else count_groups(data, groups)
 
 
-class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+class ForecastRecalibrator(CheckedParameters, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     """Maps forecasts to forecasts: input is checked here, subclasses do the mapping."""
 
-    _parameter_constraints: dict = {}
+    _parameter_constraints = RECALIBRATOR_CONSTRAINTS
     _outer_groups: np.ndarray | None = None  # as of a `Recalibrator`
     _outer_inflation: np.ndarray | None = None
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, StrOptions
+from .._inputs.scikit_learn import HasMethods, RandomState
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clip_proba, smallest_probability
 from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
@@ -207,15 +206,6 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     array([[0.9       , 0.1       ],
            [0.41666667, 0.58333333]])
     """
-
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "strategy": [StrOptions({"optimal", "uniform", "quantile"})],
-        "n_bins": [Count(1)],
-        "random_shift": ["boolean"],
-        "random_state": ["random_state"],
-        "pseudo_count": [Interval(Real, 0, None, closed="left")],
-    }
 
     def __init__(
         self,
@@ -423,11 +413,7 @@ class ScalingBinningRecalibrator(Recalibrator):
     array([0.34..., 0.34..., 0.56...])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
-        "n_bins": [Count(1)],
-    }
+    _parameter_constraints = {"recalibrator": [HasMethods(["fit", "predict_proba"]), None]}
 
     def __init__(
         self, recalibrator: Any = None, *, n_bins: int = 15, labels: ArrayLike | None = None

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.by import Columns
-from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context, select_columns
+from .._inputs.scikit_learn import fit_context, select_columns
 from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import clone_for, is_smooth
@@ -134,13 +134,9 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     (569, 2)
     """
 
-    _parameter_constraints: dict = {
-        **ClassifierCrossFitting._parameter_constraints,
-        "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
-        "ensemble": ["boolean", StrOptions({"auto", "nested"})],
+    _parameter_constraints = {
         "by": [str, list, callable, None],
         "given": [str, list, callable, None],
-        "combine": [StrOptions({"auto", "log", "mean"})],
     }
 
     _recalibrator_method, _by_example = "predict_proba", "predict_proba(X, by=...)"

@@ -20,10 +20,8 @@ from .._inputs.by import Columns, check_by, check_groups
 from .._inputs.checks import check_sample_weight
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import (
-    N_JOBS,
-    HasMethods,
+    CheckedParameters,
     Parallel,
-    StrOptions,
     check_method_params,
     delayed,
     safe_split,
@@ -51,14 +49,10 @@ _MAX_SCORE_TEMPERATURE = 10.0
 _MAX_STRATIFIED_GROUPS = 5000
 
 
-class CrossFitting(MetaEstimatorMixin, BaseEstimator):
+class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
     """Base of meta-estimators with an estimator and folds; routes metadata to both."""
 
-    _parameter_constraints: dict = {
-        "estimator": [HasMethods(["fit"])],
-        "cv": ["cv_object"],
-        "n_jobs": N_JOBS,
-    }
+    _parameter_constraints = {"cv": ["cv_object"]}
 
     estimator: Any
     recalibrator: Any
@@ -237,11 +231,6 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
 
 class ClassifierCrossFitting(CrossFitting):
     """Cross-fitting of a classifier, by its probabilities or decision scores."""
-
-    _parameter_constraints: dict = {
-        **CrossFitting._parameter_constraints,
-        "response_method": [StrOptions({"predict_proba", "decision_function"})],
-    }
 
     response_method: str
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
-from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
+from .._inputs.scikit_learn import Count, Interval, RandomState
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba
 from .._numerics.policies import best_actions, worst_policies
@@ -112,13 +112,6 @@ class DecisionRecalibrator(Recalibrator):
     >>> bayes_action([0.04], loss=loss), bayes_action(recalibrator.transform([0.04]), loss=loss)
     (array([0]), array([1]))
     """
-
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "loss": "no_validation",
-        "alpha": [Interval(Real, 0, 1, closed="right")],
-        "max_rounds": [IntegerInterval(1)],
-    }
 
     def __init__(
         self,
@@ -253,12 +246,9 @@ class AnyDecisionRecalibrator(Recalibrator):
     [0.161, 0.039]
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
+    _parameter_constraints = {
         "n_actions": [Count(1, 20)],
         "alpha": [Interval(Real, 1e-4, 1, closed="both")],
-        "max_rounds": [IntegerInterval(1)],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -214,9 +214,6 @@ class IdentityRecalibrator(ClassOrForecastRecalibrator):
 
     _is_order_preserving = True
 
-    def __init__(self, *, labels: ArrayLike | None = None) -> None:
-        self.labels = labels
-
     def _fit(self, data: AnyData) -> None:
         pass
 

@@ -1,7 +1,6 @@
 """Recalibration given features: a plain map, and trees where it is wrong."""
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import are_unnamed, encode_column, to_columns
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.drawing import make_batches
-from .._inputs.scikit_learn import Interval, RandomState, fit_context
+from .._inputs.scikit_learn import RandomState, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL
@@ -138,13 +137,6 @@ class FeatureRecalibrator(Recalibrator):
     >>> recalibrator.predict_proba([0.5, 0.5], given={"sex": ["male", "female"]})[:, 1].round(1)
     array([0.3, 0.5])
     """
-
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "recalibrator": "no_validation",
-        "alpha": [Interval(Real, 0, 1, closed="right")],
-        "random_state": ["random_state"],
-    }
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from .._numerics.isotonic import (
     venn_abers_bounds,
     venn_abers_fit,
 )
-from ._base import OneVsRestRecalibrator, Recalibrator
+from ._base import OneVsRestRecalibrator
 from ._maps import Pieces
 
 
@@ -85,8 +85,6 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     array([[0.5, 0.5],
            [0. , 1. ]])
     """
-
-    _parameter_constraints: dict = {**Recalibrator._parameter_constraints, "strict": ["boolean"]}
 
     def __init__(self, *, strict: bool = True, labels: ArrayLike | None = None) -> None:
         self.strict = strict
@@ -178,9 +176,6 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     array([[0.5       , 0.5       ],
            [0.33333333, 0.66666667]])
     """
-
-    def __init__(self, *, labels: ArrayLike | None = None) -> None:
-        self.labels = labels
 
     def predict_interval(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """The two probabilities of which one is perfectly calibrated.

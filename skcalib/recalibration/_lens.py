@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 
 from .._data import ClassData, MultilabelData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import HasMethods, StrOptions
+from .._inputs.scikit_learn import HasMethods
 from ..lenses import Lens, _check_all_rows, _get_lens
 from ._base import Recalibrator, is_smooth
 from ._either import to_fit_data
@@ -76,11 +76,7 @@ class LensRecalibrator(Recalibrator):
     array([[0.23, 0.53, 0.24]])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
-        "multi_class": [StrOptions({"classwise"}), HasMethods("reduce")],
-    }
+    _parameter_constraints = {"recalibrator": [HasMethods(["fit", "predict_proba"]), None]}
 
     def __init__(
         self,
@@ -112,7 +108,7 @@ class LensRecalibrator(Recalibrator):
         is_matrix = lens.needs_indicator
         label = np.zeros(proba.shape if is_matrix else n, dtype=np.int32)  # the maps read none
         make: Any = MultilabelData if is_matrix else ClassData
-        data = make(proba, label, np.broadcast_to(1 / n, n), self.classes_)
+        data = make(proba, label, self.classes_, weight=np.broadcast_to(1 / n, n))
         problems = (problem for *_, problem in data.iter_problems(lens))
         pairs = zip(self.recalibrators_, problems, strict=True)
         columns = [

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.pit import normal_scores
 from .._numerics.pit_maps import (
@@ -102,8 +102,6 @@ class PITRecalibrator(ForecastRecalibrator):
     >>> recalibrated.quantiles([0.1, 0.5, 0.9])[0].round(2)
     array([0.11, 0.8 , 2.64])
     """
-
-    _parameter_constraints: dict = {"method": [StrOptions({"conformal", "beta"})]}
 
     def __init__(self, method: Literal["conformal", "beta"] = "conformal") -> None:
         self.method = method
@@ -284,8 +282,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
     array([[10., 50., 90.]])
     """
 
-    _parameter_constraints: dict = {
-        "method": [StrOptions({"levels", "intervals"})],
+    _parameter_constraints = {
         "levels": ["array-like", None],
         "step_size": [Interval(Real, 0, 1, closed="right")],
     }

@@ -9,7 +9,6 @@ from scipy.special import ndtr
 
 from .._data import ForecastData
 from .._inputs.arrays import check_numbers
-from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import normal_density
 from .._numerics.newton import minimize_in_bounds
@@ -17,7 +16,7 @@ from ..forecasts import Forecast
 from ..forecasts._base import MAX_NUMBER, ScoreWithSlope
 from ..forecasts._transformed import affine, center_and_spread
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
-from ._prior import PRIOR_CONSTRAINTS, prior_share
+from ._prior import prior_share
 
 # The least standard deviation but 0, relative to the largest number.
 _MIN_RELATIVE_STD = 1e-70
@@ -101,12 +100,6 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     >>> round(recalibrator.factor_, 1)
     6.0
     """
-
-    _parameter_constraints: dict = {
-        "scoring": [StrOptions({"crps", "log_loss"})],
-        "scale_only": ["boolean"],
-        **PRIOR_CONSTRAINTS,
-    }
 
     def __init__(
         self,

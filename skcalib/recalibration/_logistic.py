@@ -7,14 +7,12 @@ from scipy.special import expit, log_expit
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import EPSILON, clip_proba, column_log_odds, smallest_probability
 from ._base import Recalibrator, one_vs_rest
 from ._maps import Curve, LogOdds
 from ._prior import (
     CLASS_PRIOR_WEIGHT,
-    PRIOR_CONSTRAINTS,
     PooledOutcomes,
     iter_pooled_outcomes,
     least_probability,
@@ -35,8 +33,6 @@ class LogisticRecalibrator(Recalibrator):
     By default a polynomial of the logit of degree `_degree`; a map without coefficients has degree
     0. For more than two classes there is one function for each, and rows are divided by their sums.
     """
-
-    _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
 
     prior_weight: float
     _is_smooth = True
@@ -386,11 +382,6 @@ class BetaRecalibrator(LogisticRecalibrator):
     >>> recalibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
     array([0.01..., 0.25..., 0.81...])
     """
-
-    _parameter_constraints: dict = {
-        **LogisticRecalibrator._parameter_constraints,
-        "parameters": [StrOptions({"abm", "am", "ab"})],
-    }
 
     def __init__(
         self,

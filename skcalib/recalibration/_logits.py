@@ -8,7 +8,6 @@ from sklearn.utils import Tags
 
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
 from .._numerics.array_api import (
     Array,
@@ -31,7 +30,6 @@ from ._base import Recalibrator, log_matrix
 from ._maps import LogLinear, Map
 from ._prior import (
     MIN_INFORMATION,
-    PRIOR_CONSTRAINTS,
     TEMPERATURE_PRIOR_WEIGHT,
     class_prior,
     least_probability,
@@ -56,12 +54,6 @@ class LogScaleRecalibrator(Recalibrator):
     `_linear_map` returns the factors of the classes (K,), or a matrix (K, K), and the shifts (K,).
     `_regress` finds them by a softmax regression, from log-probabilities and targets (n, K).
     """
-
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        **PRIOR_CONSTRAINTS,
-        "input_type": [StrOptions({"probabilities", "logits"})],
-    }
 
     prior_weight: Any
     coef_: np.ndarray

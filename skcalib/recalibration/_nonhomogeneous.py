@@ -7,7 +7,7 @@ import numpy as np
 
 from .._data import ForecastData
 from .._inputs.arrays import check_numbers
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import LOGISTIC, NORMAL, StandardLaw, crps_above_with_slopes
 from .._numerics.newton import minimize_in_bounds
@@ -15,7 +15,7 @@ from ..forecasts import CensoredForecast, Forecast, GaussianForecast, LogisticFo
 from ..forecasts._base import MAX_NUMBER
 from ..forecasts._transformed import center_and_spread
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
-from ._prior import PRIOR_CONSTRAINTS, prior_share
+from ._prior import prior_share
 
 _FAMILIES = {"normal": (GaussianForecast, NORMAL), "logistic": (LogisticForecast, LOGISTIC)}
 
@@ -125,11 +125,8 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     (1.0, 0.5)
     """
 
-    _parameter_constraints: dict = {
-        "family": [StrOptions(set(_FAMILIES))],
-        "spread": [StrOptions({"power", "affine"})],
-        "censored_at": [Interval(Real, -MAX_NUMBER, MAX_NUMBER, closed="both"), None],
-        **PRIOR_CONSTRAINTS,
+    _parameter_constraints = {
+        "censored_at": [Interval(Real, -MAX_NUMBER, MAX_NUMBER, closed="both"), None]
     }
 
     def __init__(

@@ -124,8 +124,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
     array([[0.73, 0.17, 0.1 ]])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
+    _parameter_constraints = {
         "base": [HasMethods(["fit", "predict_proba"]), None],
         "penalty": [PENALTY],
     }

@@ -1,7 +1,6 @@
 """Prior samples, whose labels follow the predictions, and outcomes pooled with them."""
 
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +8,6 @@ from scipy.special import expit, logit
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, ForecastData
-from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles
 from .._numerics.logits import (
@@ -32,9 +30,6 @@ CLASS_PRIOR_WEIGHT = 16.0
 # A slope with less information than this, one over its variance, holds between the ends of the fit
 # alone. It may be noise; but some models, such as AdaBoost, do squeeze all predictions together.
 MIN_INFORMATION = 1.0
-
-# Constraints of recalibrators with a prior, which shrinks them to the predictions.
-PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
 
 
 def prior_share(data: ClassData | ForecastData, prior_weight: float) -> float:

@@ -133,12 +133,7 @@ class PriorShiftRecalibrator(Recalibrator):
     array([0.9, 0.1])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "prevalence": _PREVALENCE,
-        "source_prevalence": _PREVALENCE,
-        "pseudo_count": [Interval(Real, 0, None, closed="left")],
-    }
+    _parameter_constraints = {"prevalence": _PREVALENCE, "source_prevalence": _PREVALENCE}
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns
-from .._inputs.scikit_learn import HasMethods, fit_context
+from .._inputs.scikit_learn import fit_context
 from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_forecast
 from ..forecasts._base import check_coverage, check_outcomes
@@ -120,12 +120,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
            [ 50., 200.]])
     """
 
-    _parameter_constraints: dict = {
-        **CrossFitting._parameter_constraints,
-        "recalibrator": [HasMethods(["fit", "transform"]), None],
-        "level_parameter": [str, None],
-        "levels": ["array-like"],
-    }
+    _parameter_constraints = {"level_parameter": [str, None], "levels": ["array-like"]}
 
     _recalibrator_method = "transform"
     _by_example = "predict_forecast(X, by=...), then .interval(0.9)"

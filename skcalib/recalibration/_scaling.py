@@ -27,10 +27,10 @@ from .._numerics.temperature import (
     mix_tempered,
     scale_by_temperature,
 )
-from ._base import log_matrix
+from ._base import RECALIBRATOR_CONSTRAINTS, log_matrix
 from ._logits import LogScaleRecalibrator, linear_scores
 from ._maps import LogLinear, Map, mix
-from ._prior import CLASS_PRIOR_WEIGHT, PRIOR_CONSTRAINTS, TEMPERATURE_PRIOR_WEIGHT, prior_share
+from ._prior import CLASS_PRIOR_WEIGHT, TEMPERATURE_PRIOR_WEIGHT, prior_share
 
 
 class TemperatureRecalibrator(LogScaleRecalibrator):
@@ -99,10 +99,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     array([[0.25, 0.75]])
     """
 
-    _parameter_constraints: dict = {
-        **LogScaleRecalibrator._parameter_constraints,
-        "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
-    }
+    _parameter_constraints = {"prior_weight": [*RECALIBRATOR_CONSTRAINTS["prior_weight"], None]}
 
     _is_order_preserving = True
 
@@ -450,8 +447,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     array([[0.78, 0.11, 0.11]])
     """
 
-    _parameter_constraints: dict = {
-        **LogScaleRecalibrator._parameter_constraints,
+    _parameter_constraints = {
         "diagonal_penalty": [Interval(Real, 0, None, closed="both")],
         "off_diagonal_penalty": [PENALTY],
         "intercept_penalty": [PENALTY],
@@ -598,11 +594,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     array([[0.76, 0.14, 0.09]])
     """
 
-    _parameter_constraints: dict = {
-        **LogScaleRecalibrator._parameter_constraints,
-        "off_diagonal_penalty": [PENALTY],
-        "intercept_penalty": [PENALTY],
-    }
+    _parameter_constraints = {"off_diagonal_penalty": [PENALTY], "intercept_penalty": [PENALTY]}
 
     _draws_to_temperature = True
 

@@ -106,8 +106,7 @@ class SplineRecalibrator(LogisticRecalibrator):
     array([0.02..., 0.25..., 0.83...])
     """
 
-    _parameter_constraints: dict = {
-        **LogisticRecalibrator._parameter_constraints,
+    _parameter_constraints = {
         "n_knots": [Count(2)],
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }

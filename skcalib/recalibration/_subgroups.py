@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import AnyData, ClassData, ForecastData, check_forecasts
+from .._data import AnyData, ClassData, check_forecasts
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import Columns, Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
@@ -19,7 +19,6 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._base import Recalibrator
 from ._checks import check_recalibrator
 from ._either import ClassOrForecastRecalibrator, calibrate, check_fitted_on_classes, to_fit_data
 from ._folds import add_units, assign_folds
@@ -127,9 +126,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     array([0.49, 0.26, 0.37])
     """
 
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "recalibrator": "no_validation",
+    _parameter_constraints = {
         "prior_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="both")],
         "min_samples": [IntegerInterval(1), None],
     }
@@ -206,14 +203,8 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         if data.is_forecast:
             min_samples = self.min_samples or _MIN_FORECASTS
             self.prior_weight_ = 0.0 if prior == "auto" else float(prior)
-            return [
-                to_fit_data(_add_other_samples(data, rows, self.prior_weight_)).fit_clone(
-                    self._plain_recalibrator
-                )
-                if len(rows) >= min_samples
-                else None
-                for rows in subgroups.rows()
-            ]
+            plain = self._plain_recalibrator
+            return _fit_subgroups(data, subgroups, plain, min_samples, self.prior_weight_)
         # rows that share labels with absent classes follow after those of the samples
         n_copies = len(data.weight) // len(subgroups.code)
         subgroups = subgroups.take(np.tile(np.arange(len(subgroups.code)), n_copies))
@@ -404,7 +395,23 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         return negative_log_loss(y, self.predict_proba(X, by=by), self.classes_, sample_weight)
 
 
-def _add_other_samples(data: ForecastData, rows: np.ndarray, prior_weight: float) -> ForecastData:
+def _fit_subgroups(
+    data: AnyData,
+    subgroups: Subgroups,
+    recalibrator: BaseEstimator,
+    min_samples: int,
+    weight_of_others: float = 0.0,
+) -> list:
+    """Return for each subgroup the recalibrator fitted to its samples, or None if they are few."""
+    return [
+        to_fit_data(_add_other_samples(data, rows, weight_of_others)).fit_clone(recalibrator)
+        if len(rows) >= min_samples
+        else None
+        for rows in subgroups.rows()
+    ]
+
+
+def _add_other_samples(data: AnyData, rows: np.ndarray, prior_weight: float) -> AnyData:
     """Return the samples of a subgroup, and with a prior also all others, with less weight."""
     if prior_weight == 0 or len(rows) == data.n_samples:
         return data.take(rows)
@@ -420,12 +427,7 @@ def _fit_maps(data: ClassData, subgroups: Subgroups, prior_weight: float, min_sa
     if np.isinf(prior_weight):
         return [None] * len(subgroups.labels)
     family = SigmoidRecalibrator if data.is_binary else VectorScalingRecalibrator
-    return [
-        to_fit_data(data.take(rows)).fit_clone(family(prior_weight=prior_weight))
-        if len(rows) >= min_samples
-        else None
-        for rows in subgroups.rows()
-    ]
+    return _fit_subgroups(data, subgroups, family(prior_weight=prior_weight), min_samples)
 
 
 def _best_prior_weight(data: ClassData, subgroups: Subgroups, min_samples: int) -> float:

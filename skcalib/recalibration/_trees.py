@@ -11,7 +11,6 @@ from sklearn import config_context
 from sklearn.tree import ExtraTreeRegressor
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike
 from .._numerics.logits import iter_row_blocks
 from ._base import Recalibrator
 from ._maps import Map, NoMapError
@@ -42,9 +41,6 @@ class TreeRecalibrator(Recalibrator):
 
     Classes and samples count in the order in which they are given: random cuts depend on it.
     """
-
-    def __init__(self, *, labels: ArrayLike | None = None) -> None:
-        self.labels = labels
 
     def _fit(self, data: ClassData) -> None:
         self.fit_folds(data, np.arange(len(data.label)) % 5, np.arange(len(data.classes)))

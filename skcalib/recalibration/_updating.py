@@ -1,6 +1,5 @@
 """From an intercept to a flexible map: how far to update predictions, by a closed test."""
 
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +8,6 @@ from scipy.stats import chi2
 
 from .._data import AnyData, ClassData
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array
 from .._numerics.logits import iter_row_blocks, log_softmax, softmax_in_place
 from .._numerics.scaling import softmax_regression
@@ -227,11 +225,6 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     >>> recalibrator.predict_proba([0.5])
     array([[0.6..., 0.3...]])
     """
-
-    _parameter_constraints: dict = {
-        **LogScaleRecalibrator._parameter_constraints,
-        "alpha": [Interval(Real, 0, 1, closed="right")],
-    }
 
     _fits_on_device = False
 

@@ -535,10 +535,6 @@ class CalibrationState:
             y_true, y_proba, sample_weight, labels=classes, multi_class=self._multi_class
         )
 
-    def _make_empty(self) -> Self:
-        """Return an empty state with the same arguments."""
-        return type(self)(self._labels, multi_class=self._multi_class, **self._options)
-
     def _copy(self) -> Self:
         """Return a copy that can take more samples while this state stays as it is."""
         state = copy(self)
@@ -554,7 +550,9 @@ class CalibrationState:
 
     def _subgroup_to_update(self, label: object) -> "CalibrationState":
         """Return the state of a subgroup, or a new one, to which samples can be added."""
-        return self.subgroups[label]._copy() if label in self.subgroups else self._make_empty()
+        if label in self.subgroups:
+            return self.subgroups[label]._copy()
+        return type(self)(self._labels, multi_class=self._multi_class, **self._options)
 
     def _update(self, data: ClassData, rows: RowWeights, subgroups: Subgroups | None) -> Self:
         """Take checked samples, and those of each subgroup once more."""

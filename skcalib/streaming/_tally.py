@@ -195,8 +195,8 @@ class Tally:
         return ClassData(
             self.points[key // 2],
             (key % 2).astype(np.int32),
-            weight / total,
             classes,
+            weight=weight / total,
             square=square / total**2,
             count=samples,
             mean_rounding=float(self.moves[0] / total),
@@ -215,8 +215,8 @@ class Tally:
         return ClassData(
             self.points[cell],
             events / count,
-            count / total,
             classes,
+            weight=count / total,
             square=count / float(total) ** 2,
             count=count,
         )

@@ -51,7 +51,7 @@ def error_limits(
     units: Units,
     n_resamples: int,
     random_state: RandomState,
-    n_jobs: int | None,
+    n_jobs: int | None = None,
     scale: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> Hull:
     """Limits of the error of one model, or of the difference of the errors of two.

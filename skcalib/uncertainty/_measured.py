@@ -12,7 +12,7 @@ from .._data import AnyData, check_data, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.by import format_bounded
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import Label, RandomState, StrOptions, num_samples
+from .._inputs.scikit_learn import Label, num_samples
 from ..metrics._registry import (
     ALL_METRICS,
     SIGNED_METRICS,
@@ -33,8 +33,6 @@ from ._units import Units, check_finite_values
 
 LIMITS_CONSTRAINTS: dict[str, Any] = {
     "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable],
-    "metric_params": [dict, None],
-    "alternative": [StrOptions({"two-sided", "less", "greater"})],
 }
 
 
@@ -93,19 +91,12 @@ class MeasuredModels:
         pairs = zip(self.metrics, self.models, strict=True)
         return [metric.measure(data, **self.options) for metric, data in pairs]
 
-    def limits(
-        self,
-        *,
-        n_resamples: int,
-        random_state: RandomState,
-        n_jobs: int | None = None,
-        name: str = "y_true",
-    ) -> Any:
+    def limits(self, name: str = "y_true", **drawing: Any) -> Any:
         """The limits of one model's metric, or of the difference of two models' metrics.
 
-        `name` is that of the outcomes in messages.
+        `name` is that of the outcomes in messages. The options of draws are n_resamples,
+        random_state and n_jobs.
         """
-        drawing = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
         return cross_groups(self.models, lambda models: [self._limits(models, name, drawing)])[0]
 
     def _limits(self, models: tuple[AnyData, ...], name: str, drawing: dict[str, Any]) -> Any:
@@ -123,7 +114,7 @@ class MeasuredModels:
             return mean_limits(terms, units)
         # what is neither a mean nor an error has the jackknife of blocks of units
         contrast = np.array([1.0, -1.0])[: len(values)]
-        changes, size = units.jackknife(measured, drawing["n_jobs"])
+        changes, size = units.jackknife(measured, drawing.get("n_jobs"))
         estimate = float(values @ contrast)
         return Hull(estimate, [Changes(estimate, changes @ contrast, size).limits()])
 

@@ -582,7 +582,7 @@ def test_gain_is_that_on_unseen_samples():
     assert low < possible < high
     error = np.std(forecast.crps(y) - truth.crps(y)) / np.sqrt(400)
     assert high - gain == pytest.approx(1.96 * error, rel=0.1)
-    twice = ForecastData(concatenate([forecast] * 2), np.tile(y, 2), np.full(800, 1 / 800))
+    twice = ForecastData(concatenate([forecast] * 2), np.tile(y, 2), weight=np.full(800, 1 / 800))
     grouped = with_groups(twice, twice.value, np.tile(np.arange(400), 2), None)
     again, low_again, _ = forecast_gain(grouped)
     assert again - low_again == pytest.approx(gain - low, rel=0.1)

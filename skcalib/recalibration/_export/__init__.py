@@ -89,10 +89,9 @@ def export_sql(
     ... ).execute(f"SELECT id, {positive} FROM scores").fetchall()
     [(1, 0.5), (2, 1.0), (3, None)]
     """
-    recalibrator = unwrap_classifier(recalibrator)
-    classes = check_writable(recalibrator)
+    recalibrator = check_writable(recalibrator)
     column_names = check_columns(recalibrator, columns)
-    names_of_results = check_aliases(aliases, classes)
+    names_of_results = check_aliases(aliases, recalibrator.classes_)
     expressions = write_expressions(recalibrator, [quote_name(name) for name in column_names])
     if names_of_results:
         expressions = [
@@ -160,8 +159,7 @@ def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
     >>> export_table(recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1]))["start"]
     array([0. , 0.5])
     """
-    recalibrator = unwrap_classifier(recalibrator)
-    classes = check_writable(recalibrator)
+    recalibrator = check_writable(recalibrator)
     try:
         stated = state_map(recalibrator)
         if not isinstance(stated, PerClass):
@@ -174,7 +172,7 @@ def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
             "parameters."
         ) from None
     maps = stated.pieces
-    classes_of_maps = classes[-len(maps) :]
+    classes_of_maps = recalibrator.classes_[-len(maps) :]
     table = {"class": np.repeat(classes_of_maps, [len(pieces.start) for pieces in maps])}
     for name in ("start", "value", "slope"):
         table[name] = np.concatenate([getattr(pieces, name) for pieces in maps])
@@ -222,10 +220,10 @@ def export_onnx(recalibrator: BaseEstimator) -> Any:
 
     ``onnx.save(model, "map.onnx")`` writes it to a file.
     """
-    recalibrator = unwrap_classifier(recalibrator)
-    classes = check_writable(recalibrator)
+    recalibrator = check_writable(recalibrator)
+    n_classes, reads_both_columns = len(recalibrator.classes_), recalibrator._reads_both_columns
     try:
-        return make_graph(state_map(recalibrator), len(classes), recalibrator._reads_both_columns)
+        return make_graph(state_map(recalibrator), n_classes, reads_both_columns)
     except NoMapError as error:
         raise ValueError(
             "recalibrator must have a map that ONNX can express; found {}. {}".format(*error.args)
@@ -252,8 +250,9 @@ def unwrap_classifier(model: Any) -> Any:
     return model.recalibrator_
 
 
-def check_writable(recalibrator: BaseEstimator) -> np.ndarray:
-    """Refuse all but fitted recalibrators of class probabilities, and return the classes."""
+def check_writable(recalibrator: BaseEstimator) -> Any:
+    """The recalibrator of class probabilities that is passed, or that a classifier has fitted."""
+    recalibrator = unwrap_classifier(recalibrator)
     if isinstance(recalibrator, Recalibrator):
         check_is_fitted(recalibrator)
         if recalibrator._expects_logits:
@@ -263,7 +262,7 @@ def check_writable(recalibrator: BaseEstimator) -> np.ndarray:
                 "probabilities to the exported map."
             )
         if hasattr(recalibrator, "classes_"):  # it is not fitted on forecasts
-            return recalibrator.classes_
+            return recalibrator
     is_class = isinstance(recalibrator, type)
     description = f"the class {recalibrator.__name__}" if is_class else type(recalibrator).__name__
     raise TypeError(
