@@ -294,7 +294,9 @@ def test_rows_of_a_joined_table_are_told():
     proba = rng.random(150)
     label, rows = rng.random(150) < proba, np.repeat(np.arange(150), 3)
     sentence = "Each of 150 distinct predictions occurs 3 times, always with the same outcome"
-    assert sentence in words(calibration_report(label[rows], proba[rows], random_state=0))
+    found = words(calibration_report(label[rows], proba[rows], random_state=0))
+    assert sentence in found
+    assert "Until then, p-values are too small and intervals too narrow." in found
     for report in (
         calibration_report(label[rows], proba[rows], groups=rows, random_state=0),
         calibration_report(rng.random(450) < proba[rows], proba[rows], random_state=0),
@@ -328,7 +330,7 @@ def test_a_class_that_is_off_is_named():
     label = np.array(list("abcd"))[(rng.random((600, 1)) > np.cumsum(truth, axis=1)).sum(axis=1)]
     observed, predicted = np.mean(label == "c"), proba[:, 2].mean()
     _, found = ClassSections(check_predictions(label, proba), np.random.RandomState(0)).test()
-    expected = "probabilities of class c are too low on average:"
+    expected = "probabilities of class c, the clearest of 4 classes, are too low on average:"
     assert f"{expected} {predicted:.3g} predicted, {observed:.3g} observed" in found
 
 
@@ -418,7 +420,7 @@ def test_columns_in_another_order_are_recognised():
     )
     assert right.advice.startswith("Miscalibrated")
     # what was column 1, of bee, is now column 3, that of dog
-    expected = "is for class bee that of dog, for class cat that of bee, for class dog that of cat."
+    expected = "is for class bee that of dog; for class cat that of bee; for class dog that of cat."
     assert f"the column that is highest most often {expected}" in wrong.advice
     assert "gain" not in wrong.numbers
 
@@ -485,7 +487,14 @@ def test_what_cannot_be_ruled_out_is_said():
     high = report.intervals["smooth_calibration_error"][1]
     assert f"may be up to {high:.2g} (95 % interval)" in report.advice
     few = calibration_report([0, 1, 1], [0.2, 0.6, 0.8], random_state=0)
-    assert "Few samples cannot show more" in few.advice
+    expected = "worth 3 independent samples, too few to say more"
+    assert expected in few.advice
+    weight = np.r_[1e9, np.ones(20_000)]  # all samples say as much as the first one
+    label, proba = random_problem(np.random.default_rng(0), 20_001, calibrated=True)
+    one = ClassSections(check_predictions(label, proba, sample_weight=weight), None)
+    numbers = {"smooth_calibration_error": 0.3, "p_value": 0.5, "n_samples": 20_001}
+    verdict = one.verdict(numbers, {}, [], [], recalibrated=False)
+    assert verdict[1].startswith("These data are worth 1 independent samples, too few")
 
 
 def test_impossible_labels_are_certain_evidence():
@@ -494,7 +503,7 @@ def test_impossible_labels_are_certain_evidence():
     report = words(calibration_report(label, proba, random_state=0))
     expected = (
         "Miscalibrated (p ≤ 0.001): 1 of 10 outcomes had probability 0 (perhaps rounded): the "
-        "model was certain, and wrong"
+        "model was certain that they would not occur, and wrong"
     )
     assert expected in report
 
@@ -609,6 +618,17 @@ def test_the_level_comes_first_where_no_event_occurred():
     _, found = ClassSections(problem_of(proba, np.zeros(400, int)), np.random.RandomState(0)).test()
     assert found[0].startswith("probabilities of class 1 are too high on average: ")
     assert found[1].endswith(" predicted, 0 observed")
+
+
+def test_a_clear_level_is_told_beside_the_spread():
+    rng = np.random.default_rng(0)
+    score = 1.5 * rng.normal(size=500)
+    for slope, expected in ((0.4, ["spread", "level"]), (1.0, ["level"])):
+        data = problem_of(expit(score), rng.random(500) < expit(slope * score + 0.5))
+        _, found = ClassSections(data, np.random.RandomState(0)).test()
+        told = [text for text in found if text.name in ("spread", "level")]
+        assert [text.name for text in told] == expected
+        assert told[-1].startswith("probabilities of class 1 are too low on average")
 
 
 def test_a_spread_that_all_classes_share_is_said_of_all():
@@ -807,7 +827,7 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
     label = rng.random(1000) < proba + np.where(by == 1, 0.15, -0.15)
     report = calibration_report(label, proba, by={"sex": by}, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
-    found = "But the test of subgroups finds miscalibration in 2 of 2: 0; 1. Subgroups are"
+    found = "But the test of subgroups (p ≤ 0.001) finds miscalibration in 2 of 2: 0; 1. Subgroups"
     assert found in report.advice
     many = [
         {"subgroup": str(k), "p_value": 0.01, "deviation": 1.0, "low": 0.1 * (k > 0)}
@@ -815,10 +835,21 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
     ]
     predictions = problem_of([0.3, 0.6], [0, 1])
     numbers = {"p_value": 0.5, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
+    numbers["subgroup_p_value"] = 0.01
     text = advice(predictions, numbers, {}, [], many)
-    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. An interval from 0 with a small p-value"
+    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. An interval from 0 is no contradiction"
     assert expected in text
-    assert "subgroups" not in advice(predictions, numbers | {"p_value": 0.01}, {}, [], many)
+    numbers["p_value"] = 0.01
+    assert "subgroups" not in advice(predictions, numbers, {}, [], many)
+    # some of them explain what the test of all samples finds
+    many.append(many[0] | {"subgroup": "right", "p_value": 0.9})
+    text = advice(predictions, numbers, {}, ["x is y"], many)
+    assert "x is y. The test of subgroups (p = 0.01) finds miscalibration in 7 of 8: 0; 1" in text
+    assert text.endswith("SubgroupRecalibrator recalibrates each subgroup by itself.")
+    text = advice(predictions, numbers | {"gain": 0.1}, {"gain": (0.05, 0.2)}, ["x is y"], many)
+    assert "finds miscalibration in 7 of 8" in text
+    assert "SubgroupRecalibrator" not in text
+    assert text.endswith("this lowers the log loss by 0.1.")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -832,7 +863,7 @@ def test_subgroups_that_are_wrong_on_opposite_sides_are_told_beside_the_whole(n_
     assert report.advice.startswith("Miscalibrated")
     assert "wrong on opposite sides: " in report.advice
     assert re.search(
-        r"more frequent than predicted in [^1]*0, less in [^0]*1; [^0]*2\. Subg", report.advice
+        r" than predicted in [^1]*0, less (often|frequent) in [^0]*1; [^0]*2\. Subg", report.advice
     )
     assert "RecalibratedClassifier" not in report.advice
     one_side = calibration_report(rng.random(900) < p - 0.1, p, by={"site": by}, random_state=0)
