@@ -323,7 +323,7 @@ class Sections(ABC, Generic[Data]):
         error = error_name(numbers)
         title = measure_title(error, numbers)
         numbers["effective_size"] = 1 / inverse_effective_size(self.data)
-        text = "These data are worth {effective_size:.2g} independent samples, too few to say more."
+        text = "The effective number of samples is {effective_size:.2g}: too few to say more."
         if f"{error}_high" in numbers:
             beside, share = self.compare_to_prevalence(numbers[f"{error}_high"])
             numbers |= share

@@ -119,23 +119,29 @@ def classes_of(y, predicted, sample_weight=None, **_):
     return y, predicted, weight / weight.sum()
 
 
-def standardized_scores(hit, proba):
+def standardized_scores(hit, proba, weight):
     """Sums of residuals and of residuals times log-odds, in standard deviations."""
     inner = np.clip(proba, 1e-16, 1 - 1e-16)
-    odds, variance = np.log(inner / (1 - inner)), proba * (1 - proba)
+    weight = weight / weight.mean()
+    odds, variance = np.log(inner / (1 - inner)), weight**2 * proba * (1 - proba)
     spread = odds - variance @ odds / variance.sum()
-    one_label = 1 + 1 / variance.sum()
-    level, slope = (hit - proba).sum(), (hit - proba) @ spread
     squares = np.array([variance.sum(), variance @ spread**2])
-    return np.array([level, slope]) / np.sqrt(squares * one_label)
+    sums = np.array([weight @ (hit - proba), (weight * (hit - proba)) @ spread])
+    return sums / np.sqrt(squares * (1 + 1 / variance.sum()))
+
+
+def matrix_of(y, predicted, **options):
+    """The labels, a column of probabilities for each class, and weights."""
+    predicted, weight = np.asarray(predicted), options.get("sample_weight", np.ones(len(y)))
+    if predicted.ndim == 1:
+        predicted = np.column_stack([1 - predicted, predicted])
+    return np.asarray(y), predicted, weight
 
 
 def expected_values(report, y, predicted, options):
     """What the sentences say, computed anew from the data."""
     hit, proba, weight = classes_of(y, predicted, **options)
-    n_classes = report.numbers["n_classes"]
-    rows = np.column_stack([1 - proba, proba]) if n_classes == 2 else predicted
-    label = np.asarray(y)
+    label, rows, _ = matrix_of(y, predicted)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_rows = np.where(rows > 0, np.log(rows), 0.0)
         excess = weight @ (np.sum(rows * log_rows, axis=1) - log_rows[np.arange(len(rows)), label])
@@ -183,12 +189,8 @@ def check_sentences(report, y, predicted, options):
         for name, value in sentence.values.items():
             if name in expected:
                 assert value == pytest.approx(expected[name], abs=1e-12), (name, sentence)
-        if "clear" in sentence and "class" in sentence.values:
-            scores = [
-                standardized_scores(y == k, predicted[:, k]) for k in range(predicted.shape[1])
-            ]
-            squares = np.square(scores)[:, 0 if sentence.name == "level" else 1]
-            assert str(np.argmax(squares)) == sentence.values["class"]
+        if "class" in sentence.values:
+            check_class(sentence, *matrix_of(y, predicted, **options))
         if "prevalence_of_class" in sentence.values:
             name = sentence.values["class"]
             (row,) = (row for row in report.classes if str(row["class"]) == name)
@@ -202,6 +204,21 @@ def check_sentences(report, y, predicted, options):
     assert report.advice.count("But ") <= 1
     first = re.match(r"(No evidence of m|M|Still m)iscalibrat", report.advice)
     assert first is None or (first[1] == "No evidence of m") == (report.findings == [])
+
+
+def check_class(sentence, label, matrix, weight):
+    """The class of a sentence is the clearest one, and its spread is as it says."""
+    n_classes = matrix.shape[1]
+    scores = np.array(
+        [standardized_scores(label == k, matrix[:, k], weight) for k in range(n_classes)]
+    )
+    kind, k = ["level", "spread"].index(sentence.name), int(sentence.values["class"])
+    assert k == (1 if n_classes == 2 else np.argmax(np.abs(scores[:, kind])))
+    if sentence.name == "spread":
+        spread = scores[:, 1]
+        assert ("too extreme" in sentence) == (spread[k] < 0) != ("not extreme" in sentence)
+        is_shared = (np.sign(spread) == np.sign(spread[k])) & (np.abs(spread) > 2.5)
+        assert ("all classes" in sentence) == (n_classes > 2 and is_shared.all())
 
 
 def check_directions(sentence, numbers, subgroups):

@@ -452,7 +452,10 @@ def test_subgroups_that_cancel_are_told():
     shifted = GaussianForecast(forecast.mean() + (by - 0.5) * 0.6 * forecast.std(), forecast.std())
     report = calibration_report(y, shifted, by=by, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
-    assert "But the test of subgroups (p = 0.01) finds miscalibration in 2 of 2: 0; 1." in report.advice
+    assert (
+        "But the test of subgroups (p = 0.01) finds miscalibration in 2 of 2: 0; 1."
+        in report.advice
+    )
     assert "SubgroupRecalibrator" in report.advice
 
 

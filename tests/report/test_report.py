@@ -487,14 +487,13 @@ def test_what_cannot_be_ruled_out_is_said():
     high = report.intervals["smooth_calibration_error"][1]
     assert f"may be up to {high:.2g} (95 % interval)" in report.advice
     few = calibration_report([0, 1, 1], [0.2, 0.6, 0.8], random_state=0)
-    expected = "worth 3 independent samples, too few to say more"
-    assert expected in few.advice
+    assert "The effective number of samples is 3: too few to say more." in few.advice
     weight = np.r_[1e9, np.ones(20_000)]  # all samples say as much as the first one
     label, proba = random_problem(np.random.default_rng(0), 20_001, calibrated=True)
     one = ClassSections(check_predictions(label, proba, sample_weight=weight), None)
     numbers = {"smooth_calibration_error": 0.3, "p_value": 0.5, "n_samples": 20_001}
     verdict = one.verdict(numbers, {}, [], [], recalibrated=False)
-    assert verdict[1].startswith("These data are worth 1 independent samples, too few")
+    assert verdict[1] == "The effective number of samples is 1: too few to say more."
 
 
 def test_impossible_labels_are_certain_evidence():
