@@ -252,7 +252,12 @@ def check_directions(sentence, numbers, subgroups):
     if "gain" in values:
         assert numbers["gain_low"] > 0
     if "gap_from" in values:
-        assert values["gap_from"] <= values["gap_predicted"] <= values["gap_to"]
+        low, high = values["gap_from"], values.get("gap_to", np.inf)
+        assert low - 1e-12 <= values["gap_predicted"] <= high + 1e-12
+        says("probabilities", "confidences", is_so=numbers["n_classes"] == 2)
+    for first, second in (("_from", "_to"), ("_low", "_high"), ("_level", "_coverage")):
+        if first in sentence.template and second in sentence.template:
+            assert sentence.template.index(first) < sentence.template.index(second)
     if "subgroups" in values:
         names = [row["subgroup"] for row in subgroups if row["p_value"] < 0.05]
         assert values["subgroups"] == "; ".join(names)
