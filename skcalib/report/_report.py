@@ -583,7 +583,7 @@ def _make_report(
         if mistake
         else sections.verdict(numbers, intervals, rows, classes, recalibrated=recalibrated)
     )
-    verdict += sections.describe_copies()
+    verdict[1:1] = sections.describe_copies()  # before what follows from the findings
     advice = join_sentences(verdict, findings)
     sentences = [verdict[0], *findings, *verdict[1:]]
     numbers |= collect_numbers(sentences, numbers | name_ends(intervals))

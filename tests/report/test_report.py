@@ -294,9 +294,10 @@ def test_rows_of_a_joined_table_are_told():
     proba = rng.random(150)
     label, rows = rng.random(150) < proba, np.repeat(np.arange(150), 3)
     sentence = "Each of 150 distinct predictions occurs 3 times, always with the same outcome"
-    found = words(calibration_report(label[rows], proba[rows], random_state=0))
-    assert sentence in found
-    assert "Until then, p-values are too small and intervals too narrow." in found
+    report = calibration_report(label[rows], proba[rows], random_state=0)
+    assert sentence in words(report)
+    assert "Until then, p-values are too small and intervals too narrow." in words(report)
+    assert report.sentences[1 + len(report.findings)].name == "copies"  # before any advice
     for report in (
         calibration_report(label[rows], proba[rows], groups=rows, random_state=0),
         calibration_report(rng.random(450) < proba[rows], proba[rows], random_state=0),
