@@ -623,12 +623,18 @@ def test_the_level_comes_first_where_no_event_occurred():
 def test_a_clear_level_is_told_beside_the_spread():
     rng = np.random.default_rng(0)
     score = 1.5 * rng.normal(size=500)
-    for slope, expected in ((0.4, ["spread", "level"]), (1.0, ["level"])):
-        data = problem_of(expit(score), rng.random(500) < expit(slope * score + 0.5))
-        _, found = ClassSections(data, np.random.RandomState(0)).test()
+    event = np.tile([1, 1, 1, 0], 200)
+    event[3:48:4] = 1  # twelve events, or one standard deviation, more than predicted
+    for proba, label, expected in (
+        (expit(score), rng.random(500) < expit(0.4 * score + 0.5), ["spread", "level"]),
+        (expit(score), rng.random(500) < expit(score + 0.5), ["level"]),
+        (np.repeat([0.6, 0.9], 400), event, ["spread"]),
+    ):
+        _, found = ClassSections(problem_of(proba, label), np.random.RandomState(0)).test()
         told = [text for text in found if text.name in ("spread", "level")]
         assert [text.name for text in told] == expected
-        assert told[-1].startswith("probabilities of class 1 are too low on average")
+        if expected[-1] == "level":
+            assert told[-1].startswith("probabilities of class 1 are too low on average")
 
 
 def test_a_spread_that_all_classes_share_is_said_of_all():
@@ -641,6 +647,11 @@ def test_a_spread_that_all_classes_share_is_said_of_all():
     assert any(
         text.startswith("probabilities of all classes are too extreme, most") for text in found
     )
+    scale = np.array([1, 1, 1.8, 1, 1])
+    sharp = check_predictions(label, softmax(scale * logits, axis=1), labels=range(5))
+    _, found = ClassSections(sharp, np.random.RandomState(0)).test()
+    expected = "probabilities of class 2, the clearest of 5 classes, are too extreme"
+    assert any(text == expected for text in found), found
 
 
 def test_a_large_gap_in_a_range_of_rare_events_is_not_small():
