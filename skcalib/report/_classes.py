@@ -353,10 +353,10 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     """
     worst = int(np.argmax(squares.sum(axis=0)))
     is_spread = squares[1, worst] > squares[0, worst]
-    told = [1] if is_spread and not is_rounded(data.proba) else []
+    kinds = [1] if is_spread and not is_rounded(data.proba) else []
     if not is_spread or (data.is_binary and squares[0, 0] > CLEAR_DEVIATION**2):
-        told.append(0)
-    return [_describe_class(data, kind, sums[kind], squares[kind]) for kind in told]
+        kinds.append(0)
+    return [_describe_class(data, kind, sums[kind], squares[kind]) for kind in kinds]
 
 
 def _describe_class(data: ClassData, kind: int, sums: np.ndarray, squares: np.ndarray) -> Finding:

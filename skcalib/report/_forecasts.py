@@ -112,8 +112,8 @@ class ForecastSections(Sections):
             numbers["quantile_n_tested"] = subsample.n_samples
             numbers["moments_p_value"] = moments_p_value(data)
         averages = diagnose(data)
-        told = [finding.name for finding in averages]
-        return numbers, averages + forecast_findings(test, tested, told)
+        names = [finding.name for finding in averages]
+        return numbers, averages + forecast_findings(test, tested, names)
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         if self.data.groups is None:
@@ -289,10 +289,11 @@ def _has_heavy_tails(data: ForecastData) -> bool:
     return float(weight @ score**4) > (3 + kurtosis) * square**2
 
 
-def forecast_findings(test: CalibrationTest, data: ForecastData, told: list[str]) -> list[Finding]:
-    """Return a sentence for each significant component that what is told does not explain.
+def forecast_findings(test: CalibrationTest, data: ForecastData, names: list[str]) -> list[Finding]:
+    """Return a sentence for each significant component that averages do not explain.
 
-    The coverage alone explains neither level nor spread: a bias lowers it, too.
+    The names are those of the findings on averages. The coverage alone explains neither
+    level nor spread: a bias lowers it, too.
     """
     significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     results = []
@@ -314,13 +315,13 @@ def forecast_findings(test: CalibrationTest, data: ForecastData, told: list[str]
             side = "above" if is_positive else "below"
             text = f"the errors are skewed: outcomes far {side} the forecasts are too frequent"
             results.append(say("skewness", text, evidence="p_value_bias_and_spread"))
-        elif column or told in ([], ["coverage"]):
+        elif column or names in ([], ["coverage"]):
             name, *words = [("level", "low", "high"), ("spread", "narrow", "wide")][kind]
             first, second = words if sums[kind, 0] > 0 else words[::-1]  # those on average
             addition = f" for some samples, less so or too {second} for others" if column else ""
             text = f"the forecasts are too {first}{addition}"
             results.append(say(name, text, evidence="p_value_bias_and_spread"))
-    if significant == ["pit"] and not told:
+    if significant == ["pit"] and not names:
         text = "the shape of the distributions is wrong; level and spread show no clear error"
         results.append(say("shape", text, evidence="p_value_pit"))
     return results
