@@ -171,6 +171,12 @@ def test_text_shows_the_numbers():
             grid_of(make_forecasts(2000, dispersion=0.5, random_state=0), [0.1, 0.9]),
             ["intervals hold too few outcomes: those of 80 % hold 47"],
         ),
+        (  # not those of 50 %, which come first: Φ(0.34) − Φ(−0.34) is nearer to its level
+            grid_of(
+                make_forecasts(2000, dispersion=0.5, random_state=0), [0.025, 0.25, 0.75, 0.975]
+            ),
+            ["intervals hold too few outcomes: those of 95 % hold 67"],
+        ),
         (
             grid_of(make_forecasts(2000, dispersion=2, random_state=0), [0.1, 0.9]),
             ["intervals hold too many outcomes: those of 80 % hold 99"],
