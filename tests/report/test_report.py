@@ -495,6 +495,10 @@ def test_what_cannot_be_ruled_out_is_said():
     numbers = {"smooth_calibration_error": 0.3, "p_value": 0.5, "n_samples": 20_001}
     verdict = one.verdict(numbers, {}, [], [], recalibrated=False)
     assert verdict[1] == "The effective number of samples is 1: too few to say more."
+    of_three = check_predictions([0, 1, 2], np.full((3, 3), 1 / 3))
+    error = "smooth_calibration_error_confidence"
+    text = advice(of_three, {"p_value": 0.5, error: 0.3}, {error: (0.0, 0.4)}, [])
+    assert "The smooth calibration error (confidence) may be up to 0.4 (95 %" in text
 
 
 def test_impossible_labels_are_certain_evidence():
