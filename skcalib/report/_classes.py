@@ -10,7 +10,7 @@ from .._data import ClassData
 from .._inputs.by import printable
 from .._numerics.dependence import UnitSums
 from .._numerics.logits import PROPER_LOSSES
-from .._statistics.residuals import BinnedResiduals, ClasswiseScoreTest
+from .._statistics.residuals import BinnedResiduals, ClasswiseScoreTest, ScoreExcess
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._distance import compute_distance_bounds
 from ..metrics._registry import METRICS
@@ -30,6 +30,7 @@ from ._sections import (
     Sections,
     TableRows,
     error_name,
+    list_names,
     take_samples,
 )
 from ._two_classes import (
@@ -68,9 +69,6 @@ _EVENTS_FOR_SPREAD = 10
 # The prevalence of events that are rare: the report tells the error as a part of it.
 _RARE = 0.05
 
-# The message on mistaken columns names at most this many.
-_MAX_NAMED_COLUMNS = 3
-
 # Ranges of confidence among which the worst one is named.
 _N_RANGES = 8
 
@@ -83,13 +81,18 @@ class ClassSections(Sections):
 
     error = "smooth calibration error"
     loss = "log loss"
-    unknown = "several small differences add up"
-    sides = "outcomes are more frequent than predicted in {more}, less in {less}"
+    unknown = "no kind of error is clear by itself, only all of them together"
     remedy = (
         "Recalibrate on samples unseen in training: RecalibratedClassifier takes a classifier, "
         "AutoRecalibrator predictions."
     )
     data: ClassData
+
+    @property
+    def sides(self) -> str:
+        if self.data.is_binary:
+            return "events are more frequent than predicted in {more}, less frequent in {less}"
+        return "predictions are right more often than predicted in {more}, less often in {less}"
 
     @cached_property
     def _binary(self) -> ClassData:
@@ -209,7 +212,7 @@ class ClassSections(Sections):
             counts = {"n_certain_and_wrong": count, "n_samples": n}
             text = (
                 "{n_certain_and_wrong} of {n_samples} outcomes had probability 0 (perhaps "
-                "rounded): the model was certain, and wrong"
+                "rounded): the model was certain that they would not occur, and wrong"
             )
             results.insert(0, say("certain_and_wrong", text, counts))
         return numbers, results
@@ -307,20 +310,17 @@ def class_findings(test: CalibrationTest, tested: ClassData, data: ClassData) ->
         components = [name for name in significant if name in ("skce", "local")]
         significant = ["level_and_spread", *components]
     words = {
-        "log_loss": lambda: _describe_confidence(test.component_statistics_["log_loss"]),
+        "log_loss": lambda: [_describe_confidence(data)],
         "level_and_spread": lambda: _describe_worst_class(data, sums, sums**2 / scores.scale),
-        "local": lambda: _describe_worst_range(data),
+        "local": lambda: [_describe_worst_range(data)],
     }
     results = []
     for name in significant:
-        if name in words and (finding := words[name]()) is not None:
+        for finding in words[name]() if name in words else ():
             finding.evidence = f"p_value_{name if name in evidence else 'log_loss'}"
             results.append(finding)
     if significant == ["skce"]:
-        text = (
-            "outcomes differ from predictions in a way that depends on the whole prediction, not "
-            "on one class or on the confidence alone"
-        )
+        text = "outcomes differ from predictions in a way that no class and no range shows clearly"
         results.append(say("whole_prediction", text, evidence="p_value_skce"))
     return results
 
@@ -337,7 +337,8 @@ def _is_level_dominant(data: ClassData, scores: ClasswiseScoreTest, sums: np.nda
     return bool(abs(sums[0] @ scores.centre) > abs(sums[1].sum()))
 
 
-def _describe_confidence(excess: float) -> Finding:
+def _describe_confidence(data: ClassData) -> Finding:
+    excess = float(ScoreExcess(data, "log_loss")(data.label[None])[0])
     kind, direction = ("overconfident", "higher") if excess > 0 else ("underconfident", "lower")
     text = (
         f"the predictions are {kind}: their log loss is {{log_loss_excess:|.2g}} {direction} than "
@@ -346,37 +347,45 @@ def _describe_confidence(excess: float) -> Finding:
     return say("confidence", text, {"log_loss_excess": excess})
 
 
-def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> Finding | None:
-    """Describe the worst class: its frequency if the intercept is off, else its spread.
+def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> list[Finding]:
+    """Describe the spread of a class or its frequency, whichever is clearer.
 
-    None for a spread of predictions that were rounded to 0 or 1, whose log-odds are unknown.
+    Beside the spread of two classes stands the frequency if it is clear, too. Not told is the
+    spread of predictions that were rounded to 0 or 1, whose log-odds are unknown.
     """
     worst = int(np.argmax(squares.sum(axis=0)))
+    is_spread = squares[1, worst] > squares[0, worst]
+    kinds = [1] if is_spread and not is_rounded(data.proba) else []
+    if not is_spread or (data.is_binary and squares[0, 0] > CLEAR_DEVIATION**2):
+        kinds.append(0)
+    return [_describe_class(data, kind, sums[kind], squares[kind]) for kind in kinds]
+
+
+def _describe_class(data: ClassData, kind: int, sums: np.ndarray, squares: np.ndarray) -> Finding:
+    """Describe the level (0) or the spread (1) of the class whose standardized sum is largest."""
+    worst = int(np.argmax(squares))
     k = 1 if data.is_binary else worst
-    values: dict[str, Any] = {"class": printable(str(data.classes[k]))}
-    choice = ""
+    values = {"class": printable(str(data.classes[k])), "n_classes": len(data.classes)}
+    suffix, subject, choice = "", "probabilities of class {class}", ""
     if not data.is_binary:
-        choice = "the class of the largest standardized level and spread together"
-    if squares[0, worst] >= squares[1, worst]:
-        observed = float(data.weight @ (data.label == k))
+        suffix, subject = "_of_class", f"{subject}, the clearest of {{n_classes}} classes,"
+        choice = f"the class of the largest standardized {'spread' if kind else 'level'}"
+    if kind == 0:
         expected = float(data.weight @ data.matrix[:, k])
-        names = ["mean_prediction", "prevalence"]
-        names = names if data.is_binary else [f"{name}_of_class" for name in names]
-        values |= zip(names, (expected, observed), strict=True)
+        observed = float(data.weight @ (data.label == k))
+        values |= {f"mean_prediction{suffix}": expected, f"prevalence{suffix}": observed}
         digits = distinct_format(expected, observed, 3)
         level = "high" if expected > observed else "low"
         text = (
-            f"probabilities of class {{class}} are too {level} on average: {{{names[0]}:{digits}}} "
-            f"predicted, {{{names[1]}:{digits}}} observed"
+            f"{subject} are too {level} on average: {{mean_prediction{suffix}:{digits}}} predicted"
+            f", {{prevalence{suffix}:{digits}}} observed"
         )
         return say("level", text, values, choice=choice)
-    if is_rounded(data.proba):
-        return None
-    kind = "too extreme" if sums[1, worst] < 0 else "not extreme enough"
-    agree = (np.sign(sums[1]) == np.sign(sums[1, worst])) & (squares[1] > CLEAR_GAP**2)
-    text = f"probabilities of class {{class}} are {kind}"
+    wrong = "too extreme" if sums[worst] < 0 else "not extreme enough"
+    text = f"{subject} are {wrong}"
+    agree = (np.sign(sums) == np.sign(sums[worst])) & (squares > CLEAR_GAP**2)
     if not data.is_binary and agree.all():
-        text = f"probabilities of all classes are {kind}, most clearly of class {{class}}"
+        text = f"probabilities of all classes are {wrong}, most clearly of class {{class}}"
     return say("spread", text, values, choice=choice)
 
 
@@ -419,12 +428,8 @@ def _find_ranges(binary: ClassData) -> list[_Range]:
 def _describe_worst_range(data: ClassData) -> Finding:
     worst = _find_ranges(data if data.is_binary else data.confidence())[0]
     quantity = "probabilities" if data.is_binary else "confidences"
-    numbers = {
-        "gap_from": worst.low,
-        "gap_to": worst.high,
-        "gap_predicted": worst.expected,
-        "gap_observed": worst.observed,
-    }
+    numbers = {"gap_from": worst.low, "gap_to": worst.high}
+    numbers |= {"gap_predicted": worst.expected, "gap_observed": worst.observed}
     where = "from {gap_from:.2g} to {gap_to:.2g}"
     if f"{worst.low:.2g}" == f"{worst.high:.2g}":
         where = "of about {gap_from:.2g}"
@@ -460,12 +465,9 @@ def _find_permuted_columns(data: ClassData) -> Finding | None:
         return None
     names = data.classes.tolist()
     pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in permuted]
-    n_more = len(pairs) - _MAX_NAMED_COLUMNS
-    remainder = f", and {n_more} more" if n_more > 0 else ""
     text = (
         "The columns of the probabilities are in another order than the classes: the column that "
         "is highest most often is {columns}. Check `labels` and the order of the columns before "
         "anything else."
     )
-    columns = ", ".join(pairs[:_MAX_NAMED_COLUMNS]) + remainder
-    return say("mistake", text, {"columns": columns})
+    return say("mistake", text, {"columns": list_names(pairs)})

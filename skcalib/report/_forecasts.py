@@ -23,6 +23,7 @@ from ..uncertainty._units import Units
 from ._findings import Finding, say
 from ._pictures import render_forecast_pictures
 from ._sections import (
+    CLEAR_GAP,
     LEVEL,
     MAX_SAMPLE_SHARE,
     SMALL_ERROR,
@@ -32,6 +33,7 @@ from ._sections import (
     Sections,
     TableRows,
     inverse_effective_size,
+    standardized_sum,
     take_samples,
 )
 
@@ -68,8 +70,8 @@ class ForecastSections(Sections):
     error = "quantile calibration error"
     loss = "CRPS"
     unknown = (
-        "level and spread agree with the outcomes on average, but the shape of the distributions "
-        "is wrong, or they are wrong for part of the samples"
+        "no clear error of level or spread on average: the shape of the distributions is wrong, or "
+        "level and spread are for some samples"
     )
     sides = "outcomes are higher than predicted in {more}, lower in {less}"
     remedy = (
@@ -108,7 +110,8 @@ class ForecastSections(Sections):
             numbers["quantile_n_tested"] = subsample.n_samples
             numbers["moments_p_value"] = moments_p_value(data)
         averages = diagnose(data)
-        return numbers, averages + forecast_findings(test, tested, is_explained=bool(averages))
+        names = [finding.name for finding in averages]
+        return numbers, averages + forecast_findings(test, tested, names)
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         if self.data.groups is None:
@@ -264,7 +267,7 @@ def diagnose(data: ForecastData) -> list[Finding]:
         text = "standard deviations are too large: the errors do not vary at all"
         results.append(say("spread", text))
     elif _has_heavy_tails(data):
-        text = "the errors have heavier tails than the forecasts"
+        text = "the errors have heavier tails than the forecasts, or more spread for some samples"
         results.append(say("tails", text))
     # logarithms of variances are nearly normal
     elif abs(np.log(variance)) > mean_margin(data, squares / variance, np.sqrt(2)):
@@ -299,10 +302,12 @@ def _has_heavy_tails(data: ForecastData) -> bool:
     return float(weight @ score**4) > (3 + kurtosis) * square**2
 
 
-def forecast_findings(
-    test: CalibrationTest, data: ForecastData, *, is_explained: bool
-) -> list[Finding]:
-    """Return a sentence for each significant component that averages do not explain already."""
+def forecast_findings(test: CalibrationTest, data: ForecastData, names: list[str]) -> list[Finding]:
+    """Return a sentence for each significant component that averages do not explain.
+
+    The names are those of the findings on averages. The coverage alone explains neither
+    level nor spread: a bias lowers it, too.
+    """
     significant = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     results = []
     if "bias_and_spread" in significant:
@@ -310,6 +315,9 @@ def forecast_findings(
         # (3, C), of all samples first
         sums = scores.standardized_sums(scores.error.observed[None])[:, 0]
         size = np.abs(sums)
+        score = normal_scores(*data.forecast.pit_bounds(data.value))[_FIRST_MOMENT]
+        if abs(standardized_sum(data, score)) > CLEAR_GAP:  # which z² − 1 and z³ − 3 z show, too
+            size[1:, 0] = 0.0
         if size[0, 1:].max(initial=0.0) > _CLEAR_BIAS:  # which z² − 1 shows, too
             size[:, 0] = size[1:] = 0.0
         kind, column = np.unravel_index(np.argmax(size), sums.shape)
@@ -318,17 +326,16 @@ def forecast_findings(
             pass  # few errors decide on these
         elif kind == _SKEWNESS:
             side = "above" if is_positive else "below"
-            text = f"outcomes far {side} the forecasts are too frequent: they are skewed"
+            text = f"the errors are skewed: outcomes far {side} the forecasts are too frequent"
             results.append(say("skewness", text, evidence="p_value_bias_and_spread"))
-        elif column or not is_explained:
-            words = [("low", "high"), ("narrow", "wide")][kind]
+        elif column or names in ([], ["coverage"]):
+            name, *words = [("level", "low", "high"), ("spread", "narrow", "wide")][kind]
             first, second = words if sums[kind, 0] > 0 else words[::-1]  # those on average
             addition = f" for some samples, less so or too {second} for others" if column else ""
             text = f"the forecasts are too {first}{addition}"
-            name = "level" if kind == _FIRST_MOMENT else "spread"
             results.append(say(name, text, evidence="p_value_bias_and_spread"))
-    if significant == ["pit"] and not is_explained:
-        text = "the shape of the distributions is wrong, though not their spread and level"
+    if significant == ["pit"] and not names:
+        text = "the shape of the distributions is wrong; level and spread show no clear error"
         results.append(say("shape", text, evidence="p_value_pit"))
     return results
 
@@ -344,10 +351,10 @@ def _diagnose_coverage(data: ForecastData) -> list[Finding]:
     worst = int(np.argmax(np.abs(distance)))
     if abs(distance[worst]) <= 1:
         return []
-    kind = "narrow" if distance[worst] < 0 else "wide"
+    many = "few" if distance[worst] < 0 else "many"
     text = (
-        f"prediction intervals are too {kind}: those of {{coverage_level:percent}} hold "
-        "{pit_coverage:percent} of the outcomes"
+        f"prediction intervals hold too {many} outcomes: those of {{coverage_level:percent}} hold "
+        "{pit_coverage:percent}"
     )
     coverage = float(inside[worst] @ data.weight)
     numbers = {"coverage_level": float(sharp.levels[worst]), "pit_coverage": coverage}

@@ -1,6 +1,7 @@
 """The page of a report: one file without anything from a network."""
 
 import os
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ def render_comparison(comparison: Any, changes: list[TextTable]) -> str:
     """Return verdicts, figures and differences from the first model; then the tables of each."""
     sections, reports = [render_head(comparison.heading, comparison.date)], comparison.reports
     for name, report in reports.items():
-        sections.append(f"<h2>{escape(str(name))}</h2>\n{render_verdict(report)}")
+        sections.append(
+            f"<h2>{escape(str(name))}</h2>\n{render_verdict(report.advice, report.findings)}"
+        )
     sections.append(render_figures(comparison.figures))
     sections += [
         f"<h2>{escape(table.head[2])} beside {escape(table.head[1])}</h2>\n{_render_table(table)}"
@@ -83,9 +86,8 @@ def render_audit(audits: dict[str, dict[str, Any]]) -> str:
     return f"<h2>How this report was made</h2>\n<div class='audit'>{table}</div>"
 
 
-def render_verdict(report: Any) -> str:
+def render_verdict(advice: str, findings: Sequence[str]) -> str:
     """Return the advice, in which findings are items of a list."""
-    advice, findings = report.advice, report.findings
     sentence = "; ".join(findings)
     before, _, after = advice.partition(sentence) if sentence else (advice, "", "")
     if not after:

@@ -221,7 +221,7 @@ class CalibrationReport(_BaseReport):
         )
 
     def _body(self) -> str:
-        head = render_head(self.heading, self.date), render_verdict(self)
+        head = render_head(self.heading, self.date), render_verdict(self.advice, self.findings)
         tables = render_tables(self), render_audit({"": self.audit})
         return "\n".join([*head, render_figures(self.figures), *tables])
 
@@ -584,7 +584,7 @@ def _make_report(
         if mistake
         else sections.verdict(numbers, intervals, rows, classes, recalibrated=recalibrated)
     )
-    verdict += sections.describe_copies()
+    verdict[1:1] = sections.describe_copies()  # before what follows from the findings
     sentences = [verdict[0], *findings, *verdict[1:]]
     numbers |= collect_numbers(sentences, numbers | name_ends(intervals))
     event = str(sections.data.labels[1]) if "n_events" in numbers else None

@@ -42,11 +42,8 @@ CLEAR_GAP = 2.5
 # Fewer than 10 independent samples say nothing about how a measure varies.
 MAX_SAMPLE_SHARE = 0.1 + 1e-12
 
-# The errors of more samples are those of the model, but for the last digits.
-_MAX_ERROR_SAMPLES = 10_000
-
-# The verdict names at most this many subgroups.
-_MAX_NAMED_SUBGROUPS = 5
+# The verdict names at most this many subgroups, or columns.
+_MAX_NAMED = 5
 
 _N_GAIN_FOLDS = 5
 
@@ -90,8 +87,12 @@ class Sections(ABC, Generic[Data]):
     error: ClassVar[str]
     loss: ClassVar[str]
     unknown: ClassVar[str]
-    sides: ClassVar[str]
     remedy: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def sides(self) -> str:
+        """Say in which subgroups there is {more} or {less} than predicted."""
 
     def __init__(self, data: Data, rng: np.random.RandomState) -> None:
         self.data, self.rng = data, rng
@@ -230,7 +231,7 @@ class Sections(ABC, Generic[Data]):
             row: dict[str, Any] = {"by": subgroups.title, "subgroup": title, "name": phrase}
             row |= {"n_samples": subgroup_data.n_samples, **self.measure_subgroup(subgroup_data)}
             row |= {"measure": metric, "estimate": estimate, "low": low, "high": high}
-            row["deviation"] = _standardized_sum(subgroup_data, residual[members])
+            row["deviation"] = standardized_sum(subgroup_data, residual[members])
             rows.append(row)
         statistic, params, most, first = self.subgroup_test()
         tested_rows = subsample_evenly(subgroups.code, most, self.rng, first)
@@ -288,7 +289,7 @@ class Sections(ABC, Generic[Data]):
                 say("verdict", f"No evidence of miscalibration {p_text}.", with_ends),
                 self._describe_limit(with_ends),
                 *self.describe_level(with_ends),
-                *self._describe_subgroups(rows, is_alone=True),
+                *self._describe_subgroups(rows, with_ends, is_alone=True),
             ]
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
@@ -299,31 +300,34 @@ class Sections(ABC, Generic[Data]):
         if not self.is_refuted() and not gains and self.is_small(numbers, classes):
             # the test of moments sees all samples
             n_tested = "n_samples" if "moments_p_value" in numbers else "n_tested"
+            title = measure_title(error_name(numbers), numbers)
             text = (
-                f"This is small and may not matter: with {{{n_tested}}} samples, a {self.error} of "
+                f"This is small and may not matter: with {{{n_tested}}} samples, a {title} of "
                 f"{{{error_name(numbers)}:.2g}} can be detected."
             )
             sentences.append(say("size", text, with_ends))
             if_it_matters = "If it matters, "
-        opposite = self._describe_subgroups(rows, is_alone=False)
-        sentences += opposite
-        if not recalibrated and not opposite:
+        sentences += self._describe_subgroups(rows, with_ends, is_alone=False, gains=gains)
+        is_apart = sentences[-1].name == "remedy_of_subgroups"
+        if not recalibrated and not is_apart:
             remedy = self.remedy if not if_it_matters else self.remedy[0].lower() + self.remedy[1:]
             sentences.append(say("remedy", f"{if_it_matters}{remedy}"))
         change = "a further recalibration" if recalibrated else "this"
-        change = "recalibration of all together" if opposite else change
+        change = "recalibration of all together" if is_apart else change
         return [*sentences, *self._describe_gain(with_ends, change)]
 
     def _describe_limit(self, numbers: Numbers) -> Finding:
         """Return a sentence on the error that cannot be ruled out."""
         error = error_name(numbers)
-        text = "Few samples cannot show more."
+        title = measure_title(error, numbers)
+        numbers["effective_size"] = 1 / inverse_effective_size(self.data)
+        text = "The effective number of samples is {effective_size:.2g}: too few to say more."
         if f"{error}_high" in numbers:
             beside, share = self.compare_to_prevalence(numbers[f"{error}_high"])
             numbers |= share
-            text = f"The {self.error} may be up to {{{error}_high:.2g}}{beside} (95 % interval)."
-        elif numbers["n_samples"] > _MAX_ERROR_SAMPLES:
-            text = f"The {self.error} of all {{n_samples}} samples is {{{error}:.2g}}."
+            text = f"The {title} may be up to {{{error}_high:.2g}}{beside} (95 % interval)."
+        elif inverse_effective_size(self.data) <= MAX_SAMPLE_SHARE:
+            text = f"The {title} of all {{n_samples}} samples is {{{error}:.2g}}."
         return say("limit", text, numbers)
 
     def _describe_gain(self, numbers: Numbers, change: str) -> list[Finding]:
@@ -339,51 +343,52 @@ class Sections(ABC, Generic[Data]):
             result = f"{change} lowers the {self.loss} by {{gain:.2g}}."
         return [say("gain", f"{where} {result}", numbers)]
 
-    def _describe_subgroups(self, rows: TableRows, *, is_alone: bool) -> list[Finding]:
+    def _describe_subgroups(
+        self, rows: TableRows, numbers: Numbers, *, is_alone: bool, gains: bool = False
+    ) -> list[Finding]:
         """Return sentences on miscalibrated subgroups, and how to recalibrate these.
 
-        Alone, where the test of all samples finds nothing, they are named; otherwise only if some
-        are clearly too high and others too low.
+        They are named if they are alone, where the test of all samples finds nothing, or if they
+        are not all subgroups. If a recalibration of all samples gains, it is the remedy, unless
+        some subgroups are clearly too high and others too low.
         """
         significant = [row for row in rows if row["p_value"] < LEVEL]
         sides = {
-            side: _list_names([row for row in significant if sign * row["deviation"] > CLEAR_GAP])
+            side: list_names(
+                [row["name"] for row in significant if sign * row["deviation"] > CLEAR_GAP]
+            )
             for side, sign in (("more", 1), ("less", -1))
         }
         sentences = []
-        if is_alone and significant:
-            values = {
-                "n_miscalibrated_subgroups": len(significant),
-                "n_subgroups": len(rows),
-                "subgroups": _list_names(significant),
-            }
+        if significant and (is_alone or len(significant) < len(rows)):
+            names = list_names([row["name"] for row in significant])
+            values = numbers | {"n_subgroups": len(rows), "subgroups": names}
+            values["n_miscalibrated_subgroups"] = len(significant)
             text = (
-                "But the test of subgroups finds miscalibration in {n_miscalibrated_subgroups} of "
-                "{n_subgroups}: {subgroups}."
+                f"{'But the' if is_alone else 'The'} test of subgroups (p {{subgroup_p_value:p}}) "
+                "finds miscalibration in {n_miscalibrated_subgroups} of {n_subgroups}: {subgroups}."
             )
             if any(row["low"] <= 0 for row in significant):
-                text += (
-                    " An interval from 0 with a small p-value is no contradiction: trust the "
-                    "p-value."
-                )
+                text += " An interval from 0 is no contradiction: trust the p-value."
             sentences.append(say("subgroups", text, values, evidence="subgroup_p_value"))
         if all(sides.values()):
             text = f"Subgroups are wrong on opposite sides: {self.sides}."
             sentences.append(say("opposite_sides", text, sides, evidence="subgroup_p_value"))
-        if sentences:
-            text = "SubgroupRecalibrator recalibrates each of them."
+        if sentences and (is_alone or not gains or all(sides.values())):
+            text = "SubgroupRecalibrator recalibrates each subgroup by itself."
             sentences.append(say("remedy_of_subgroups", text))
         return sentences
 
     def describe_copies(self) -> list[Finding]:
         """Say that rows seem to be copies of each other."""
         counts = count_copies(join_samples(self.data, _N_GAIN_FOLDS))
-        return [] if counts is None else [say("copies", COPIES, counts)]
+        text = f"{COPIES} Until then, p-values are too small and intervals too narrow."
+        return [] if counts is None else [say("copies", text, counts)]
 
 
 _NO_GAIN = (
-    "How much recalibration gains is not shown: with so many classes its cross-validation would "
-    "take too long. Compare the log loss before and after it on other samples."
+    "How much recalibration gains is not shown: with so many classes that would take too long. "
+    "Compare the log loss before and after it on other samples."
 )
 
 
@@ -392,21 +397,20 @@ def _describe_size(numbers: Numbers) -> str:
     size = "quantile_n_tested" if "quantile_n_tested" in numbers else "n_tested"
     if numbers.get(size, numbers["n_samples"]) >= numbers["n_samples"]:
         return ""
-    moments = "; bias, spread and skewness by all" if "moments_p_value" in numbers else ""
+    moments = ", for bias, spread and skewness by all" if "moments_p_value" in numbers else ""
     return f", by {{{size}}} of {{n_samples}} samples{moments}"
 
 
-def _standardized_sum(data: AnyData, residual: np.ndarray) -> float:
+def standardized_sum(data: AnyData, residual: np.ndarray) -> float:
     """Return the sum of residuals in standard deviations, of which groups are the units."""
     sums = UnitSums(data.weight, data.groups).add(data.weight * residual)
     deviation = np.sqrt(sums @ sums)
     return float(sums.sum() / deviation) if deviation > 0 else 0.0
 
 
-def _list_names(rows: TableRows) -> str:
-    names = [row["name"] for row in rows]
-    n_more = len(names) - _MAX_NAMED_SUBGROUPS
-    return "; ".join(names[:_MAX_NAMED_SUBGROUPS]) + (f" and {n_more} more" if n_more > 0 else "")
+def list_names(names: list[str]) -> str:
+    n_more = len(names) - _MAX_NAMED
+    return "; ".join(names[:_MAX_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def inverse_effective_size(data: AnyData) -> float:

@@ -16,7 +16,7 @@ from skcalib.report._findings import Finding, name_ends, say
 from skcalib.report._sections import DRAWING, Sections
 
 # Digits that are words of a sentence: levels, bounds, and names of what it is about.
-WORDS = ("95 % interval", "excludes 1", "probability 0", "from 0 with")
+WORDS = ("95 % interval", "excludes 1", "probability 0", "from 0 is")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -119,22 +119,29 @@ def classes_of(y, predicted, sample_weight=None, **_):
     return y, predicted, weight / weight.sum()
 
 
-def standardized_scores(hit, proba):
-    """Sums of residuals and of residuals times log-odds over their deviations, each squared."""
+def standardized_scores(hit, proba, weight):
+    """Sums of residuals and of residuals times log-odds, in standard deviations."""
     inner = np.clip(proba, 1e-16, 1 - 1e-16)
-    odds, variance = np.log(inner / (1 - inner)), proba * (1 - proba)
+    weight = weight / weight.mean()
+    odds, variance = np.log(inner / (1 - inner)), weight**2 * proba * (1 - proba)
     spread = odds - variance @ odds / variance.sum()
-    one_label = 1 + 1 / variance.sum()
-    level, slope = (hit - proba).sum(), (hit - proba) @ spread
-    return level**2 / variance.sum() / one_label, slope**2 / (variance @ spread**2) / one_label
+    squares = np.array([variance.sum(), variance @ spread**2])
+    sums = np.array([weight @ (hit - proba), (weight * (hit - proba)) @ spread])
+    return sums / np.sqrt(squares * (1 + 1 / variance.sum()))
+
+
+def matrix_of(y, predicted, **options):
+    """The labels, a column of probabilities for each class, and weights."""
+    predicted, weight = np.asarray(predicted), options.get("sample_weight", np.ones(len(y)))
+    if predicted.ndim == 1:
+        predicted = np.column_stack([1 - predicted, predicted])
+    return np.asarray(y), predicted, weight
 
 
 def expected_values(report, y, predicted, options):
     """What the sentences say, computed anew from the data."""
     hit, proba, weight = classes_of(y, predicted, **options)
-    n_classes = report.numbers["n_classes"]
-    rows = np.column_stack([1 - proba, proba]) if n_classes == 2 else predicted
-    label = np.asarray(y)
+    label, rows, _ = matrix_of(y, predicted)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_rows = np.where(rows > 0, np.log(rows), 0.0)
         excess = weight @ (np.sum(rows * log_rows, axis=1) - log_rows[np.arange(len(rows)), label])
@@ -145,6 +152,7 @@ def expected_values(report, y, predicted, options):
         "mean_prediction": weight @ proba,
         "n_distinct_predictions": len(np.unique(proba)),
         "n_copies": len(proba) // len(np.unique(proba)),
+        "effective_size": 1 / (weight @ weight),
         "n_subgroups": len(report.subgroups),
         "n_miscalibrated_subgroups": sum(row["p_value"] < 0.05 for row in report.subgroups),
     }
@@ -181,11 +189,8 @@ def check_sentences(report, y, predicted, options):
         for name, value in sentence.values.items():
             if name in expected:
                 assert value == pytest.approx(expected[name], abs=1e-12), (name, sentence)
-        if "most clearly of class" in sentence:
-            scores = [
-                sum(standardized_scores(y == k, predicted[:, k])) for k in range(predicted.shape[1])
-            ]
-            assert str(np.argmax(scores)) == sentence.values["class"]
+        if "class" in sentence.values:
+            check_class(sentence, *matrix_of(y, predicted, **options))
         if "prevalence_of_class" in sentence.values:
             name = sentence.values["class"]
             (row,) = (row for row in report.classes if str(row["class"]) == name)
@@ -195,7 +200,68 @@ def check_sentences(report, y, predicted, options):
             z = (y - predicted.mean()) / predicted.std()
             factor = z.std() if "small" in sentence else 1 / z.std()
             assert numbers["std_factor"] == pytest.approx(factor)
+        check_directions(sentence, numbers, report.subgroups)
     assert report.advice.count("But ") <= 1
+    first = re.match(r"(No evidence of m|M|Still m)iscalibrat", report.advice)
+    assert first is None or (first[1] == "No evidence of m") == (report.findings == [])
+
+
+def check_class(sentence, label, matrix, weight):
+    """The class of a sentence is the clearest one, and its spread is as it says."""
+    n_classes = matrix.shape[1]
+    scores = np.array(
+        [standardized_scores(label == k, matrix[:, k], weight) for k in range(n_classes)]
+    )
+    kind, k = ["level", "spread"].index(sentence.name), int(sentence.values["class"])
+    assert k == (1 if n_classes == 2 else np.argmax(np.abs(scores[:, kind])))
+    if sentence.name == "spread":
+        spread = scores[:, 1]
+        assert ("too extreme" in sentence) == (spread[k] < 0) != ("not extreme" in sentence)
+        is_shared = (np.sign(spread) == np.sign(spread[k])) & (np.abs(spread) > 2.5)
+        assert ("all classes" in sentence) == (n_classes > 2 and is_shared.all())
+
+
+def check_directions(sentence, numbers, subgroups):
+    """Words that say which of two numbers is larger say so of these numbers."""
+
+    def says(word, other, *, is_so):
+        assert ((word in sentence), (other in sentence)) == (is_so, not is_so), sentence
+
+    values = sentence.values
+    if "log_loss_excess" in values:
+        is_over = values["log_loss_excess"] > 0
+        says("overconfident", "underconfident", is_so=is_over)
+        says("higher", "lower", is_so=is_over)
+    if "mean_prediction" in values or "mean_prediction_of_class" in values:
+        predicted, observed = (v for v in values.values() if isinstance(v, float))
+        says("too high on average", "too low on average", is_so=predicted > observed)
+    if "observed_expected_ratio_low" in values:
+        low, high = (values[f"observed_expected_ratio_{end}"] for end in ("low", "high"))
+        assert (low > 1) != (high < 1)
+        says("more", "less", is_so=low > 1)
+    if "mean_z" in values:
+        says("too low", "too high", is_so=values["mean_z"] > 0)
+    if "std_factor" in values and "rms_z" in numbers:
+        variance = numbers["rms_z"] ** 2 - numbers["mean_z"] ** 2
+        says("too narrow", "too wide", is_so=variance > 1)
+        says("too small", "too large", is_so=variance > 1)
+        assert values["std_factor"] > 1
+    if "coverage_level" in values:
+        is_narrow = values["pit_coverage"] < values["coverage_level"]
+        says("too few", "too many", is_so=is_narrow)
+    if "gain" in values:
+        assert numbers["gain_low"] > 0
+    if "gap_from" in values:
+        low, high = values["gap_from"], values.get("gap_to", np.inf)
+        assert low - 1e-12 <= values["gap_predicted"] <= high + 1e-12
+        says("probabilities", "confidences", is_so=numbers["n_classes"] == 2)
+    for first, second in (("_from", "_to"), ("_low", "_high"), ("_level", "_coverage")):
+        if first in sentence.template and second in sentence.template:
+            assert sentence.template.index(first) < sentence.template.index(second)
+    if "subgroups" in values:
+        names = [row["name"] for row in subgroups if row["p_value"] < 0.05]
+        assert values["subgroups"] == "; ".join(names)
+        assert values["subgroup_p_value"] == numbers["subgroup_p_value"]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def forecast_gain(data):
 
 
 def forecast_advice(numbers, ends, found, recalibrated=False):
-    y, forecast = make_forecasts(3, random_state=0)
+    y, forecast = make_forecasts(10, random_state=0)
     of = sections(check_forecasts(y, forecast))
     numbers = {"n_tested": 9} | numbers
     verdict = of.verdict(numbers, ends, [], [], recalibrated=recalibrated)
@@ -170,11 +170,17 @@ def test_text_shows_the_numbers():
         ),
         (
             grid_of(make_forecasts(2000, dispersion=0.5, random_state=0), [0.1, 0.9]),
-            ["intervals are too narrow: those of 80 % hold 47"],
+            ["intervals hold too few outcomes: those of 80 % hold 47"],
+        ),
+        (  # not those of 50 %, which come first: Φ(0.34) − Φ(−0.34) is nearer to its level
+            grid_of(
+                make_forecasts(2000, dispersion=0.5, random_state=0), [0.025, 0.25, 0.75, 0.975]
+            ),
+            ["intervals hold too few outcomes: those of 95 % hold 67"],
         ),
         (
             grid_of(make_forecasts(2000, dispersion=2, random_state=0), [0.1, 0.9]),
-            ["intervals are too wide: those of 80 % hold 99"],
+            ["intervals hold too many outcomes: those of 80 % hold 99"],
         ),
         (
             make_forecasts(2000, problem="sign-reversed", random_state=0),
@@ -231,7 +237,7 @@ def test_moments_are_those_of_all_samples():
     numbers |= {"quantile_calibration_error": 0.03, "quantile_n_tested": 10_000}
     advice = forecast_advice(numbers | {"moments_p_value": expected}, {}, [])
     assert advice.startswith("Miscalibrated (p ≤ ")
-    seen = ", by 10000 of 12000 samples; bias, spread and skewness by all)"
+    seen = ", by 10000 of 12000 samples, for bias, spread and skewness by all)"
     assert seen in advice
     assert seen in forecast_advice(numbers | {"moments_p_value": 0.4}, {}, [])
     del numbers["quantile_n_tested"], numbers["quantile_p_value"]
@@ -244,7 +250,21 @@ def test_skewed_errors_are_told(sign, side):
     rng = np.random.default_rng(1)
     x, error = rng.normal(size=200), rng.gamma(2, size=200) - 2
     text = advice((x + sign * error / np.sqrt(2), GaussianForecast(x, 1.0)))
-    assert f": outcomes far {side} the forecasts are too frequent: they are skewed." in text
+    assert f": the errors are skewed: outcomes far {side} the forecasts are too frequent." in text
+
+
+@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.parametrize(("n", "bias"), [(8, 3), (60, 0.9)])
+def test_a_bias_is_not_taken_for_skewness_or_for_narrow_intervals(n, bias):
+    # 8 samples are too few for means; quantiles have none
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    y, forecast = x + bias + rng.normal(size=n), GaussianForecast(x, 1.0)
+    if n > 10:
+        forecast = QuantileForecast(forecast.quantiles([0.05, 0.5, 0.95]), [0.05, 0.5, 0.95])
+    text = advice((y, forecast))
+    assert "the forecasts are too low" in text
+    assert not re.search("skewed|narrow", text)
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -253,7 +273,8 @@ def test_heavy_tails_get_no_factor():
     for seed in range(3):
         error = stats.t(3).rvs(400, random_state=seed) / np.sqrt(3)
         report = calibration_report(x + error, GaussianForecast(x, 1.0), random_state=0)
-        assert report.findings == ["the errors have heavier tails than the forecasts"]
+        (finding,) = report.findings
+        assert finding.startswith("the errors have heavier tails than the forecasts, or")
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -286,7 +307,7 @@ def test_verdict_tells_small_from_large_and_before_from_after():
     assert "This is small and may not matter: with 12000 samples, a quantile" in advice
     assert "If it matters, recalibrate on samples" in advice
     advice = forecast_advice(numbers, {}, [], recalibrated=True)
-    assert advice.startswith("Still miscalibrated (p ≤ 0.003, by 10000 of 12000 samples; ")
+    assert advice.startswith("Still miscalibrated (p ≤ 0.003, by 10000 of 12000 samples, for ")
     assert "RecalibratedRegressor" not in advice
     for other in ({"p_value": 0.01}, {"quantile_calibration_error": 0.02}):
         assert "small" not in forecast_advice(numbers | other, {}, [])
@@ -438,7 +459,8 @@ def test_subgroups_that_cancel_are_told():
     shifted = GaussianForecast(forecast.mean() + (by - 0.5) * 0.6 * forecast.std(), forecast.std())
     report = calibration_report(y, shifted, by=by, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
-    assert "miscalibration in 2 of 2: subgroup 0; subgroup 1." in report.advice
+    found = "test of subgroups (p = 0.01) finds miscalibration in 2 of 2: subgroup 0; subgroup 1."
+    assert found in report.advice
     assert "SubgroupRecalibrator" in report.advice
 
 

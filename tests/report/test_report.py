@@ -294,7 +294,10 @@ def test_rows_of_a_joined_table_are_told():
     proba = rng.random(150)
     label, rows = rng.random(150) < proba, np.repeat(np.arange(150), 3)
     sentence = "Each of 150 distinct predictions occurs 3 times, always with the same outcome"
-    assert sentence in words(calibration_report(label[rows], proba[rows], random_state=0))
+    report = calibration_report(label[rows], proba[rows], random_state=0)
+    assert sentence in words(report)
+    assert "Until then, p-values are too small and intervals too narrow." in words(report)
+    assert report.sentences[1 + len(report.findings)].name == "copies"  # before any advice
     for report in (
         calibration_report(label[rows], proba[rows], groups=rows, random_state=0),
         calibration_report(rng.random(450) < proba[rows], proba[rows], random_state=0),
@@ -328,7 +331,7 @@ def test_a_class_that_is_off_is_named():
     label = np.array(list("abcd"))[(rng.random((600, 1)) > np.cumsum(truth, axis=1)).sum(axis=1)]
     observed, predicted = np.mean(label == "c"), proba[:, 2].mean()
     _, found = ClassSections(check_predictions(label, proba), np.random.RandomState(0)).test()
-    expected = "probabilities of class c are too low on average:"
+    expected = "probabilities of class c, the clearest of 4 classes, are too low on average:"
     assert f"{expected} {predicted:.3g} predicted, {observed:.3g} observed" in found
 
 
@@ -418,7 +421,7 @@ def test_columns_in_another_order_are_recognised():
     )
     assert right.advice.startswith("Miscalibrated")
     # what was column 1, of bee, is now column 3, that of dog
-    expected = "is for class bee that of dog, for class cat that of bee, for class dog that of cat."
+    expected = "is for class bee that of dog; for class cat that of bee; for class dog that of cat."
     assert f"the column that is highest most often {expected}" in wrong.advice
     assert "gain" not in wrong.numbers
 
@@ -488,7 +491,17 @@ def test_what_cannot_be_ruled_out_is_said():
     high = report.intervals["smooth_calibration_error"][1]
     assert f"may be up to {high:.2g} (95 % interval)" in report.advice
     few = calibration_report([0, 1, 1], [0.2, 0.6, 0.8], random_state=0)
-    assert "Few samples cannot show more" in few.advice
+    assert "The effective number of samples is 3: too few to say more." in few.advice
+    weight = np.r_[1e9, np.ones(20_000)]  # all samples say as much as the first one
+    label, proba = random_problem(np.random.default_rng(0), 20_001, calibrated=True)
+    one = ClassSections(check_predictions(label, proba, sample_weight=weight), None)
+    numbers = {"smooth_calibration_error": 0.3, "p_value": 0.5, "n_samples": 20_001}
+    verdict = one.verdict(numbers, {}, [], [], recalibrated=False)
+    assert verdict[1] == "The effective number of samples is 1: too few to say more."
+    of_three = check_predictions([0, 1, 2], np.full((3, 3), 1 / 3))
+    error = "smooth_calibration_error_confidence"
+    text = advice(of_three, {"p_value": 0.5, error: 0.3}, {error: (0.0, 0.4)}, [])
+    assert "The smooth calibration error (confidence) may be up to 0.4 (95 %" in text
 
 
 def test_impossible_labels_are_certain_evidence():
@@ -497,7 +510,7 @@ def test_impossible_labels_are_certain_evidence():
     report = words(calibration_report(label, proba, random_state=0))
     expected = (
         "Miscalibrated (p ≤ 0.001): 1 of 10 outcomes had probability 0 (perhaps rounded): the "
-        "model was certain, and wrong"
+        "model was certain that they would not occur, and wrong"
     )
     assert expected in report
 
@@ -614,6 +627,23 @@ def test_the_level_comes_first_where_no_event_occurred():
     assert found[1].endswith(" predicted, 0 observed")
 
 
+def test_a_clear_level_is_told_beside_the_spread():
+    rng = np.random.default_rng(0)
+    score = 1.5 * rng.normal(size=500)
+    event = np.tile([1, 1, 1, 0], 200)
+    event[3:48:4] = 1  # twelve events, or one standard deviation, more than predicted
+    for proba, label, expected in (
+        (expit(score), rng.random(500) < expit(0.4 * score + 0.5), ["spread", "level"]),
+        (expit(score), rng.random(500) < expit(score + 0.5), ["level"]),
+        (np.repeat([0.6, 0.9], 400), event, ["spread"]),
+    ):
+        _, found = ClassSections(problem_of(proba, label), np.random.RandomState(0)).test()
+        told = [text for text in found if text.name in ("spread", "level")]
+        assert [text.name for text in told] == expected
+        if expected[-1] == "level":
+            assert told[-1].startswith("probabilities of class 1 are too low on average")
+
+
 def test_a_spread_that_all_classes_share_is_said_of_all():
     rng = np.random.default_rng(0)
     logits = 1.5 * rng.normal(size=(1500, 5))
@@ -624,6 +654,11 @@ def test_a_spread_that_all_classes_share_is_said_of_all():
     assert any(
         text.startswith("probabilities of all classes are too extreme, most") for text in found
     )
+    scale = np.array([1, 1, 1.8, 1, 1])
+    sharp = check_predictions(label, softmax(scale * logits, axis=1), labels=range(5))
+    _, found = ClassSections(sharp, np.random.RandomState(0)).test()
+    expected = "probabilities of class 2, the clearest of 5 classes, are too extreme"
+    assert any(text == expected for text in found), found
 
 
 def test_a_large_gap_in_a_range_of_rare_events_is_not_small():
@@ -810,17 +845,28 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
     label = rng.random(1000) < proba + np.where(by == 1, 0.15, -0.15)
     report = calibration_report(label, proba, by={"sex": by}, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
-    found = "But the test of subgroups finds miscalibration in 2 of 2: sex 0; sex 1. Subgroups are"
+    found = "subgroups (p ≤ 0.001) finds miscalibration in 2 of 2: sex 0; sex 1. Subgroups are"
     assert found in report.advice
     many = [
         {"name": str(k), "p_value": 0.01, "deviation": 1.0, "low": 0.1 * (k > 0)} for k in range(7)
     ]
     predictions = problem_of([0.3, 0.6], [0, 1])
     numbers = {"p_value": 0.5, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
+    numbers["subgroup_p_value"] = 0.01
     text = advice(predictions, numbers, {}, [], many)
-    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. An interval from 0 with a small p-value"
+    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. An interval from 0 is no contradiction"
     assert expected in text
-    assert "subgroups" not in advice(predictions, numbers | {"p_value": 0.01}, {}, [], many)
+    numbers["p_value"] = 0.01
+    assert "subgroups" not in advice(predictions, numbers, {}, [], many)
+    # some of them explain what the test of all samples finds
+    many.append(many[0] | {"subgroup": "right", "p_value": 0.9})
+    text = advice(predictions, numbers, {}, ["x is y"], many)
+    assert "x is y. The test of subgroups (p = 0.01) finds miscalibration in 7 of 8: 0; 1" in text
+    assert text.endswith("SubgroupRecalibrator recalibrates each subgroup by itself.")
+    text = advice(predictions, numbers | {"gain": 0.1}, {"gain": (0.05, 0.2)}, ["x is y"], many)
+    assert "finds miscalibration in 7 of 8" in text
+    assert "SubgroupRecalibrator" not in text
+    assert text.endswith("this lowers the log loss by 0.1.")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -834,7 +880,7 @@ def test_subgroups_that_are_wrong_on_opposite_sides_are_told_beside_the_whole(n_
     assert report.advice.startswith("Miscalibrated")
     assert "wrong on opposite sides: " in report.advice
     assert re.search(
-        r"more frequent than predicted in [^1]*0, less in [^0]*1; [^0]*2\. Subg", report.advice
+        r" than predicted in [^1]*0, less (often|frequent) in [^0]*1; [^0]*2\. Subg", report.advice
     )
     assert "RecalibratedClassifier" not in report.advice
     one_side = calibration_report(rng.random(900) < p - 0.1, p, by={"site": by}, random_state=0)
