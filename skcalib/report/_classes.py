@@ -358,8 +358,7 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     if not data.is_binary:
         choice = "the class of the largest standardized level and spread together"
     if squares[0, worst] >= squares[1, worst]:
-        observed = float(data.weight @ (data.label == k))
-        expected = float(data.weight @ data.matrix[:, k])
+        observed, expected = data.mean(data.label == k), data.mean(data.matrix[:, k])
         names = ["mean_prediction", "prevalence"]
         names = names if data.is_binary else [f"{name}_of_class" for name in names]
         values |= zip(names, (expected, observed), strict=True)
@@ -458,7 +457,7 @@ def _find_permuted_columns(data: ClassData) -> Finding | None:
     permuted = np.flatnonzero(excess > CLEAR_DEVIATION * np.sqrt(squares))
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
-    names = data.classes.tolist()
+    names = [printable(str(name)) for name in data.classes]
     pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in permuted]
     n_more = len(pairs) - _MAX_NAMED_COLUMNS
     remainder = f", and {n_more} more" if n_more > 0 else ""

@@ -179,6 +179,7 @@ def check_sentences(report, y, predicted, options):
         assert not re.search(r"[0-9]", words), sentence
         assert sentence.evidence == "" or numbers[sentence.evidence] <= 0.05
         for name, value in sentence.values.items():
+            assert name in names or value == numbers[name]
             if name in expected:
                 assert value == pytest.approx(expected[name], abs=1e-12), (name, sentence)
         if "most clearly of class" in sentence:

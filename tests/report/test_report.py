@@ -445,6 +445,12 @@ def test_mistakes_in_few_groups_are_not_clear(n, n_classes, phrase):
     assert phrase in mistakes(label[rows], proba[rows], np.arange(len(rows)) // 2)
 
 
+def test_a_mistake_of_columns_names_classes_without_steering_the_terminal():
+    names = np.array(["\x1b[31mred", "a", "b"])
+    proba = np.repeat(0.7 * np.eye(3) + 0.1, 30, axis=0)
+    assert r"for class \x1b[31mred that of a" in mistakes(np.roll(np.repeat(names, 30), 30), proba)
+
+
 def test_two_classes_that_are_mistaken_for_each_other_are_no_mistake_of_columns():
     # the column of class 1 is highest for both classes 1 and 2
     label = np.repeat([0, 1, 2], 200)
