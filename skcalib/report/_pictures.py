@@ -55,9 +55,7 @@ _PAGE_COLOURS = {
     _TEXT_COLOUR: "currentColor",
     _MARK_COLOUR: "var(--mark)",
     _OTHER_COLOUR: "var(--other)",
-    "#4c4c4c": "var(--soft)",
-    "#666666": "var(--soft)",
-    "#808080": "var(--soft)",
+    **dict.fromkeys(("#4c4c4c", "#666666", "#808080"), "var(--soft)"),
     "#cccccc": "var(--line)",
     "#e6e6e6": "var(--faint)",
 }
