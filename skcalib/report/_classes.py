@@ -246,11 +246,10 @@ class ClassSections(Sections):
 
     def compare_to_prevalence(self, error: float) -> tuple[str, Numbers]:
         share = float(self.data.weight @ self.data.label)
-        rarer = min(share, 1 - share)
-        if not (self.data.is_binary and 0 < rarer < _RARE):
+        if not (self.data.is_binary and 0 < share < _RARE):
             return "", {}
         name = "error_high_over_prevalence"
-        return f", {{{name}:percent}} of the prevalence", {name: error / rarer}
+        return f", {{{name}:percent}} of the prevalence", {name: error / share}
 
     def describe_level(self, numbers: Numbers) -> list[Finding]:
         low, high = (numbers.get(f"observed_expected_ratio_{end}", 1.0) for end in ("low", "high"))

@@ -346,10 +346,10 @@ def _diagnose_coverage(data: ForecastData) -> list[Finding]:
         return []
     kind = "narrow" if distance[worst] < 0 else "wide"
     text = (
-        f"prediction intervals are too {kind}: those of {{coverage_level:percent}} hold "
+        f"prediction intervals are too {kind}: those of {{interval_level:percent}} hold "
         "{pit_coverage:percent} of the outcomes"
     )
     coverage = float(inside[worst] @ data.weight)
-    numbers = {"coverage_level": float(sharp.levels[worst]), "pit_coverage": coverage}
+    numbers = {"interval_level": float(sharp.levels[worst]), "pit_coverage": coverage}
     choice = "the level whose coverage is farthest from it, in standard errors"
     return [say("coverage", text, numbers, choice=choice)]

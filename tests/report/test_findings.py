@@ -197,6 +197,7 @@ def check_sentences(report, y, predicted, options):
             factor = z.std() if "small" in sentence else 1 / z.std()
             assert numbers["std_factor"] == pytest.approx(factor)
     assert report.advice.count("But ") <= 1
+    assert "level %" not in str(report)  # no row for what a sentence alone says
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,8 @@ def test_the_page_of_two_classes_has_net_benefit_and_with_subgroups_a_forest_plo
     (title, benefit), (_, forest) = figures[2:]
     assert "net benefit" in title
     (t, value) = re.search(
-        r"threshold of (\d\.\d+), .* net benefit of acting by the predictions is (\d[.\d]*)", benefit
+        r"threshold of (\d\.\d+), .* benefit of acting by the predictions is (\d[.\d]*)",
+        benefit,
     ).groups()
     drawn = np.random.default_rng(0).permutation(150)[:50]
     acts = proba[drawn] / 5 > float(t)

@@ -648,6 +648,8 @@ def test_an_error_of_a_very_rare_event_is_told_beside_the_prevalence():
     high = report.intervals["smooth_calibration_error"][1]
     expected = f"{high:.2g}, {100 * high / report.numbers['prevalence']:.3g} % of the prevalence"
     assert expected in report.advice
+    common = problem_of([0.98, 0.99] * 50, [0, *[1] * 99])  # the rarer outcome is no event
+    assert ClassSections(common, rng).compare_to_prevalence(0.01) == ("", {})
 
 
 def test_an_interval_of_the_ratio_without_1_is_told_where_the_test_finds_nothing():
