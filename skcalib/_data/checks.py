@@ -230,7 +230,8 @@ def _resolve_classes(
         return classes
     remedy = remedy_for_ignored(observed.tolist(), names[0])
     if len(observed) == n_columns:
-        if remedy and (n_columns > 2 or observed[0] == -100):  # masks of images are 0 and 255
+        n_codes = np.isin(range(n_columns), observed).sum()  # masks of images are 0 and 255, too
+        if remedy and n_codes == n_columns - 1 and (n_columns > 2 or observed[0] == -100):
             warn(f"{names[0]} holds {format_values(observed)}, taken for classes.{remedy}")
         return observed
     if len(observed) > n_columns:

@@ -113,7 +113,14 @@ def check_by_each(
     """Return the subgroups of `by`, if there is any, and of each column of `by_each` by itself."""
     columns = {} if by_each is None else to_columns(by_each, n, "by_each")
     each = [check_by({name: c}, n, sample_weight, "by_each") for name, c in columns.items()]
-    return each if by is None else [check_by(by, n, sample_weight), *each]
+    each = each if by is None else [check_by(by, n, sample_weight), *each]
+    titles = [subgroups.title for subgroups in each]
+    if len(set(titles)) < len(titles):
+        raise ValueError(
+            f"by and by_each must have columns of different names; found {titles}. Rename one, or "
+            "leave it out."
+        )
+    return each
 
 
 def check_distinct_keys(labels: Sequence[Any]) -> None:

@@ -193,16 +193,11 @@ def check_options(function: Callable, options: dict[str, Any], method: str = "pl
     display = function.__self__  # type: ignore[attr-defined]
     display = (display if isinstance(display, type) else type(display)).__name__
     check_matplotlib_support(display)
-    from matplotlib import cbook, collections, lines, patches, quiver
+    from matplotlib import cbook, lines, patches, quiver
     from matplotlib.axes import Axes
 
-    artists: dict[str, type] = {
-        "barh": patches.Rectangle,
-        "pcolormesh": collections.QuadMesh,
-        "quiver": quiver.Quiver,
-        "stairs": patches.StepPatch,
-    }
-    artist = artists.get(method, lines.Line2D)
+    artists = {"barh": patches.Rectangle, "quiver": quiver.Quiver, "stairs": patches.StepPatch}
+    artist: type = artists.get(method, lines.Line2D)
     artist_options = signature(getattr(Axes, method)).parameters
     for name in options:
         option = artist_options.get(name)
@@ -357,11 +352,10 @@ def name_halves(strip: Any, names: tuple[str, str], sides: Sequence[str]) -> Non
     """Write what the bars upwards and downwards show, at the left or at the right."""
     if strip.texts:
         return
+    style = {"fontsize": "x-small", "transform": strip.transAxes}
     for name, side, y, end in zip(names, sides, (0.95, 0.05), ("top", "bottom"), strict=True):
-        position = {"x": 0.03 if side == "left" else 0.97, "y": y, "ha": side, "va": end}
-        strip.text(
-            s=shorten(name, _LETTERS), fontsize="x-small", transform=strip.transAxes, **position
-        )
+        x = 0.03 if side == "left" else 0.97
+        strip.text(x, y, shorten(name, _LETTERS), ha=side, va=end, **style)
 
 
 def legend_below(

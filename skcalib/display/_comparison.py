@@ -29,8 +29,8 @@ from ._base import (
 )
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
-# Least and usual width of a panel, and heights of a model and of what is around, in inches.
-_LEAST, _WIDTH, _ROW, _AROUND = 1.5, 2.4, 0.35, 1.0
+# Usual width of a panel, and heights of a model and of what is around, in inches.
+_WIDTH, _ROW, _AROUND = 2.4, 0.35, 1.0
 
 # Width of a letter of the titles, in units of their size.
 _TITLE_LETTER_WIDTH = 0.57
@@ -271,16 +271,11 @@ class ComparisonDisplay(PredictionsDisplay):
         def table(attribute: str) -> np.ndarray:
             return np.array([[getattr(interval, attribute) for interval in row] for row in rows])
 
-        return cls(
-            models,
-            list(by_name),
-            table("estimate" if reference is None else "difference"),
-            table("low"),
-            table("high"),
-            p_value=None if reference is None else table("p_value"),
-            reference=reference,
-            confidence_level=confidence_level,
-        ).plot(ax, **kwargs)
+        estimate = table("estimate" if reference is None else "difference")
+        p_value = None if reference is None else table("p_value")
+        fields = select_arguments(locals(), ("p_value", "reference", "confidence_level"))
+        display = cls(models, list(by_name), estimate, table("low"), table("high"), **fields)
+        return display.plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the panels.
@@ -304,13 +299,12 @@ class ComparisonDisplay(PredictionsDisplay):
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         n_panels = len(self.metrics)
-        n_columns = columns_that_fit(ax, n_panels, 3, _LEAST)
+        n_columns = columns_that_fit(ax, n_panels, 3)
         height = (_ROW * len(self.models) + _AROUND) * ceil(n_panels / n_columns)
         self.axes_ = panels(ax, n_panels, (1 + _WIDTH * n_columns, height + 0.5), n_columns)
         self.ax_ = self.axes_[0]
         artists = [self._draw_one(axes, k, style) for k, axes in enumerate(self.axes_)]
-        self.points_ = [points for points, _ in artists]
-        self.whiskers_ = [whiskers for _, whiskers in artists]
+        self.points_, self.whiskers_ = map(list, zip(*artists, strict=True))
         label_outer(self.axes_, "", "")
         quantity = "estimate"
         if self.reference is not None:

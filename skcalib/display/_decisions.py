@@ -199,19 +199,15 @@ class DecisionDisplay(PredictionsDisplay):
         check_options(cls.from_predictions, kwargs)
         data, decision = check_decision_data(y_true, y_pred, loss, sample_weight, pos_label, labels)
         data = with_groups(data, y_true, groups, sample_weight)
-        attributes: dict[str, Any] = {"kind": kind, "name": name}
         if kind == "actions":
             table = decision_table(DecisionGaps(data, loss=decision, given="action"))
-            positions, expected, realised = table.actions, table.expected, table.realised
-            attributes["share"] = table.share
-            sums = GroupedSums(data.weight, data.groups)
-            margin = sums.quantile(confidence_level) * table.standard_error
+            quantile = GroupedSums(data.weight, data.groups).quantile(confidence_level)
+            options: Any = {"share": table.share, "margin": quantile * table.standard_error}
+            display = cls(table.actions, table.expected, table.realised, **options, name=name)
         else:
-            curve = make_decision_curve(data, decision, kind, thresholds, confidence_level)
-            positions, expected, realised = curve.threshold, curve.expected, curve.realised
-            margin = curve.margin
-            attributes |= {"treat_all": curve.treat_all, "treat_none": curve.treat_none}
-        return cls(positions, expected, realised, margin=margin, **attributes).plot(ax, **kwargs)
+            curve = vars(make_decision_curve(data, decision, kind, thresholds, confidence_level))
+            display = cls(curve.pop("threshold"), **curve, kind=kind, name=name)
+        return display.plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, (5, 4.2))

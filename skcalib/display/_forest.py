@@ -10,10 +10,10 @@ import numpy as np
 from .._inputs.by import format_label
 from ..uncertainty import RandomEffects, SubgroupClinicalCalibration, SubgroupIntervals
 from ._base import Axes, Display, check_options, inches_of, shorten
-from ._panels import columns_that_fit, label_outer, lay_out, legend_of_panels, panels
+from ._panels import MIN_WIDTH, columns_that_fit, label_outer, lay_out, legend_of_panels, panels
 
-# Least and usual width of a panel, and heights of a row and of what is around, in inches.
-_MIN_WIDTH, _WIDTH, _ROW, _AROUND = 1.5, 2.6, 0.25, 1.2
+# Usual width of a panel, and heights of a row and of what is around, in inches.
+_WIDTH, _ROW, _AROUND = 2.6, 0.25, 1.2
 
 # Letters of a title in an inch of its panel, and of the longest word of the usual titles.
 _TITLE_LETTERS_IN_INCH, _MIN_TITLE_LETTERS = 13, 11
@@ -151,7 +151,7 @@ class ForestDisplay(Display):
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         n_panels, n_rows = len(self.tables), len(next(iter(self.tables.values()))) + 3
-        n_columns = columns_that_fit(ax, n_panels, 3, _MIN_WIDTH)
+        n_columns = columns_that_fit(ax, n_panels, 3)
         height = (_ROW * n_rows + _AROUND) * ceil(n_panels / n_columns)
         self.axes_ = panels(ax, n_panels, (1.5 + _WIDTH * n_columns, height), n_columns)
         self.ax_ = self.axes_[0]
@@ -206,7 +206,7 @@ class ForestDisplay(Display):
             bars += [(effect.estimate, effect.low, effect.high, mean), (np.nan, *prediction, new)]
         if self.random_effects:  # the same rows in all panels
             titles += ["mean over subgroups", "a new subgroup"]
-        is_narrow = width < _MIN_WIDTH + 0.5 or height < _ROW * len(titles)
+        is_narrow = width < MIN_WIDTH + 0.5 or height < _ROW * len(titles)
         if is_narrow or any("\n" in title for title in titles):
             ax.tick_params(labelsize="x-small")
         visible = np.concatenate(ends)

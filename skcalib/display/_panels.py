@@ -31,9 +31,9 @@ DIAGONAL = "calibrated"
 # Name of the curves of models, by which the next model on the same axes finds them.
 CURVE = "curve of a model"
 
-# Panels in a row, and the size of a panel, in inches.
+# Panels in a row, and the size of a panel and its least width, in inches.
 _MAX_COLUMNS = 4
-_WIDTH, _HEIGHT = 2.3, 3.0
+_WIDTH, _HEIGHT, MIN_WIDTH = 2.3, 3.0, 1.5
 
 # Width of a letter, in units of the font size.
 _LETTER_WIDTH = 0.55
@@ -130,9 +130,9 @@ def lay_out(figure: Figure) -> None:
         engine.execute(figure.figure)
 
 
-def columns_that_fit(ax: Axes, n: int, most: int, least: float) -> int:
-    """Columns of panels of at least this width in inches, as even as may be."""
-    fit = most if ax is None or np.iterable(ax) else max(int(inches_of(ax)[0] / least), 1)
+def columns_that_fit(ax: Axes, n: int, most: int) -> int:
+    """Columns of panels that are wide enough, as even as may be."""
+    fit = most if ax is None or np.iterable(ax) else max(int(inches_of(ax)[0] / MIN_WIDTH), 1)
     return ceil(n / ceil(n / fit))
 
 

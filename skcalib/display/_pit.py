@@ -44,9 +44,8 @@ class _PitDisplay(PredictionsDisplay):
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         self.ax_ = ax = axes_of(ax, self._size)
         if _LINE not in ax.get_legend_handles_labels()[1]:
-            self._draw_expected(
-                ax, {"color": "0.3", "linewidth": 1, "linestyle": ":", "label": _LINE}
-            )
+            style_of_line = {"color": "0.3", "linewidth": 1, "linestyle": ":", "label": _LINE}
+            self._draw_expected(ax, style_of_line)
         label = legend_label(name, "quantile calibration error", self.error, "outcomes")
         self._draw_outcomes(ax, {"label": label} | style)
         draw_legend(ax)
@@ -356,10 +355,8 @@ class QuantileReliabilityDisplay(_PitDisplay):
         """
         check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-        numbers = make_quantile_curve(
-            data, kind, levels, confidence_level, n_resamples, random_state
-        )
-        return cls(*numbers, kind=kind, name=name).plot(ax, **kwargs)
+        options = kind, levels, confidence_level, n_resamples, random_state
+        return cls(*make_quantile_curve(data, *options), kind=kind, name=name).plot(ax, **kwargs)
 
     def _draw_expected(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.band is not None:
@@ -370,10 +367,9 @@ class QuantileReliabilityDisplay(_PitDisplay):
         if len(self.levels) < 30:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
-        xlabel, ylabel = _PIT_LABELS[self.kind]
-        ax.set(
-            xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=wrap_label(xlabel, ax), ylabel=ylabel
-        )
+        x_label, y_label = _PIT_LABELS[self.kind]
+        ax.set(xlabel=wrap_label(x_label, ax), ylabel=y_label)
+        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
 
 
 def _fill_steps(

@@ -299,28 +299,17 @@ class ReliabilityDisplay(CurvesDisplay):
             models = y_proba
         problems = []
         for model, proba in models.items():
-            shown_as = "y_proba" if proba is y_proba else f"y_proba[{model!r}]"
-            data = check_predictions(
-                y_true,
-                proba,
-                sample_weight,
-                pos_label,
-                labels,
-                names=("y_true", shown_as),
-                multi_class=multi_class,
-            )
+            names = "y_true", "y_proba" if proba is y_proba else f"y_proba[{model!r}]"
+            options: Any = {"names": names, "multi_class": multi_class}
+            data = check_predictions(y_true, proba, sample_weight, pos_label, labels, **options)
             n_samples = np.shape(y_true)[0]
             problems.append(problems_of(data, multi_class, by, n_samples, sample_weight))
         _check_same_panels(problems)
         make = METHODS[method]
-        errors = [
-            [make.error_of(problem.predictions, **curve_options) for problem in each]
-            for each in problems
-        ]
-        largest = np.max(errors, axis=0).tolist()
-        panels, left_out = choose_panels(
-            problems[0], largest, max_panels, keep_order=by is not None
-        )
+        samples = [[problem.predictions for problem in each] for each in problems]
+        errors = [[make.error_of(data, **curve_options) for data in each] for each in samples]
+        largest, keep_order = np.max(errors, axis=0).tolist(), by is not None
+        panels, left_out = choose_panels(problems[0], largest, max_panels, keep_order=keep_order)
         if axis_scale == "auto" and shade == "bars":
             axis_scale = "linear"
         elif axis_scale == "auto":
@@ -329,15 +318,12 @@ class ReliabilityDisplay(CurvesDisplay):
         band_options["n_resamples"] = n_resamples
         displays = []
         for model, each, its_errors in zip(models, problems, errors, strict=True):
-            generator, curves = check_random_state(random_state), []
+            band_options["random_state"], curves = check_random_state(random_state), []
             for k in panels:
-                curve = make(each[k].predictions, its_errors[k], axis_scale, **curve_options)
-                components = (
-                    decompose(each[k].predictions, "brier", 0, 0) if decomposition else None
-                )
-                curves.append(
-                    make_curve(each[k], curve, components, **band_options, random_state=generator)
-                )
+                data = each[k].predictions
+                curve = make(data, its_errors[k], axis_scale, **curve_options)
+                components = decompose(data, "brier", 0, 0) if decomposition else None
+                curves.append(make_curve(each[k], curve, components, **band_options))
             displays.append(cls(curves, name=model, axis_scale=axis_scale, left_out=left_out))
         first, *first.others = displays
         return first.plot(ax, shade=shade, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
+from .._inputs.options import select_arguments
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Count, Label, RandomState
 from ..metrics._proper import ScoreDecomposition, check_scored, decompose
@@ -180,15 +181,12 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         check_options(cls.from_predictions, kwargs, _METHODS[kind])
         if isinstance(y_pred, Mapping):
             check_models(y_pred, "y_pred", name=name)
-            data_args: dict[str, Any] = {"sample_weight": sample_weight}
-            data_args |= {"pos_label": pos_label, "labels": labels}
-            options: dict[str, Any] = {"score": score, "kind": kind, "n_resamples": n_resamples}
-            options |= {"random_state": random_state} | kwargs
+            names = ("sample_weight", "pos_label", "labels", "score", "kind", "n_resamples")
+            options = select_arguments(locals(), (*names, "random_state")) | kwargs
             displays = {}
             for model, predicted in y_pred.items():
-                displays[model] = cls.from_predictions(
-                    y_true, predicted, **data_args, **options, name=str(model), ax=ax
-                )
+                options |= {"name": str(model), "ax": ax}
+                displays[model] = cls.from_predictions(y_true, predicted, **options)
                 ax = displays[model].ax_
             return displays
         if score == "auto":
@@ -259,11 +257,10 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         equal = f"equal {title}"
         self.isolines_ = _draw_isolines(ax, float(decomposition.uncertainty), equal)
         ax.set(xlabel=wrap_label("miscalibration", ax), ylabel="discrimination")
-        handles, labels = ax.get_legend_handles_labels()
-        last = [text in (_CHANCE, equal) for text in labels]
-        order = np.argsort(last, kind="stable")
-        entries = [handles[k] for k in order], [labels[k] for k in order]
-        legend_below(ax, *entries)
+        entries = zip(*ax.get_legend_handles_labels(), strict=True)
+        models_first = sorted(entries, key=lambda entry: entry[1] in (_CHANCE, equal))
+        handles, labels = map(list, zip(*models_first, strict=True))
+        legend_below(ax, handles, labels)
 
 
 def _isolines_on(ax: Axes) -> list[Any]:

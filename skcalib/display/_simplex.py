@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import RandomState, check_matplotlib_support
 from .._numerics.sorting import product_bins
 from ._base import (
@@ -213,16 +214,10 @@ class SimplexDisplay(PredictionsDisplay):
         for _ in range(n_resamples):  # one by one, as all of them may not fit into memory
             label = data.simulate_outcomes(generator, 1)[0]
             n_as_far += _distance(frequencies(label) - predicted) >= distance
-        return cls(
-            predicted,
-            observed,
-            share,
-            (1 + n_as_far) / (1 + n_resamples),
-            data.classes,
-            n_bins=n_bins,
-            confidence_level=confidence_level,
-            name=name,
-        ).plot(ax, color=color)
+        p_value = (1 + n_as_far) / (1 + n_resamples)
+        options = select_arguments(locals(), ("n_bins", "confidence_level", "name"))
+        display = cls(predicted, observed, share, p_value, data.classes, **options)
+        return display.plot(ax, color=color)
 
     def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
         from matplotlib.colors import to_rgba
@@ -244,10 +239,8 @@ class SimplexDisplay(PredictionsDisplay):
         )
         marker: dict[str, Any] = {"marker": ">", "markersize": 5, "linewidth": 1.5}
         handles = [Line2D([], [], color=c, **marker) for c in (color, _GREY)]
-        labels = [
-            "from prediction to frequencies",
-            f"by chance ({100 * self.confidence_level:.3g} %)",
-        ]
+        chance = f"by chance ({100 * self.confidence_level:.3g} %)"
+        labels = ["from prediction to frequencies", chance]
         title = legend_label(name, "expected calibration error", self.error, "")
         self.legend_ = legend_below(ax, handles, labels, title)
 

@@ -25,8 +25,8 @@ from ._base import (
 )
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
-# Least width and usual height of a panel, in inches.
-_LEAST, _HEIGHT = 1.5, 2.1
+# Usual height of a panel, in inches.
+_HEIGHT = 2.1
 
 # A value farther from the draws than this many times their extent is written at the end.
 _MAX_EXTENTS = 3.0
@@ -219,11 +219,10 @@ class NullDistributionDisplay(PredictionsDisplay):
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         n_panels = len(self.statistics)
         size = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
-        self.axes_ = axes = panels(ax, n_panels, size, columns_that_fit(ax, n_panels, 2, _LEAST))
+        self.axes_ = axes = panels(ax, n_panels, size, columns_that_fit(ax, n_panels, 2))
         self.ax_ = axes[0]
         artists = [self._draw_one(*pair, style) for pair in zip(axes, self.statistics, strict=True)]
-        self.bars_ = [bars for bars, _ in artists]
-        self.lines_ = [line for _, line in artists]
+        self.bars_, self.lines_ = map(list, zip(*artists, strict=True))
         is_single = n_panels == 1
         for ax, statistic in zip(axes, self.statistics, strict=True):
             title = _STATISTIC_TITLES.get(statistic, statistic.replace("_", " "))
@@ -245,9 +244,8 @@ class NullDistributionDisplay(PredictionsDisplay):
         least = 1e-9 * max(abs(low), abs(high))  # equal but for rounding
         ends = None if high - low > least else (low - least, high + least)
         counts, edges = np.histogram(draws, ceil(2 * np.cbrt(len(draws))), ends)
-        bars = ax.stairs(
-            counts, edges, fill=True, color="0.7", label=f"calibrated ({len(draws)} draws)"
-        )
+        label = f"calibrated ({len(draws)} draws)"
+        bars = ax.stairs(counts, edges, fill=True, color="0.7", label=label)
         # a value far beyond the bars, or infinite, is at the end: the bars would be a line, too
         extent = edges[-1] - edges[0]
         ends = edges[0] - _MAX_EXTENTS * extent, edges[-1] + _MAX_EXTENTS * extent

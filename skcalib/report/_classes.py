@@ -249,11 +249,10 @@ class ClassSections(Sections):
 
     def compare_to_prevalence(self, error: float) -> tuple[str, Numbers]:
         share = float(self.data.weight @ self.data.label)
-        rarer = min(share, 1 - share)
-        if not (self.data.is_binary and 0 < rarer < _RARE):
+        if not (self.data.is_binary and 0 < share < _RARE):
             return "", {}
         name = "error_high_over_prevalence"
-        return f", {{{name}:percent}} of the prevalence", {name: error / rarer}
+        return f", {{{name}:percent}} of the prevalence", {name: error / share}
 
     def describe_level(self, numbers: Numbers) -> list[Finding]:
         low, high = (numbers.get(f"observed_expected_ratio_{end}", 1.0) for end in ("low", "high"))
@@ -371,8 +370,7 @@ def _describe_class(data: ClassData, kind: int, sums: np.ndarray, squares: np.nd
         suffix, subject = "_of_class", f"{subject}, the clearest of {{n_classes}} classes,"
         choice = f"the class of the largest standardized {'spread' if kind else 'level'}"
     if kind == 0:
-        expected = float(data.weight @ data.matrix[:, k])
-        observed = float(data.weight @ (data.label == k))
+        observed, expected = data.mean(data.label == k), data.mean(data.matrix[:, k])
         values |= {f"mean_prediction{suffix}": expected, f"prevalence{suffix}": observed}
         digits = distinct_format(expected, observed, 3)
         level = "high" if expected > observed else "low"
@@ -463,7 +461,7 @@ def _find_permuted_columns(data: ClassData) -> Finding | None:
     permuted = np.flatnonzero(excess > CLEAR_DEVIATION * np.sqrt(squares))
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
-    names = data.classes.tolist()
+    names = [printable(str(name)) for name in data.classes]
     pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in permuted]
     text = (
         "The columns of the probabilities are in another order than the classes: the column that "

@@ -353,10 +353,10 @@ def _diagnose_coverage(data: ForecastData) -> list[Finding]:
         return []
     many = "few" if distance[worst] < 0 else "many"
     text = (
-        f"prediction intervals hold too {many} outcomes: those of {{coverage_level:percent}} hold "
+        f"prediction intervals hold too {many} outcomes: those of {{interval_level:percent}} hold "
         "{pit_coverage:percent}"
     )
     coverage = float(inside[worst] @ data.weight)
-    numbers = {"coverage_level": float(sharp.levels[worst]), "pit_coverage": coverage}
+    numbers = {"interval_level": float(sharp.levels[worst]), "pit_coverage": coverage}
     choice = "the level whose coverage is farthest from it, in standard errors"
     return [say("coverage", text, numbers, choice=choice)]

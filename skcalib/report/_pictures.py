@@ -55,9 +55,7 @@ _PAGE_COLOURS = {
     _TEXT_COLOUR: "currentColor",
     _MARK_COLOUR: "var(--mark)",
     _OTHER_COLOUR: "var(--other)",
-    "#4c4c4c": "var(--soft)",
-    "#666666": "var(--soft)",
-    "#808080": "var(--soft)",
+    **dict.fromkeys(("#4c4c4c", "#666666", "#808080"), "var(--soft)"),
     "#cccccc": "var(--line)",
     "#e6e6e6": "var(--faint)",
 }
@@ -213,14 +211,15 @@ def _draw_decisions(data: ClassData, numbers: Numbers, figure: Figure) -> str:
     k = np.argmin(np.abs(t - share))
     words = (
         f"At a threshold of {t[k]:.3g}, near the prevalence, acting always is no better than never "
-        f"acting; the net benefit of acting by the predictions is {display.realised[k]:.3f}, and "
-        f"{display.expected[k]:.3f} was expected."
+        f"acting; the net benefit of acting by the predictions is {display.realised[k]:.3g}, and "
+        f"{display.expected[k]:.3g} was expected."
     )
     return _to_svg(figure, "decisions", words)
 
 
 def _draw_forest(rows: TableRows, numbers: Numbers, intervals: Intervals, figure: Figure) -> str:
-    names = _writable_names([row["subgroup"] for row in rows], "subgroup", _MAX_SUBGROUP_LETTERS)
+    key = "subgroup" if len({row["by"] for row in rows}) == 1 else "name"  # with the column
+    names = _writable_names([row[key] for row in rows], "subgroup", _MAX_SUBGROUP_LETTERS)
     keys = ("n_samples", "n_samples", RATIO, f"{RATIO}_low", f"{RATIO}_high", "n_events")
     *columns, events = (np.array([row[key] for row in rows]) for key in keys)
     ends = intervals.get(RATIO, (np.nan, np.nan))

@@ -151,6 +151,8 @@ def test_masks_and_neighbours_of_what_losses_ignore_are_classes():
     for negative, positive in ((0, 255), (254, 255), (-100, -99)):
         labels = np.where(y, positive, negative)
         assert smooth_calibration_error(labels, [0.2, 0.9, 0.6, 0.3]) == expected
+    for grey in ([0, 127, 255], [-100, 0, 100]):
+        assert expected_calibration_error(grey, np.eye(3)) == 0
 
 
 @pytest.mark.parametrize("package", ["numpy", "torch"])

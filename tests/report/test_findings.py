@@ -187,6 +187,7 @@ def check_sentences(report, y, predicted, options):
         assert not re.search(r"[0-9]", words), sentence
         assert sentence.evidence == "" or numbers[sentence.evidence] <= 0.05
         for name, value in sentence.values.items():
+            assert name in names or value == numbers[name]
             if name in expected:
                 assert value == pytest.approx(expected[name], abs=1e-12), (name, sentence)
         if "class" in sentence.values:
@@ -202,6 +203,7 @@ def check_sentences(report, y, predicted, options):
             assert numbers["std_factor"] == pytest.approx(factor)
         check_directions(sentence, numbers, report.subgroups)
     assert report.advice.count("But ") <= 1
+    assert "level %" not in str(report)  # no row for what a sentence alone says
     first = re.match(r"(No evidence of m|M|Still m)iscalibrat", report.advice)
     assert first is None or (first[1] == "No evidence of m") == (report.findings == [])
 
@@ -246,8 +248,8 @@ def check_directions(sentence, numbers, subgroups):
         says("too narrow", "too wide", is_so=variance > 1)
         says("too small", "too large", is_so=variance > 1)
         assert values["std_factor"] > 1
-    if "coverage_level" in values:
-        is_narrow = values["pit_coverage"] < values["coverage_level"]
+    if "interval_level" in values:
+        is_narrow = values["pit_coverage"] < values["interval_level"]
         says("too few", "too many", is_so=is_narrow)
     if "gain" in values:
         assert numbers["gain_low"] > 0

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from skcalib._data import check_forecasts, check_predictions
 from skcalib.datasets import make_forecasts, make_temperature_family
@@ -86,6 +87,22 @@ def test_each_model_has_its_own_error_in_the_legend(kind):
     assert errors(svg) == [round(of[f"{key}_calibration_error"], 3) for of in numbers.values()]
 
 
+def test_a_forest_plot_names_the_columns_if_there_are_several():
+    label, proba = make_temperature_family(40, random_state=0)
+    columns = {"sex": np.arange(40) % 2, "site": np.arange(40) // 20}
+    rows = calibration_report(label, proba, by_each=columns, random_state=0).subgroups
+    forest = _pictures._draw_forest(rows, {"observed_expected_ratio": 1.0}, {}, Figure())
+    words = forest.split("<path")[0]
+    assert all(f"{name}: " in words for name in ("sex 0", "sex 1", "site 0", "site 1"))
+
+
+def test_the_net_benefit_of_rare_events_has_digits():
+    proba = np.linspace(1e-5, 3e-4, 40)
+    data = check_predictions(np.arange(40) == 39, proba)
+    words = _pictures._draw_decisions(data, {"prevalence": proba.mean()}, Figure())
+    assert "0.000" not in words.split("<path")[0].split("threshold of")[1].split(", near")[1]
+
+
 def test_the_page_of_two_classes_has_net_benefit_and_with_subgroups_a_forest_plot():
     y, proba = make_temperature_family(150, inverse_temperature=2, random_state=1)
     site = np.repeat(["north", "south", "University hospital of the far west"], [70, 74, 6])
@@ -95,7 +112,8 @@ def test_the_page_of_two_classes_has_net_benefit_and_with_subgroups_a_forest_plo
     (title, benefit), (_, forest) = figures[2:]
     assert "net benefit" in title
     (t, value) = re.search(
-        r"threshold of (\d\.\d+), .* net benefit of acting by the predictions is (\d\.\d+)", benefit
+        r"threshold of (\d\.\d+), .* benefit of acting by the predictions is (\d[.\d]*)",
+        benefit,
     ).groups()
     drawn = np.random.default_rng(0).permutation(150)[:50]
     acts = proba[drawn] / 5 > float(t)

@@ -448,6 +448,12 @@ def test_mistakes_in_few_groups_are_not_clear(n, n_classes, phrase):
     assert phrase in mistakes(label[rows], proba[rows], np.arange(len(rows)) // 2)
 
 
+def test_a_mistake_of_columns_names_classes_without_steering_the_terminal():
+    names = np.array(["\x1b[31mred", "a", "b"])
+    proba = np.repeat(0.7 * np.eye(3) + 0.1, 30, axis=0)
+    assert r"for class \x1b[31mred that of a" in mistakes(np.roll(np.repeat(names, 30), 30), proba)
+
+
 def test_two_classes_that_are_mistaken_for_each_other_are_no_mistake_of_columns():
     # the column of class 1 is highest for both classes 1 and 2
     label = np.repeat([0, 1, 2], 200)
@@ -677,6 +683,8 @@ def test_an_error_of_a_very_rare_event_is_told_beside_the_prevalence():
     high = report.intervals["smooth_calibration_error"][1]
     expected = f"{high:.2g}, {100 * high / report.numbers['prevalence']:.3g} % of the prevalence"
     assert expected in report.advice
+    common = problem_of([0.98, 0.99] * 50, [0, *[1] * 99])  # the rarer outcome is no event
+    assert ClassSections(common, rng).compare_to_prevalence(0.01) == ("", {})
 
 
 def test_an_interval_of_the_ratio_without_1_is_told_where_the_test_finds_nothing():

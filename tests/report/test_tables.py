@@ -214,6 +214,19 @@ def test_each_column_by_itself():
         calibration_report(label, proba, by_each={"age": proba})
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"by": {"sex": [0, 1]}, "by_each": {"sex": [0, 1]}},
+        {"by_each": {"by": [0, 1], "by1": [1, 0]}},
+    ],
+)
+def test_tables_of_subgroups_have_different_names(columns):
+    columns = {"by": None} | columns
+    with pytest.raises(ValueError, match="by and by_each must have columns of different names"):
+        check_by_each(**columns, n=2, sample_weight=None)
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_comparison_shows_the_subgroups_of_each_model():
     label, proba = problem(60)
