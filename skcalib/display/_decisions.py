@@ -171,7 +171,7 @@ class DecisionDisplay(PredictionsDisplay):
             classes.
 
         thresholds : array-like of shape (n_thresholds,), default=None
-            Cost ratios t in (0, 1): a false alarm costs t, a miss 1 − t. By default 0.01, …, 0.99.
+            Cost ratios t in [0, 1): a false alarm costs t, a miss 1 − t. By default 0.01, …, 0.99.
 
         groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
             Groups of samples that are not independent, such as the rows of a patient; at least 10.

@@ -10,9 +10,9 @@ import numpy as np
 from .._inputs.arrays import ArrayLike, check_numbers, format_value, is_number
 from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import RandomState
-from .._inputs.warnings import check_memory
+from .._inputs.warnings import check_memory, warn
 from .._numerics.array_api import root_mean_square
-from .._numerics.crps import crps_ensemble, crps_nodes, gauss_legendre, quantile_nodes, split_nodes
+from .._numerics.crps import crps_ensemble, crps_ppf_between, gauss_legendre, quantile_nodes
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _MIN_RELATIVE_SPREAD = 1e-6
@@ -575,8 +575,27 @@ class Forecast(ABC):
         if atoms is not None:
             return crps_ensemble(y, atoms.location, atoms.weight)
         # quantile functions made of two halves, as that of a Laplace, have a kink at the median
-        level, weight = split_nodes(np.column_stack([self._cdf(y[:, None]), np.full(len(y), 0.5)]))
-        return crps_nodes(y, self._ppf(level), level, weight)
+        levels = np.column_stack([self._cdf(y[:, None]), np.full(len(y), 0.5)])
+        return self._crps_by_quantiles(y, levels, -np.inf, np.inf)
+
+    def _crps_by_quantiles(
+        self, y: np.ndarray, levels: np.ndarray, low: Any, high: Any
+    ) -> np.ndarray:
+        all_rows = np.repeat(np.arange(len(y)), levels.shape[1] + 1)
+
+        def ppf(level: np.ndarray, row: np.ndarray) -> np.ndarray:
+            if np.array_equal(row, all_rows):  # so that a message names the row
+                return self._ppf(level.reshape(len(y), -1)).reshape(level.shape)
+            return self[row]._ppf(level)
+
+        score, is_rough = crps_ppf_between(y, ppf, levels, low, high)
+        if is_rough.any():
+            warn(
+                f"The CRPS of {is_rough.sum()} forecasts, the first in row {np.argmax(is_rough)}, "
+                "may not be exact to six digits, as their quantile functions have too many jumps "
+                "or kinks. Pass an EnsembleForecast of their quantiles."
+            )
+        return score
 
     def _make_crps_with_slope(self) -> ScoreWithSlope:
         """Return the CRPS as a function of outcomes (n,), with its derivatives 2F(y) − 1."""

@@ -14,6 +14,9 @@ _CUMULATIVE_METHODS = ("cdf", "sf", "logcdf", "logsf")
 # A discrete distribution with at most this many likely values is the sum over them.
 _MAX_ATOMS = 512
 
+# The CRPS of a row adds up at most so many counts, and of all rows so many are held at a time.
+_MAX_COUNTS, _MAX_BLOCK_COUNTS = 2**22, 2**20
+
 # Values that are less likely than this share do not count among the likely ones.
 _MIN_PROBABILITY = 1e-15
 
@@ -43,11 +46,11 @@ class DistributionForecast(Forecast):
     -----
     Without `logcdf` and `logsf`, the log odds of an outcome whose `cdf` is 0 or 1 in double
     precision are refused, not guessed. The score :meth:`crps` is found by quadrature of the
-    quantile function, with 32 nodes on each piece between 0, 1/2, the level of the outcome and 1,
-    right to about eight digits if the quantile function has no kink but at the median;
-    :meth:`components` are 64 such nodes. For a discrete distribution both have its likely values,
-    up to 512 of them. Outcomes beyond the support have a score; what needs their probability
-    refuses them.
+    quantile function, with 32 nodes on each piece between 0, 1/2, the level of the outcome and 1;
+    pieces are halved until they agree to eight digits, and a warning says where they do not agree
+    to six. Of a distribution of whole numbers it is the sum over all likely ones, at most 2²² in
+    each row. :meth:`components` are 64 nodes, or the likely whole numbers, up to 512 of them.
+    Outcomes beyond the support have a score; what needs their probability refuses them.
 
     Examples
     --------
@@ -160,13 +163,40 @@ class DistributionForecast(Forecast):
             return upper, upper
         return self._cdf(np.nextafter(y, -np.inf)[:, None])[:, 0], upper
 
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        if self.is_continuous or not self._wrapped.has_whole_numbers:
+            return super()._crps(y)
+        low, high = self._likely_range().T
+        n_counts = high - low + 1
+        if not n_counts.max() <= _MAX_COUNTS:
+            row = int(np.argmax(np.where(np.isnan(n_counts), np.inf, n_counts)))
+            raise ValueError(
+                f"dist must have at most {_MAX_COUNTS} likely counts in each row for its CRPS; "
+                f"found {n_counts[row]:.3g} in row {row}. Pass a continuous distribution near it, "
+                "or an EnsembleForecast of its quantiles."
+            )
+        inner = np.clip(y, low, high)
+        score = np.abs(y - inner)  # there (F(k) − 1[k ≥ y])² is 1
+        exponent = np.ceil(np.log2(n_counts + 1)).astype(np.intp)
+        for power in np.unique(exponent):
+            members = np.flatnonzero(exponent == power)
+            n_blocks = -(-len(members) * 2**power // _MAX_BLOCK_COUNTS)
+            for rows in np.array_split(members, n_blocks):
+                forecast, count = self[rows], low[rows, None] + np.arange(2**power)
+                is_below = count < inner[rows, None]
+                tail = np.where(is_below, forecast._cdf(count), forecast._sf(count))
+                score[rows] += np.einsum("nk,nk->n", tail, tail)
+        return score
+
+    def _likely_range(self) -> np.ndarray:
+        """Return the least and the greatest likely count, (n, 2)."""
+        return self._call("ppf", np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1)))
+
     def _atoms(self) -> Components | None:
         """Return all likely values of a discrete distribution of whole numbers, if they are few."""
         if self.is_continuous or not self._wrapped.has_whole_numbers:
             return None
-        bounds = self._call(
-            "ppf", np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1))
-        )
+        bounds = self._likely_range()
         if not np.isfinite(bounds).all() or np.ptp(bounds, axis=1).max() >= _MAX_ATOMS:
             return None
         location = bounds[:, :1] + np.arange(int(np.ptp(bounds, axis=1).max()) + 1)

@@ -10,7 +10,6 @@ from .._numerics.crps import (
     crps_between,
     crps_ensemble,
     crps_mixture_between,
-    crps_ppf_between,
     crps_quantiles,
 )
 from ._base import Forecast
@@ -34,7 +33,7 @@ def threshold_weighted_crps(
         return threshold_crps_of_members(forecast, y, low, high)  # it has members, not nodes
     kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
     levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # some have a kink at ½
-    return crps_ppf_between(y, forecast.ppf, levels, low, high)
+    return forecast._crps_by_quantiles(y, levels, low, high)
 
 
 @threshold_weighted_crps.register

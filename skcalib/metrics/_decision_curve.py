@@ -21,7 +21,7 @@ class DecisionCurve:
     Parameters
     ----------
     threshold : ndarray of shape (n_thresholds,)
-        The probabilities above which one acts, sorted.
+        The probabilities from which on one acts, sorted.
 
     realised : ndarray of shape (n_thresholds,)
         Net benefit, or mean loss, of acting where the prediction exceeds the threshold.
@@ -113,8 +113,8 @@ def decision_curve(
         miss 1 − t.
 
     thresholds : array-like of shape (n_thresholds,), default=None
-        Thresholds t in (0, 1): an action pays off if its event has at least this probability. By
-        default 0.01, …, 0.99.
+        Thresholds t in [0, 1): one acts if the event has at least this probability. By default 0.01,
+        …, 0.99.
 
     groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
         Groups of samples that are not independent, such as the rows of a patient; at least 10. Two
@@ -139,7 +139,7 @@ def decision_curve(
     -----
     With weights :math:`w_i` that sum to 1, the net benefit at the threshold t is [1]_
 
-    .. math:: \sum_i w_i 1[p_i > t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
+    .. math:: \sum_i w_i 1[p_i \ge t] \Big(y_i - \frac{t}{1 - t} (1 - y_i)\Big),
 
     and the expected one is the same with :math:`p_i` in place of :math:`y_i`. Acting never has the
     net benefit 0. The margin is a normal quantile times the standard deviation of the difference of
@@ -209,7 +209,7 @@ def _compare_at_ratio(
     proba: np.ndarray, label: np.ndarray, sums: GroupedSums, t: float, kind: str
 ) -> tuple[Any, ...]:
     """Expected and realised value, and the deviation of their difference if labels are drawn."""
-    acts = proba > t
+    acts = proba >= t
     if kind == "loss":
         slope = np.where(acts, -t, 1 - t)  # of the loss in y
         start = np.where(acts, t, 0.0)
@@ -224,12 +224,12 @@ def _compare_at_ratio(
 
 
 def _check_thresholds(thresholds: ArrayLike | None) -> np.ndarray:
-    """Sorted numbers in (0, 1)."""
+    """Sorted numbers in [0, 1)."""
     values = convert_numbers(np.asarray(thresholds))
     is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
-    if not is_list or not ((values > 0) & (values < 1)).all():
+    if not is_list or not ((values >= 0) & (values < 1)).all():
         raise ValueError(
-            f"thresholds must be a list of numbers in (0, 1); found {format_value(thresholds)}. A "
+            f"thresholds must be a list of numbers in [0, 1); found {format_value(thresholds)}. A "
             "threshold of 0.2 stands for a miss that costs four times as much as a false alarm."
         )
     return np.sort(values.astype(np.float64))

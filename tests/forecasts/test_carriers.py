@@ -470,3 +470,61 @@ def test_forecasts_are_neither_sequences_nor_arrays():
     for use in (list, np.asarray, lambda f: list(zip(range(N), f, strict=True))):
         with pytest.raises(TypeError, match="A GaussianForecast"):
             use(forecast)
+
+
+@pytest.mark.parametrize(
+    ("dist", "y"),
+    [
+        # test case of scoringRules' issue 50
+        (stats.nbinom(np.array([20000.1]), 0.9), [2222]),
+        (stats.poisson(np.array([2000.0, 0.5, 20.0])), [2013, 0, 4000]),
+        (stats.binom(np.array([10_000]), 0.5), [5015]),
+        (stats.nbinom(5.0, 5 / (5 + np.linspace(50, 3000, 9))), np.linspace(0, 3000, 9).round()),
+    ],
+)
+def test_score_of_counts_is_the_sum_over_all_of_them(dist, y):
+    count, y = np.arange(60_000)[:, None], np.array(y, dtype=float)
+    expected = np.sum((dist.cdf(count) - (count >= y)) ** 2, axis=0)
+    np.testing.assert_allclose(DistributionForecast(dist).crps(y), expected, rtol=1e-12)
+
+
+def test_counts_without_end_are_refused():
+    with pytest.raises(ValueError, match=r"at most 4194304 likely counts .*; found .* in row 1"):
+        DistributionForecast(stats.randint([0, 0], np.array([9, 10**8]))).crps([1, 9])
+
+
+class KinkedLaw:
+    """0.4 N(0, 1), 0.4 of [2, 3] and 0.2 at 5: a quantile function with kinks and jumps."""
+
+    is_continuous = True
+
+    def cdf(self, y):
+        return 0.4 * stats.norm.cdf(y) + 0.4 * np.clip(np.subtract(y, 2), 0, 1) + 0.2 * (y >= 5)
+
+    def ppf(self, level):
+        level = np.atleast_1d(level)
+        low, high = np.full(level.shape, -50.0), np.full(level.shape, 50.0)
+        for _ in range(70):
+            middle = (low + high) / 2
+            is_below = self.cdf(middle) < level
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+        return high
+
+
+def test_score_of_a_law_with_kinks_and_jumps_is_that_by_quadrature_between_them():
+    law, y = KinkedLaw(), 2.2
+    ends = [-9.0, -3.0, 0.0, 2.0, y, 3.0, 5.0]
+    expected = sum(
+        integrate.quad(lambda t: float(law.cdf(t) - (t >= y)) ** 2, *pair, epsabs=1e-12)[0]
+        for pair in itertools.pairwise(ends)
+    )
+    assert DistributionForecast(law).crps([y])[0] == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_score_that_no_quadrature_resolves_is_told():
+    class Comb(KinkedLaw):
+        def ppf(self, level):
+            return np.floor(np.atleast_1d(level) * 1e5) % 2
+
+    with pytest.warns(UserWarning, match="CRPS of 1 forecasts, the first in row 0, may not be"):
+        DistributionForecast(Comb()).crps([0.5])

@@ -17,14 +17,14 @@ from skcalib.metrics import decision_calibration, decision_curve, pit_histogram
 
 def test_net_benefit_is_that_of_its_definition():
     label, proba = random_problem(np.random.default_rng(0), 60)
-    weight = np.random.default_rng(1).random(60)
+    weight, proba = np.random.default_rng(1).random(60), proba.round(1)  # some are thresholds
     curve = decision_curve(label, proba, sample_weight=weight, thresholds=[0.6, 0.2])
     np.testing.assert_array_equal(curve.threshold, [0.2, 0.6])
     for k, t in enumerate(curve.threshold):
         realised = expected = always = 0.0
         for y, p, w in zip(label, proba, weight / weight.sum(), strict=True):
             always += w * (y - (1 - y) * t / (1 - t))
-            if p > t:
+            if p >= t:
                 realised += w * (y - (1 - y) * t / (1 - t))
                 expected += w * (p - (1 - p) * t / (1 - t))
         found = curve.realised[k], curve.expected[k], curve.treat_all[k], curve.treat_none[k]
@@ -34,6 +34,12 @@ def test_net_benefit_is_that_of_its_definition():
         *("threshold", "realised", "expected", "low", "high", "treat_all", "treat_none")
     ]
     np.testing.assert_allclose(frame["high"] - frame["low"], 2 * curve.margin)
+
+
+def test_at_the_lowest_risk_all_are_treated():
+    curve = decision_curve([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9], thresholds=[0, 0.2])
+    np.testing.assert_array_equal(curve.realised, curve.treat_all)
+    assert curve.realised[0] == 0.5
 
 
 def test_margins_cover_where_few_act_and_fewer_have_the_event():
@@ -200,8 +206,8 @@ def test_matplotlib_is_not_needed():
 def test_bad_input():
     with pytest.raises(ValueError, match="y_proba must hold the probabilities of two classes"):
         decision_curve([0, 1, 2], np.eye(3))
-    with pytest.raises(ValueError, match=r"thresholds must be a list of numbers in \(0, 1\)"):
-        decision_curve([0, 1], [0.2, 0.7], thresholds=[0, 0.5])
+    with pytest.raises(ValueError, match=r"thresholds must be a list of numbers in \[0, 1\)"):
+        decision_curve([0, 1], [0.2, 0.7], thresholds=[0.5, 1])
     for groups, match in (
         (np.zeros((2, 3)), "one column, or two that cross each other.* found 3"),
         ([1, 1], "at least two groups .* found 1"),

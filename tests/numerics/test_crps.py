@@ -19,6 +19,7 @@ from skcalib._numerics.crps import (
     crps_nodes,
     crps_ppf_between,
     crps_quantiles,
+    integrate_levels,
     mean_distance,
     split_nodes,
 )
@@ -194,8 +195,8 @@ def test_quantile_functions(window):
     shape = np.array([0.5, 1.2, 2.0, 3.0, 4.0])
     y = np.array([40.0, 1e-9, 0.7, 3.0, 12.0])
 
-    def ppf(level):
-        return gamma.ppf(level, shape[:, None])
+    def ppf(level, row):
+        return gamma.ppf(level, shape[row, None])
 
     expected = [
         integrate(
@@ -205,12 +206,13 @@ def test_quantile_functions(window):
     ]
     ends = np.column_stack([y, *(np.full(5, end) for end in window)])
     levels = gamma.cdf(ends, shape[:, None])
-    score = crps_ppf_between(y, ppf, levels, *window)
+    score, is_rough = crps_ppf_between(y, ppf, levels, *window)
+    assert not is_rough.any()
     np.testing.assert_allclose(score, expected, rtol=1e-6, atol=1e-7)
     if window == WINDOWS[0]:
         level, weight = split_nodes(gamma.cdf(y, shape)[:, None])
         np.testing.assert_allclose(
-            crps_nodes(y, ppf(level), level, weight), expected, rtol=1e-6, atol=1e-7
+            crps_nodes(y, ppf(level, np.arange(5)), level, weight), expected, rtol=1e-6, atol=1e-7
         )
 
 
@@ -223,3 +225,14 @@ def test_outcomes_beyond_what_a_cdf_resolves():
     np.testing.assert_allclose(crps_gaussian(y, np.zeros(4), np.ones(4)), expected, rtol=1e-15)
     level, weight = split_nodes(norm.cdf(y)[:, None])
     np.testing.assert_allclose(crps_nodes(y, norm.ppf(level), level, weight), expected, rtol=1e-7)
+
+
+def test_pieces_are_halved_until_jumps_do_not_matter_():
+    functions = [lambda u: u > 0.3, lambda u: np.abs(u - 0.7)]
+
+    def integrand(level, row):
+        return np.array([functions[r](u) for r, u in zip(row, level, strict=True)], dtype=float)
+
+    value, is_rough = integrate_levels(integrand, np.full((2, 1), 0.5))
+    np.testing.assert_allclose(value, [0.7, 0.29], rtol=1e-8)
+    assert not is_rough.any()
