@@ -579,7 +579,7 @@ class Forecast(ABC):
         return self._crps_by_quantiles(y, levels, -np.inf, np.inf)
 
     def _crps_by_quantiles(
-        self, y: np.ndarray, levels: np.ndarray, low: Any, high: Any
+        self, y: np.ndarray, levels: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
     ) -> np.ndarray:
         all_rows = np.repeat(np.arange(len(y)), levels.shape[1] + 1)
 

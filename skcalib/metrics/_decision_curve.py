@@ -113,8 +113,8 @@ def decision_curve(
         miss 1 − t.
 
     thresholds : array-like of shape (n_thresholds,), default=None
-        Thresholds t in [0, 1): one acts if the event has at least this probability. By default 0.01,
-        …, 0.99.
+        Thresholds t in [0, 1): one acts if the event has at least this probability. By default
+        0.01, …, 0.99.
 
     groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
         Groups of samples that are not independent, such as the rows of a patient; at least 10. Two
