@@ -41,7 +41,7 @@ class EvaluationData(ABC):
         return float(self.weight @ self.weight if self.square is None else self.square.sum())
 
     def mean(self, values: np.ndarray) -> float:
-        """Return the mean of values (n,); of counts and equal weights, the share is exact."""
+        """Return the weighted mean of values (n,), exact for counts of equal weights."""
         is_equal = (self.weight == self.weight[0]).all()
         return float(np.average(values, weights=None if is_equal else self.weight))
 
@@ -57,7 +57,7 @@ class EvaluationData(ABC):
 
     @property
     def labels(self) -> np.ndarray | None:
-        """The argument `labels` of functions for users: forecasts have no classes."""
+        """The argument `labels` of public functions: the classes, None for forecasts."""
         return None
 
     def _map_rows(self, function: Callable[[Any], Any]) -> dict[str, Any]:

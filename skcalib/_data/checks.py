@@ -230,7 +230,7 @@ def _resolve_classes(
         return classes
     remedy = remedy_for_ignored(observed.tolist(), names[0])
     if len(observed) == n_columns:
-        n_codes = np.isin(range(n_columns), observed).sum()  # masks of images are 0 and 255, too
+        n_codes = np.isin(range(n_columns), observed).sum()  # {0, 255} may be a binary mask
         if remedy and n_codes == n_columns - 1 and (n_columns > 2 or observed[0] == -100):
             warn(f"{names[0]} holds {format_values(observed)}, taken for classes.{remedy}")
         return observed

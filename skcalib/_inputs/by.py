@@ -27,7 +27,7 @@ from .labels import as_labels
 # A column with more distinct whole numbers is taken for a quantity, or for names of samples.
 _MAX_LABEL_NUMBERS = 100
 
-# No test is so exact that smaller p-values could be told apart.
+# Smaller p-values are printed as this bound.
 _MIN_PRINTED_P_VALUE = 1e-6
 
 Columns = ArrayLike | Mapping  # one column or several, as `to_columns` takes them
@@ -145,7 +145,7 @@ def format_label(label: object, names: Sequence[Any] = ()) -> str:
 
 
 def format_bounded(p_value: float, smallest: float = 0.0, digits: int = 3) -> str:
-    """Return a p-value with its relation sign, a bound where a test knows no smaller one."""
+    """Return a p-value with "=", or with "≤" if a test can give no smaller one."""
     value = max(p_value, _MIN_PRINTED_P_VALUE)
     sign = "≤" if value <= max(smallest, _MIN_PRINTED_P_VALUE) * (1 + 1e-9) else "="
     return f"{sign} {value:.{digits}g}".replace("e-0", "e-")

@@ -47,7 +47,7 @@ def _remedy_for_matrix(values: np.ndarray, name: str, partner: str) -> str:
 
 
 def remedy_for_ignored(labels: list, name: str) -> str:
-    """Return the remedy if labels hold a number by which networks mark what has no label."""
+    """Return the remedy if labels hold −100 or 255, by which losses mark what has no label."""
     marks = [k for k in (-100, 255) if k in labels and not {k - 1, k + 1} & set(labels)]
     text = " If {0} marks samples without a label (ignore_index), leave out the rows {1} == {0}."
     return text.format(marks[0], name) if marks else ""

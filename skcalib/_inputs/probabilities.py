@@ -379,7 +379,7 @@ def _device_logits(values: object) -> Array | None:
 
 
 def check_outcomes_by_model(y_true: Mapping, y_pred: Any, name: str = "y_pred") -> None:
-    """Outcomes by the names of models are for the same models as the predictions."""
+    """Refuse a dict of outcomes unless the predictions are a dict with the same names."""
     if not isinstance(y_pred, Mapping) or set(y_true) != set(y_pred):
         names = list(y_pred) if isinstance(y_pred, Mapping) else type(y_pred).__name__
         raise ValueError(

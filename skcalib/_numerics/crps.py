@@ -39,8 +39,9 @@ _PROBABILITY_RTOL = 1e-6
 # Nodes of the quadrature on each piece between kinks.
 _NODES_PER_PIECE = 32
 
-# Pieces are halved until their error is this share of the integral, at most so often and to so many
-# of a row; what is left then must be below the second share.
+# A piece is halved while its error is above _PIECE_RTOL of the integral: at most _MAX_HALVINGS
+# times, and not if more than _MAX_PIECES for each row would be, on average. A result with an error
+# above _INTEGRAL_RTOL of the integral is marked as inexact.
 _PIECE_RTOL, _MAX_HALVINGS, _MAX_PIECES, _INTEGRAL_RTOL = 1e-8, 60, 200, 1e-6
 
 
@@ -211,10 +212,11 @@ def split_nodes(
 def integrate_levels(
     integrand: Callable[[np.ndarray, np.ndarray], np.ndarray], levels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrals over [0, 1] of functions of a level that have kinks at `levels` (n, k), (n,) each.
+    """Integrate functions of a level, with kinks at `levels` (n, k), over [0, 1].
 
-    The integrand takes levels (m, q) and the rows (m,) that they are of. Pieces are halved until
-    the last Legendre coefficients are small. True in the second array if they remain large.
+    The integrand takes levels (m, q) and the rows (m,) to which they belong. Pieces are halved
+    until the last Legendre coefficients are small. Returns the integrals and a mask, (n,) each; the
+    mask is True where these coefficients remain large.
     """
     n = len(levels)
     ends = np.column_stack([np.zeros(n), np.sort(levels, axis=1), np.ones(n)])
@@ -227,7 +229,7 @@ def integrate_levels(
     total, size = np.zeros((2, n))
     for halving in range(_MAX_HALVINGS + 1):
         level = start[:, None] + width[:, None] * node
-        is_inner = (level > 0) & (level < 1)  # rounding may reach the ends, of no weight
+        is_inner = (level > 0) & (level < 1)  # rounding may give 0 or 1, of no weight
         value = np.where(is_inner, integrand(np.where(is_inner, level, 0.5), row), 0.0)
         piece, gap = width * (value @ weight), width * np.abs(value @ check).sum(axis=1)
         size = np.maximum(size, np.bincount(row, np.abs(piece), n))
@@ -340,11 +342,12 @@ def crps_ppf_between(
     low: float | np.ndarray,
     high: float | np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`crps_between` for a quantile function; and a mask, True where it is not exact to 1e-6.
+    """`crps_between` for a quantile function; and a mask, True where its error may exceed 1e-6.
 
-    It takes levels (m, q) and the rows (m,) that they are of. The law of min(max(Y, low), high) has
-    quantiles clipped in the same way, which have kinks at the levels F(low) and F(high); the
-    pinball loss has one at F(y). So `levels` (n, k) are these, as far as the thresholds are finite.
+    `ppf` takes levels (m, q) and the rows (m,) to which they belong. The law of min(max(Y, low),
+    high) has quantiles clipped in the same way, which have kinks at the levels F(low) and F(high);
+    the pinball loss has one at F(y). So `levels` (n, k) are these, as far as the thresholds are
+    finite.
     """
     low, high = np.broadcast_to(low, len(y)), np.broadcast_to(high, len(y))
     y = np.clip(y, low, high)

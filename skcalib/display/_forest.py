@@ -23,7 +23,7 @@ RATIO = "observed_expected_ratio"
 # Sides of the squares of the least and the most precise estimate, in points.
 _SIDES = 2.5, 7.0
 
-# Bars reach at most this many times beyond the lowest and the highest ratio.
+# The axis reaches at most this many times beyond the lowest and the highest ratio.
 _MAX_REACH = 3.0
 
 # The values of calibrated predictions that are not 0; of any metric it is not known.
@@ -36,11 +36,11 @@ class ForestDisplay(Display):
 
     Made by :meth:`from_result`. Each measure has a panel, in which each subgroup has a square for
     the estimate, the larger the more precise it is, and a line for the confidence interval; an
-    estimate without an interval is hollow. Both are written at the right, and behind the name how
-    many events and samples there are. Below are all samples together; the mean over subgroups, as a
-    diamond as wide as its interval; and the prediction interval, in which the measure of a new
-    subgroup is to be expected. A line that goes on beyond the axes ends in an arrow. A dotted line
-    marks calibrated predictions.
+    estimate without an interval is hollow. The estimate and, if there is room, its interval are
+    written at the right; the numbers of events and samples stand after the name. Below are all
+    samples together; the mean over subgroups, as a diamond as wide as its interval; and the
+    prediction interval, in which the measure of a new subgroup is to be expected. A line that goes
+    on beyond the axes ends in an arrow. A dotted line marks calibrated predictions.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _STRIP_HEIGHT = 0.26
 _NAME_HEIGHT = 0.2  # of the name of a half, in inches
 _MIN_HALF_HEIGHT = 0.4
 
-# Outlines and areas of the bars of a model.
+# The patches that draw a model's bars: an outline and an area in each half of the strip.
 _N_PATCHES = 4
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -99,7 +99,7 @@ def _shade(ax: Any, curve: ReliabilityCurve, color: tuple[Any, ...]) -> Any:
 def draw_strip(ax: Axes, curve: ReliabilityCurve, line: Any) -> Any:
     """Draw the distribution of the predictions below the axes: events upwards, others downwards.
 
-    Bars are in units of the highest one of their model, which would squash those of another model.
+    The bars of each model are divided by its highest one, so that no model squashes another.
     """
     if curve.edges is None or curve.events is None or curve.others is None:
         return None

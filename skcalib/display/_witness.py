@@ -29,21 +29,22 @@ _WITNESS_STRIP_HEIGHT = 0.35
 
 _N_BINS = 40
 
-# Curves that are closer to 0 look flat, or closer than the rarer outcome's mean probability.
+# The axis reaches at least this far from 0, or as far as the mean probability of the rarer outcome
+# if that is less, so that smaller curves look flat.
 _FLATNESS_ATOL = 0.1
 
 # Standard deviation of the kernel that smooths the residuals, in units of that of the predictions
 # over the fifth root of the effective number of samples.
 _SMOOTHNESS = 2.0
 
-# Of the lowest and of the highest predictions this share says little about a curve, which has this
+# The curve leaves out this share of the lowest and of the highest predictions, and is drawn at this
 # many points.
 _TAIL, _N_POSITIONS = 0.025, 201
 
 
 @dataclass(frozen=True, eq=False)
 class WitnessCurve:
-    """The numbers of one witness, to draw them with any library.
+    """The numbers of one panel, residuals and witness, to draw them with any library.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class WitnessCurve:
 
 
 def witness_curve(data: ClassData, **names: Any) -> WitnessCurve:
-    """The witness of two classes."""
+    """Return the residuals of two classes, smoothed and summed, and their witness."""
     points, mass = data.pool_residuals()
     index = np.searchsorted(points, data.proba)
     share = np.bincount(index, data.weight, len(points))
@@ -127,9 +128,8 @@ class WitnessDisplay(CurvesDisplay):
     Made by :meth:`from_estimator` or :meth:`from_predictions`. The curve is the smoothed residual:
     the mean of outcome minus prediction among predictions nearby, which is above 0 where they are
     too low. The strip below shows the residuals themselves, summed in bins, so that bars are long
-    where many predictions are far off: these times
-    :func:`skcalib.metrics.smooth_calibration_witness` sum to the smooth calibration error in the
-    legend.
+    where many predictions are far off. The smooth calibration error in the legend is the sum of
+    these residuals times :func:`skcalib.metrics.smooth_calibration_witness`.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class WitnessDisplay(CurvesDisplay):
 
     See Also
     --------
-    skcalib.metrics.smooth_calibration_witness : The numbers.
+    skcalib.metrics.smooth_calibration_witness : The witness.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class WitnessDisplay(CurvesDisplay):
     curves: list[WitnessCurve]
 
     _size: ClassVar = (5, 4.5)
-    _curve: ClassVar = "witness"
+    _curve: ClassVar = "smoothed residuals"
     _y_label: ClassVar = "observed − predicted"
     _measure: ClassVar = "smooth calibration error"
 
@@ -204,7 +204,7 @@ class WitnessDisplay(CurvesDisplay):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Create and draw the witness of predictions.
+        """Create and draw the residuals of predictions.
 
         Parameters
         ----------

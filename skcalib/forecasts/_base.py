@@ -584,7 +584,7 @@ class Forecast(ABC):
         all_rows = np.repeat(np.arange(len(y)), levels.shape[1] + 1)
 
         def ppf(level: np.ndarray, row: np.ndarray) -> np.ndarray:
-            if np.array_equal(row, all_rows):  # so that a message names the row
+            if np.array_equal(row, all_rows):  # undivided, so that errors name the row
                 return self._ppf(level.reshape(len(y), -1)).reshape(level.shape)
             return self[row]._ppf(level)
 

@@ -14,7 +14,7 @@ _CUMULATIVE_METHODS = ("cdf", "sf", "logcdf", "logsf")
 # A discrete distribution with at most this many likely values is the sum over them.
 _MAX_ATOMS = 512
 
-# The CRPS of a row adds up at most so many counts, and of all rows so many are held at a time.
+# The most counts that the CRPS of a row adds up, and the most that are in memory at a time.
 _MAX_COUNTS, _MAX_BLOCK_COUNTS = 2**22, 2**20
 
 # Values that are less likely than this share do not count among the likely ones.
@@ -47,10 +47,10 @@ class DistributionForecast(Forecast):
     Without `logcdf` and `logsf`, the log odds of an outcome whose `cdf` is 0 or 1 in double
     precision are refused, not guessed. The score :meth:`crps` is found by quadrature of the
     quantile function, with 32 nodes on each piece between 0, 1/2, the level of the outcome and 1;
-    pieces are halved until they agree to eight digits, and a warning says where they do not agree
-    to six. Of a distribution of whole numbers it is the sum over all likely ones, at most 2²² in
-    each row. :meth:`components` are 64 nodes, or the likely whole numbers, up to 512 of them.
-    Outcomes beyond the support have a score; what needs their probability refuses them.
+    pieces are halved until their error is below 1e-8 of the integral, and a warning says where more
+    than 1e-6 remains. Of a distribution of whole numbers it is the sum over all likely ones, at
+    most 2²² in each row. :meth:`components` are 64 nodes, or the likely whole numbers, up to 512 of
+    them. Outcomes beyond the support have a score; what needs their probability refuses them.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class DistributionForecast(Forecast):
                 "or an EnsembleForecast of its quantiles."
             )
         inner = np.clip(y, low, high)
-        score = np.abs(y - inner)  # there (F(k) − 1[k ≥ y])² is 1
+        score = np.abs(y - inner)  # beyond the likely counts (F(k) − 1[k ≥ y])² is 1
         exponent = np.ceil(np.log2(n_counts + 1)).astype(np.intp)
         for power in np.unique(exponent):
             members = np.flatnonzero(exponent == power)

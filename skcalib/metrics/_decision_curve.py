@@ -24,7 +24,7 @@ class DecisionCurve:
         The probabilities from which on one acts, sorted.
 
     realised : ndarray of shape (n_thresholds,)
-        Net benefit, or mean loss, of acting where the prediction exceeds the threshold.
+        Net benefit, or mean loss, of acting where the prediction is at least the threshold.
 
     expected : ndarray of shape (n_thresholds,)
         What the predictions expect it to be.
@@ -86,7 +86,7 @@ def decision_curve(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> DecisionCurve:
-    r"""Decision curve: the net benefit of acting where the probability exceeds a threshold.
+    r"""Decision curve: the net benefit of acting from a threshold of the probability on.
 
     For two classes; also the net benefit that is expected from the predictions.
 

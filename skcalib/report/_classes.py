@@ -296,7 +296,8 @@ def max_tested_samples(data: ClassData) -> int:
 def class_findings(test: CalibrationTest, tested: ClassData, data: ClassData) -> list[Finding]:
     """Return a sentence for each significant component of the omnibus test, without a full stop.
 
-    The components are of the samples that were tested; what a sentence says is of all data.
+    The components, the class and the direction of its spread are of the tested samples; numbers are
+    of all data.
     """
     evidence = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     significant = evidence
@@ -347,10 +348,10 @@ def _describe_confidence(data: ClassData) -> Finding:
 
 
 def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray) -> list[Finding]:
-    """Describe the spread of a class or its frequency, whichever is clearer.
+    """Describe the spread or the level of a class, whichever is clearer.
 
-    Beside the spread of two classes stands the frequency if it is clear, too. Not told is the
-    spread of predictions that were rounded to 0 or 1, whose log-odds are unknown.
+    For two classes the level comes after the spread if it is clear, too. The spread is left out if
+    predictions were rounded to 0 or 1, as their log-odds are unknown.
     """
     worst = int(np.argmax(squares.sum(axis=0)))
     is_spread = squares[1, worst] > squares[0, worst]

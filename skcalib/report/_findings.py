@@ -1,4 +1,4 @@
-"""The sentences of a report, whose numbers are those that it holds by the same names."""
+"""The sentences of a report; their numbers have the names that they have in the report."""
 
 from collections.abc import Mapping
 from string import Formatter
@@ -26,10 +26,10 @@ class Finding(str):
         the names of the classes and subgroups that it speaks of.
 
     choice : str
-        How what it speaks of was chosen among others.
+        The rule by which its class, range or level was chosen, or an empty string.
 
     evidence : str
-        The name of the p-value that it rests on, if it rests on one.
+        The name of the p-value that it rests on, or an empty string.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Finding(str):
 
 
 class _Words(Formatter):
-    """The formats of Python; p-values with their sign, shares in percent, and sizes."""
+    """Python's formats, "p" for p-values, "percent" for shares, "|" for absolute values."""
 
     def format_field(self, value: object, format_spec: str) -> str:
         number, size = cast(float, value), format_spec.removeprefix("|")
@@ -62,7 +62,7 @@ def say(
     choice: str = "",
     evidence: str = "",
 ) -> Finding:
-    """Fill in the fields of a template, which are names of numbers or of what it is about."""
+    """Return a sentence: the template, with the values of its fields filled in."""
     finding = Finding(_WORDS.vformat(template, (), values))
     finding.name, finding.template = name, template
     finding.choice, finding.evidence = choice, evidence

@@ -71,7 +71,7 @@ class ForecastSections(Sections):
     loss = "CRPS"
     unknown = (
         "no clear error of level or spread on average: the shape of the distributions is wrong, or "
-        "level and spread are for some samples"
+        "level and spread are wrong for some samples"
     )
     sides = "outcomes are higher than predicted in {more}, lower in {less}"
     remedy = (
@@ -182,9 +182,9 @@ def measure_forecasts(data: ForecastData) -> dict:
 def _interval_probability(data: ForecastData, level: float, ends: tuple) -> np.ndarray:
     """Return the probability (n,) of each closed interval if the forecasts are calibrated.
 
-    An outcome that is exchangeable with s members is any of all s + 1 values with equal
-    probability, and the interval is that of the others, whose ends have the same ranks. In the
-    sorted values the lower end is the next one for values below it.
+    With s exchangeable members, each of the s + 1 values is the outcome with equal probability, and
+    the s others make the interval. Its ends have fixed ranks among these: an outcome at or below
+    the lower end's rank moves that end to the next of the s + 1 sorted values.
     """
     if not data.forecast.is_exchangeable:
         return data.forecast.pit_bounds(ends[1])[1] - data.forecast.pit_bounds(ends[0])[0]
@@ -316,9 +316,9 @@ def forecast_findings(test: CalibrationTest, data: ForecastData, names: list[str
         sums = scores.standardized_sums(scores.error.observed[None])[:, 0]
         size = np.abs(sums)
         score = normal_scores(*data.forecast.pit_bounds(data.value))[_FIRST_MOMENT]
-        if abs(standardized_sum(data, score)) > CLEAR_GAP:  # which z² − 1 and z³ − 3 z show, too
+        if abs(standardized_sum(data, score)) > CLEAR_GAP:  # a bias moves z² − 1 and z³ − 3 z
             size[1:, 0] = 0.0
-        if size[0, 1:].max(initial=0.0) > _CLEAR_BIAS:  # which z² − 1 shows, too
+        if size[0, 1:].max(initial=0.0) > _CLEAR_BIAS:  # this moves z² − 1, too
             size[:, 0] = size[1:] = 0.0
         kind, column = np.unravel_index(np.argmax(size), sums.shape)
         is_positive = sums[kind, column] > 0

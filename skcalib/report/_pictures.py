@@ -40,10 +40,11 @@ _MAX_DRAWN = 20_000
 # The words that go with a picture name the curve at these shares of the predictions.
 _QUANTILE_SHARES = (0.1, 0.5, 0.9)
 
-# Thresholds of decisions reach from 0 to this many times the prevalence, or likewise from 1.
+# The highest threshold of a decision curve is this many times the prevalence, and 1 minus the
+# lowest is this many times 1 minus the prevalence.
 _MAX_THRESHOLD, _N_THRESHOLDS = 4.0, 49
 
-# A forest plot has at most this many subgroups, of such names, in rows of this height in inches.
+# The most subgroups of a forest plot, the most letters of a name, and a row's height in inches.
 _MAX_SUBGROUPS, _MAX_SUBGROUP_LETTERS, _ROW_HEIGHT = 40, 200, 0.3
 
 _FIGURE_SIZE = (4.2, 4.7)
@@ -135,7 +136,7 @@ def _draw_model_curves(
 
 
 def _make_reliability(data: ClassData, error: float, ax: Axes, name: str | None = None) -> Any:
-    """Return the display of these predictions, with an error that may be of more of them."""
+    """Return the display of these predictions, whose legend shows the given error."""
     problem = _to_problem(data)
     scale = choose_scale(ax, [problem.predictions], 1)
     method = METHODS["isotonic"](problem.predictions, error, scale)
@@ -145,7 +146,7 @@ def _make_reliability(data: ClassData, error: float, ax: Axes, name: str | None 
 
 
 def _to_problem(data: ClassData) -> Problem:
-    """Return two classes, with names that can be written."""
+    """Return two classes, or of more the confidence, with names that every font can write."""
     names = np.array(_writable_names(data.classes.tolist(), "class"), dtype=object)
     return Problem.whole(replace(data, classes=names))
 
@@ -210,15 +211,15 @@ def _draw_decisions(data: ClassData, numbers: Numbers, figure: Figure) -> str:
     display.plot(figure.subplots()).ax_.set_xlim(ends)
     k = np.argmin(np.abs(t - share))
     words = (
-        f"At a threshold of {t[k]:.3g}, near the prevalence, acting always is no better than never "
-        f"acting; the net benefit of acting by the predictions is {display.realised[k]:.3g}, and "
+        f"At a threshold of {t[k]:.3g}, near the prevalence, acting always is about as good as "
+        f"never; the net benefit of acting by the predictions is {display.realised[k]:.3g}, and "
         f"{display.expected[k]:.3g} was expected."
     )
     return _to_svg(figure, "decisions", words)
 
 
 def _draw_forest(rows: TableRows, numbers: Numbers, intervals: Intervals, figure: Figure) -> str:
-    key = "subgroup" if len({row["by"] for row in rows}) == 1 else "name"  # with the column
+    key = "subgroup" if len({row["by"] for row in rows}) == 1 else "name"  # "site 0"
     names = _writable_names([row[key] for row in rows], "subgroup", _MAX_SUBGROUP_LETTERS)
     keys = ("n_samples", "n_samples", RATIO, f"{RATIO}_low", f"{RATIO}_high", "n_events")
     *columns, events = (np.array([row[key] for row in rows]) for key in keys)

@@ -110,12 +110,13 @@ class CalibrationReport(_BaseReport):
         Ends of the 95 % confidence intervals of some of these.
 
     findings : list of str
-        What the test found to be wrong.
+        What is wrong, by the tests, by averages, or by outcomes of probability 0.
 
     sentences : list of str
         What `advice` is made of, `findings` included. Each has `values`, its numbers by their names
-        in `numbers` and the ends of `intervals`; `choice`, how what it names was chosen among
-        others; and `evidence`, the name of the p-value that it rests on.
+        in `numbers` and the ends of `intervals`; `choice`, the rule by which its class,
+        range or level was chosen; and `evidence`, the name of the p-value that it rests on; both
+        may be empty.
 
     advice : str
         The verdict, and what to do.

@@ -36,7 +36,8 @@ SMALL_ERROR = 0.01
 DRAWING: dict[str, Any] = {"n_resamples": 199, "random_state": 0}
 MAX_RESAMPLED_VALUES = 200_000
 
-# A gap of this many standard deviations is more than chance; so is a spread of a class.
+# A gap, a spread of a class or a sum of residuals is more than chance if it is this many standard
+# deviations from 0.
 CLEAR_GAP = 2.5
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
@@ -92,7 +93,7 @@ class Sections(ABC, Generic[Data]):
     @property
     @abstractmethod
     def sides(self) -> str:
-        """Say in which subgroups there is {more} or {less} than predicted."""
+        """Return a template on the subgroups with {more} and with {less} than predicted."""
 
     def __init__(self, data: Data, rng: np.random.RandomState) -> None:
         self.data, self.rng = data, rng
@@ -150,10 +151,10 @@ class Sections(ABC, Generic[Data]):
         return None
 
     def compare_to_prevalence(self, error: float) -> tuple[str, Numbers]:
-        """Return how to say an error as a part of the prevalence of a rare event."""
+        """Return words, and their numbers, that compare an error to a low prevalence."""
         return "", {}
 
-    def describe_level(self, known: Numbers) -> list[Finding]:
+    def describe_level(self, numbers: Numbers) -> list[Finding]:
         """Return a sentence if an interval excludes a correct level."""
         return []
 
@@ -278,7 +279,7 @@ class Sections(ABC, Generic[Data]):
         *,
         recalibrated: bool,
     ) -> list[Finding]:
-        """Return the verdict by the p-value, and what follows after what was found to be wrong."""
+        """Return the sentence of the verdict, and those that come after the findings."""
         with_ends = numbers | name_ends(ends)
         p_value, n_tests = joint_p_value(numbers), len(test_p_values(numbers))
         with_ends["joint_p_value" if n_tests > 1 else "p_value"] = p_value
@@ -348,9 +349,9 @@ class Sections(ABC, Generic[Data]):
     ) -> list[Finding]:
         """Return sentences on miscalibrated subgroups, and how to recalibrate these.
 
-        They are named if they are alone, where the test of all samples finds nothing, or if they
-        are not all subgroups. If a recalibration of all samples gains, it is the remedy, unless
-        some subgroups are clearly too high and others too low.
+        They are named if only the test of subgroups rejects (`is_alone`), or if other subgroups
+        pass. If recalibrating all samples together gains, that is the remedy, unless some subgroups
+        are clearly too high and others too low.
         """
         significant = [row for row in rows if row["p_value"] < LEVEL]
         sides = {
@@ -369,7 +370,7 @@ class Sections(ABC, Generic[Data]):
                 "finds miscalibration in {n_miscalibrated_subgroups} of {n_subgroups}: {subgroups}."
             )
             if any(row["low"] <= 0 for row in significant):
-                text += " An interval from 0 is no contradiction: trust the p-value."
+                text += " An interval may begin at 0 all the same: trust the p-value."
             sentences.append(say("subgroups", text, values, evidence="subgroup_p_value"))
         if all(sides.values()):
             text = f"Subgroups are wrong on opposite sides: {self.sides}."
@@ -402,7 +403,7 @@ def _describe_size(numbers: Numbers) -> str:
 
 
 def standardized_sum(data: AnyData, residual: np.ndarray) -> float:
-    """Return the sum of residuals in standard deviations, of which groups are the units."""
+    """Return the sum of residuals over its standard deviation, for independent groups if any."""
     sums = UnitSums(data.weight, data.groups).add(data.weight * residual)
     deviation = np.sqrt(sums @ sums)
     return float(sums.sum() / deviation) if deviation > 0 else 0.0

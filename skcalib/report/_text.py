@@ -19,9 +19,9 @@ _SHOWN = [entry for entry in ALL_METRICS.values() if entry.in_report]
 _SHOWN_ERRORS = [entry.name for entry in _SHOWN if entry.chosen]
 _SHOWN_LOSSES = [entry.name for entry in _SHOWN if not entry.chosen]
 
-# The tables of a report: headings, and titles of the numbers in each. A key that ends in "_" begins
-# those of several numbers, and "{}" stands for the rest of these. A number without title is called
-# what its key says.
+# The tables of a report: headings, and the titles of numbers by key. A key that ends in "_" is the
+# beginning of several keys. "{}" is replaced by the rest of the key, or by a note. An empty title
+# stands for the key itself, with spaces.
 _TABLES = {
     "Is it calibrated?": {
         "p_value": "p-value of the omnibus test of calibration",
@@ -64,7 +64,7 @@ _TABLES = {
     },
 }
 
-# The characters of the titles of all tables but those that need more, so that columns are aligned.
+# Least width of the first column of a table, in characters, so that all tables are aligned.
 _TITLE_WIDTH = 46
 
 # The numbers, by how their keys begin, of what may be a part of the samples, and its size.
@@ -138,7 +138,7 @@ def _format_number(key: str, value: float, numbers: dict[str, Any], sign: str = 
 
 def _note(key: str, numbers: dict[str, Any]) -> str:
     if key == "subgroup_p_value" and numbers["n_subgroup_columns"] > 1:
-        return f"{numbers['n_subgroup_columns']} columns, by Bonferroni"
+        return f"{numbers['n_subgroup_columns']} tables, by Bonferroni"
     n = numbers["n_samples"]
     sizes = [numbers.get(size, n) for start, size in _SIZE_KEYS.items() if key.startswith(start)]
     return f"{sizes[0]} of {n} samples, at random" if sizes and sizes[0] < n else ""

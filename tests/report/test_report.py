@@ -862,7 +862,7 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
     numbers = {"p_value": 0.5, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
     numbers["subgroup_p_value"] = 0.01
     text = advice(predictions, numbers, {}, [], many)
-    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. An interval from 0 is no contradiction"
+    expected = "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. An interval may begin at 0 all the same"
     assert expected in text
     numbers["p_value"] = 0.01
     assert "subgroups" not in advice(predictions, numbers, {}, [], many)

@@ -197,7 +197,7 @@ def test_each_column_by_itself():
     assert [row["name"] for row in report.subgroups] == ["sex 0", "sex 1", "site 0", "site 1"]
     p_values = [row["p_value"] for row in report.subgroups]
     assert report.numbers["subgroup_p_value"] == min(p_values)
-    assert "2 columns, by Bonferroni" in str(report)
+    assert "2 tables, by Bonferroni" in str(report)
     assert str(report).count("smooth calibration error     95 % interval  p-value") == 2
     assert report.to_html().count("<th scope='col'>s") == 2
     assert report.audit["by"] == "'sex; site'"
