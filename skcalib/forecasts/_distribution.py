@@ -163,11 +163,14 @@ class DistributionForecast(Forecast):
             return upper, upper
         return self._cdf(np.nextafter(y, -np.inf)[:, None])[:, 0], upper
 
-    def _crps(self, y: np.ndarray) -> np.ndarray:
+    def _crps_by_quantiles(
+        self, y: np.ndarray, levels: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
+    ) -> np.ndarray:
         if self.is_continuous or not self._wrapped.has_whole_numbers:
-            return super()._crps(y)
-        low, high = self._likely_range().T
-        n_counts = high - low + 1
+            return super()._crps_by_quantiles(y, levels, low, high)
+        low, high = np.broadcast_to(low, len(y)), np.broadcast_to(high, len(y))
+        first, last = self._likely_range().T
+        n_counts = last - first + 1
         if not n_counts.max() <= _MAX_COUNTS:
             row = int(np.argmax(np.where(np.isnan(n_counts), np.inf, n_counts)))
             raise ValueError(
@@ -175,17 +178,21 @@ class DistributionForecast(Forecast):
                 f"found {n_counts[row]:.3g} in row {row}. Pass a continuous distribution near it, "
                 "or an EnsembleForecast of its quantiles."
             )
-        inner = np.clip(y, low, high)
-        score = np.abs(y - inner)  # beyond the likely counts (F(k) − 1[k ≥ y])² is 1
+        inner = np.clip(y, first, last)
+        # beyond the likely counts (F(k) − 1[k ≥ y])² is 1
+        score = np.abs(np.clip(y, low, high) - np.clip(inner, low, high))
         exponent = np.ceil(np.log2(n_counts + 1)).astype(np.intp)
         for power in np.unique(exponent):
             members = np.flatnonzero(exponent == power)
             n_blocks = -(-len(members) * 2**power // _MAX_BLOCK_COUNTS)
             for rows in np.array_split(members, n_blocks):
-                forecast, count = self[rows], low[rows, None] + np.arange(2**power)
+                forecast, count = self[rows], first[rows, None] + np.arange(2**power)
                 is_below = count < inner[rows, None]
                 tail = np.where(is_below, forecast._cdf(count), forecast._sf(count))
-                score[rows] += np.einsum("nk,nk->n", tail, tail)
+                start, end = (
+                    np.clip(k, low[rows, None], high[rows, None]) for k in (count, count + 1)
+                )
+                score[rows] += np.einsum("nk,nk,nk->n", tail, tail, end - start)
         return score
 
     def _likely_range(self) -> np.ndarray:

@@ -122,6 +122,11 @@ def test_thresholds_of_counts_with_too_many_values_to_list():
         found = continuous_ranked_probability_loss(y, forecast, **options)
         expected = continuous_ranked_probability_loss(y, normal, **options)
         np.testing.assert_allclose(found, expected, atol=0.5)
+        count = np.arange(900_000, 1_100_000)[:, None]
+        low, high = (-np.inf, np.inf) if thresholds is None else thresholds
+        length = np.clip(count + 1, low, high) - np.clip(count, low, high)
+        squares = (forecast.dist.cdf(count) - (count >= y)) ** 2
+        np.testing.assert_allclose(found, np.sum(length * squares, axis=0), rtol=1e-12)
 
 
 def test_fair_scores():
