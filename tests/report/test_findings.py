@@ -16,7 +16,7 @@ from skcalib.report._findings import Finding, name_ends, say
 from skcalib.report._sections import DRAWING, Sections
 
 # Digits that are words of a sentence: levels, bounds, and names of what it is about.
-WORDS = ("95 % interval", "excludes 1", "probability 0", "from 0 is")
+WORDS = ("95 % interval", "excludes 1", "probability 0", "begin at 0")
 
 
 @pytest.fixture(autouse=True, scope="module")
