@@ -55,7 +55,8 @@ def run_snippet(start, module, **more_names):
     """Run the snippet that begins so with what the module imports, and return its names."""
     (snippet,) = (snippet for snippet in SNIPPETS if re.match(rf"\s*{re.escape(start)}", snippet))
     types = {"ClassData": ClassData, "Callable": Callable}
-    names = types | vars(importlib.import_module(module)) | more_names
+    # in a module of its own, so that its classes do not count as those of the package
+    names = types | vars(importlib.import_module(module)) | {"__name__": PAGE.name} | more_names
     exec(compile(snippet, PAGE.name, "exec"), names)
     return names
 
@@ -67,7 +68,7 @@ def first_metric(monkeypatch):
     for registry in (_registry.ALL_METRICS, _registry.METRICS):
         monkeypatch.setitem(registry, name, None)  # the decorator writes its entry there
     monkeypatch.setattr(_registry, "_ALL_ENTRIES", [*_registry._ALL_ENTRIES])
-    names = run_snippet('"""The root mean', "skcalib.metrics._cumulative", __name__=PAGE.name)
+    names = run_snippet('"""The root mean', "skcalib.metrics._cumulative")
     monkeypatch.setattr(metrics, name, names[name], raising=False)
     return names[name]
 
