@@ -47,7 +47,7 @@ class EvaluationData(ABC):
 
     @property
     def squares(self) -> np.ndarray:
-        """What each row contributes to 1 / (the effective number of samples), (n,): w² mostly."""
+        """Terms (n,) that sum to 1 / (the effective number of samples); w² without `square`."""
         return self.weight**2 if self.square is None else self.square
 
     @property

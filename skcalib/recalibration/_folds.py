@@ -31,7 +31,7 @@ _MIN_AGREEMENT = 0.25
 # this many samples, and at least the second number were expected in it. Else it may just be rare.
 _MIN_SAMPLES_TO_MISS, _MIN_EXPECTED = 200, 20
 
-# What is said of a joined table.
+# The sentence on rows of a joined table, for the counts that `count_copies` returns.
 COPIES = (
     "Each of {n_distinct_predictions} distinct predictions occurs {n_copies} times, always with "
     "the same outcome, as in a joined table. Copies say nothing new: drop them, or pass groups, "
