@@ -174,7 +174,7 @@ class _Checked(FunctionClass):
     _parameter_constraints: ClassVar[dict] = {}
 
     def __post_init__(self) -> None:
-        rules = get_literal_constraints(type(self)) | self._parameter_constraints
+        rules = get_literal_constraints(type(self).__init__) | self._parameter_constraints
         validate_parameter_constraints(rules, vars(self), caller_name=type(self).__name__)
 
 

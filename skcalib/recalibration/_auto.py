@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
@@ -73,6 +74,7 @@ _ORDER_PRESERVING = [
 ]
 
 
+@dataclass(eq=False, repr=False)
 class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
@@ -223,26 +225,15 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         "cv": [IntegerInterval(2), HasMethods(["split", "get_n_splits"]), Iterable]
     }
 
-    def __init__(
-        self,
-        candidates: list | tuple | None = None,
-        *,
-        scoring: Literal["log_loss", "brier", "crps"] | None = None,
-        ensemble: bool = True,
-        keep_order: bool = False,
-        trees: bool = True,
-        cv: int | BaseCrossValidator | Iterable = 5,
-        n_jobs: int | None = None,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.candidates = candidates
-        self.scoring = scoring
-        self.ensemble = ensemble
-        self.keep_order = keep_order
-        self.trees = trees
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.labels = labels
+    candidates: list | tuple | None = None
+    _: KW_ONLY
+    scoring: Literal["log_loss", "brier", "crps"] | None = None
+    ensemble: bool = True
+    keep_order: bool = False
+    trees: bool = True
+    cv: int | BaseCrossValidator | Iterable = 5
+    n_jobs: int | None = None
+    labels: ArrayLike | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters of this object and of the candidates.

@@ -1,5 +1,6 @@
 """Regression of outcomes on the mean and the spread of forecasts: model output statistics."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Literal
 
@@ -42,6 +43,7 @@ _STARTS, _MAX_EXPONENT = (0.0, 1.0), 2.0
 _EXPONENT_PENALTY = 0.02
 
 
+@dataclass(eq=False, repr=False)
 class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     r"""Regression on the mean and the spread of an ensemble, known as EMOS.
 
@@ -129,18 +131,11 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         "censored_at": [Interval(Real, -MAX_NUMBER, MAX_NUMBER, closed="both"), None]
     }
 
-    def __init__(
-        self,
-        family: Literal["normal", "logistic"] = "normal",
-        spread: Literal["power", "affine"] = "power",
-        *,
-        censored_at: float | None = None,
-        prior_weight: float = 8.0,
-    ) -> None:
-        self.family = family
-        self.spread = spread
-        self.censored_at = censored_at
-        self.prior_weight = prior_weight
+    family: Literal["normal", "logistic"] = "normal"
+    spread: Literal["power", "affine"] = "power"
+    _: KW_ONLY
+    censored_at: float | None = None
+    prior_weight: float = 8.0
 
     def _fit(self, data: ForecastData) -> None:
         check_enough_outcomes(data, "to fit a location and a spread")

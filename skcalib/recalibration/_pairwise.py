@@ -1,6 +1,7 @@
 """Softmax of log-probabilities and their products in pairs."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ WEAKLY_PENALISED = MatrixScalingRecalibrator(
 )
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseScalingRecalibrator(Recalibrator):
     r"""Recalibration by products of the log-probabilities of two classes.
 
@@ -131,12 +133,10 @@ class PairwiseScalingRecalibrator(Recalibrator):
 
     _starts_near = True
 
-    def __init__(
-        self, base: Any = None, *, penalty: float = 0.1, labels: ArrayLike | None = None
-    ) -> None:
-        self.base = base
-        self.penalty = penalty
-        self.labels = labels
+    base: Any = None
+    _: KW_ONLY
+    penalty: float = 0.1
+    labels: ArrayLike | None = None
 
     @property
     def _base_recalibrator(self) -> Any:

@@ -1,5 +1,6 @@
 """From an intercept to a flexible map: how far to update predictions, by a closed test."""
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from ._scaling import CONSTANT
 _UPDATES = ("intercept", "intercept and slope", "flexible")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class InterceptRecalibrator(LogScaleRecalibrator):
     r"""Recalibration in the large: one intercept is fitted, and the slope stays 1.
 
@@ -96,14 +98,9 @@ class InterceptRecalibrator(LogScaleRecalibrator):
 
     _fits_on_device = False
 
-    def __init__(
-        self,
-        *,
-        prior_weight: float = 1.0,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
+    prior_weight: float = 1.0
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
         _, shift, change = _fit_update("intercept", log_proba, target, data.weight)
@@ -117,6 +114,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         return np.ones(len(shift)), shift
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClosedTestingRecalibrator(LogScaleRecalibrator):
     r"""The least update that the data do not reject: none, intercept, slope or a flexible map.
 
@@ -228,16 +226,10 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     _fits_on_device = False
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.05,
-        prior_weight: float = 1.0,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.alpha = alpha
-        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
+    alpha: float = 0.05
+    prior_weight: float = 1.0
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
