@@ -93,6 +93,9 @@ METRIC_CONSTRAINTS: dict = {
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
     "metric_params": [dict, None],
+    "levels": ["array-like", None],
+    "n_draws": [Count(1, 10**7), None],
+    "n_samples": [Count(1, 10**8)],
     "verbose": ["verbose"],
 }
 

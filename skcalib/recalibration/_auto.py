@@ -541,8 +541,7 @@ class CrossValidation(NamedTuple):
             if base in candidates
         }
         for k in range(fold.max() + 1):
-            mixes = units is not None and n_classes == 2
-            uniform = uniform_weight(units, fold != k) if mixes else 0.0
+            uniform = uniform_weight(units, fold != k) if units and n_classes == 2 else 0.0
             pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
             groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
             results = Parallel(n_jobs=self.n_jobs)(

@@ -49,11 +49,16 @@ from ._maps import PerClass, Pieces
 from ._modules import make_module
 from ._scores import negative_crps, negative_log_loss
 
+_PENALTY = [Interval(Real, 0, None, closed="right")]
+
 # The parameters that have the same rule in each recalibrator.
 RECALIBRATOR_CONSTRAINTS: dict = {
     "alpha": [Interval(Real, 0, 1, closed="right")],
+    "intercept_penalty": _PENALTY,
     "max_rounds": [IntegerInterval(1)],
     "n_bins": [Count(1)],
+    "off_diagonal_penalty": _PENALTY,
+    "penalty": _PENALTY,
     "prior_weight": [Interval(Real, 0, 1e100, closed="both")],
     "pseudo_count": [Interval(Real, 0, None, closed="left")],
 }

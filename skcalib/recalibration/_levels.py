@@ -284,10 +284,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
     array([[10., 50., 90.]])
     """
 
-    _parameter_constraints = {
-        "levels": ["array-like", None],
-        "step_size": [Interval(Real, 0, 1, closed="right")],
-    }
+    _parameter_constraints = {"step_size": [Interval(Real, 0, 1, closed="right")]}
 
     method: Literal["levels", "intervals"] = "levels"
     levels: ArrayLike | None = None

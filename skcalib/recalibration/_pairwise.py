@@ -25,7 +25,7 @@ from ._base import Recalibrator, is_smooth
 from ._binning import check_has_classes
 from ._either import calibrate, to_fit_data
 from ._maps import Composition, Pairs, state_map
-from ._scaling import PENALTY, MatrixScalingRecalibrator
+from ._scaling import MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
 # counts.
@@ -126,10 +126,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
     array([[0.73, 0.17, 0.1 ]])
     """
 
-    _parameter_constraints = {
-        "base": [HasMethods(["fit", "predict_proba"]), None],
-        "penalty": [PENALTY],
-    }
+    _parameter_constraints = {"base": [HasMethods(["fit", "predict_proba"]), None]}
 
     _starts_near = True
 

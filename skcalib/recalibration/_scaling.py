@@ -252,8 +252,6 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         return mix(members, self.shares_[:2], self.shares_[2], len(ones))
 
 
-PENALTY = Interval(Real, 0, None, closed="right")
-
 # A column is constant, up to rounding, if its spread is below this fraction of its mean.
 CONSTANT = 1e-13
 
@@ -455,11 +453,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     array([[0.78, 0.11, 0.11]])
     """
 
-    _parameter_constraints = {
-        "diagonal_penalty": [Interval(Real, 0, None, closed="both")],
-        "off_diagonal_penalty": [PENALTY],
-        "intercept_penalty": [PENALTY],
-    }
+    _parameter_constraints = {"diagonal_penalty": [Interval(Real, 0, None, closed="both")]}
 
     diagonal_penalty: float = 10.0
     off_diagonal_penalty: float = 10.0
@@ -594,8 +588,6 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     >>> recalibrator.predict_proba([[0.8, 0.1, 0.1]]).round(2)
     array([[0.76, 0.14, 0.09]])
     """
-
-    _parameter_constraints = {"off_diagonal_penalty": [PENALTY], "intercept_penalty": [PENALTY]}
 
     _draws_to_temperature = True
 
