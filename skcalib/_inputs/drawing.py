@@ -18,6 +18,8 @@ from .arrays import format_value
 from .scikit_learn import Parallel, RandomState, delayed
 from .warnings import check_memory, warn_if_slow
 
+Generator = np.random.Generator | np.random.RandomState
+
 # Numbers in the residuals of one batch of draws (32 MB).
 _MAX_BATCH_RESIDUALS = 2**22
 
@@ -98,9 +100,7 @@ def draw_from_counts(count: np.ndarray, n: int, generator: np.random.Generator) 
     return shuffled
 
 
-def draw_labels(
-    proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
-) -> Array:
+def draw_labels(proba: Array, n_draws: int, generator: Generator) -> Array:
     """Draw labels y_i ~ Cat(proba_i), independent given the predictions.
 
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
@@ -238,7 +238,7 @@ def draw_levels_in_groups(
 def draw_by_sample(
     proba: Array,
     n_draws: int,
-    generator: np.random.Generator | np.random.RandomState,
+    generator: Generator,
     samples: Array | None = None,
     *,
     shared: Sequence[tuple[np.ndarray, np.ndarray]] = (),
@@ -276,9 +276,7 @@ def draw_by_sample(
     return label
 
 
-def _draw_on_device(
-    proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
-) -> Array:
+def _draw_on_device(proba: Array, n_draws: int, generator: Generator) -> Array:
     """Draw labels where the probabilities (n, K) live; NumPy draws the uniform numbers."""
     xp = array_namespace(proba)
     bounds = xp.cumulative_sum(doubles(proba), axis=1)

@@ -79,6 +79,9 @@ class Recalibrator(
     # True if the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
 
+    # True if X holds logits.
+    _expects_logits: Any = False
+
     # True inside another recalibrator, which has warned of missing classes already.
     _is_nested = False
 
@@ -108,11 +111,6 @@ class Recalibrator(
 
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
-
-    @property
-    def _expects_logits(self) -> bool:
-        """True if X holds logits."""
-        return False
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

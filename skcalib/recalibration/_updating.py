@@ -247,10 +247,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     def _test(self, updates: Any, log_proba: Any, target: Any, data: AnyData) -> None:
         """Each update against the last one."""
         parameters = numbers_of_parameters(log_proba)
-        losses = [
-            cross_entropy(scale, shift, log_proba, target, data.weight)
-            for scale, shift, _ in updates.values()
-        ]
+        losses = [cross_entropy(each, log_proba, target, data.weight) for each in updates.values()]
         self.p_values_, self.statistics_, self.degrees_of_freedom_ = {}, {}, {}
         for k, name in enumerate([*updates][:-1]):
             freedom = parameters[-1] - parameters[k]
@@ -328,14 +325,10 @@ def numbers_of_parameters(log_proba: np.ndarray) -> tuple[int, int, int, int]:
 
 
 def cross_entropy(
-    scale: np.ndarray,
-    shift: np.ndarray,
-    log_proba: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray,
+    update: tuple[np.ndarray, ...], log_proba: np.ndarray, target: np.ndarray, weight: np.ndarray
 ) -> float:
     """Σ_i w_i (log Σ_k exp s_ik − Σ_k t_ik s_ik) of scores s = v∘x + b and targets t (n, K)."""
-    loss = 0.0
+    (scale, shift, _), loss = update, 0.0
     for rows in iter_row_blocks(*target.shape):
         log_share = log_softmax(scale * log_proba[rows] + shift)
         loss -= weight[rows] @ np.einsum("nk,nk->n", target[rows], log_share)
