@@ -171,10 +171,10 @@ class _Intersection(FunctionClass):
 class _Checked(FunctionClass):
     """A class whose parameters obey their annotations and the `_parameter_constraints`."""
 
-    _parameter_constraints: ClassVar[dict] = {}
+    _parameter_constraints: ClassVar[dict] = {"bound": _NON_NEGATIVE, "constant": _NON_NEGATIVE}
 
     def __post_init__(self) -> None:
-        rules = get_literal_constraints(type(self)) | self._parameter_constraints
+        rules = get_literal_constraints(type(self).__init__) | self._parameter_constraints
         validate_parameter_constraints(rules, vars(self), caller_name=type(self).__name__)
 
 
@@ -207,8 +207,6 @@ class Lipschitz(_Checked):
     >>> Lipschitz(2.0) & Bounded()
     Lipschitz(constant=2.0) & Bounded(bound=1.0)
     """
-
-    _parameter_constraints: ClassVar[dict] = {"constant": _NON_NEGATIVE}
 
     constant: float = 1.0
 
@@ -306,8 +304,6 @@ class Bounded(_Checked):
     >>> weighted_calibration_error([0, 1, 1, 1], [0.5] * 4, function_class=Bounded())
     0.25
     """
-
-    _parameter_constraints: ClassVar[dict] = {"bound": _NON_NEGATIVE}
 
     bound: float = 1.0
 
@@ -429,8 +425,6 @@ class TotalVariation(_Checked):
     >>> weighted_calibration_error([0, 1], [0.25, 0.25], function_class=kuiper)
     0.25
     """
-
-    _parameter_constraints: ClassVar[dict] = {"bound": _NON_NEGATIVE}
 
     bound: float = 1.0
     zero_outside: Literal["left", "right", "both"] | None = None

@@ -18,6 +18,8 @@ from .arrays import format_value
 from .scikit_learn import Parallel, RandomState, delayed
 from .warnings import check_memory, warn_if_slow
 
+Generator = np.random.Generator | np.random.RandomState
+
 # Numbers in the residuals of one batch of draws (32 MB).
 _MAX_BATCH_RESIDUALS = 2**22
 
@@ -98,9 +100,7 @@ def draw_from_counts(count: np.ndarray, n: int, generator: np.random.Generator) 
     return shuffled
 
 
-def draw_labels(
-    proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
-) -> Array:
+def draw_labels(proba: Array, n_draws: int, generator: Generator) -> Array:
     """Draw labels y_i ~ Cat(proba_i), independent given the predictions.
 
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
@@ -146,34 +146,21 @@ def draw_labels_in_groups(
         observed = np.column_stack([ranked[:, 0], 1 - ranked[:, 0]])
         outcome = (label != classes[:, 0]).astype(np.int32)
     dependences = [estimate_group_dependence(observed, outcome, code, weight) for code in codes]
-    position = _draw_coupled(ranked, codes, dependences, n_draws, generator)
-    if by_rank:
-        position = np.take_along_axis(classes, position, axis=1).astype(np.int32)
-    return contiguous(position.T)
-
-
-def _draw_coupled(
-    proba: np.ndarray,
-    codes: list[np.ndarray],
-    dependences: list[np.ndarray],
-    n_draws: int,
-    generator: np.random.Generator,
-) -> np.ndarray:
-    """Draw labels (n, n_draws). A group shares one number with a probability `dependences` (G,).
-
-    Of two columns, the first one decides where groups of the second do not. Two samples of a group
-    of the first one are both left to it with the probability (1 − d)², if d is the mean dependence
-    of the second column, so it is drawn that much more often.
-    """
     if len(codes) > 1:
+        # the first column decides where groups of the second do not: two samples of a group of the
+        # first are both left to it with the probability (1 − d)², if d is the mean dependence of
+        # the second, so it is drawn that much more often
         left = 1 - dependences[1][codes[1]].mean()
-        dependences = [dependences[0] / max(left**2, np.finfo(np.float64).tiny), dependences[1]]
+        dependences[0] = dependences[0] / max(left**2, np.finfo(np.float64).tiny)
     shared = []
     for code, dependence in zip(codes, dependences, strict=True):
         common = generator.random((len(dependence), n_draws))
         common[generator.random(common.shape) >= dependence[:, None]] = np.nan
         shared.append((common, code))
-    return draw_by_sample(proba, n_draws, generator, shared=shared)
+    position = draw_by_sample(ranked, n_draws, generator, shared=shared)
+    if by_rank:
+        position = np.take_along_axis(classes, position, axis=1).astype(np.int32)
+    return contiguous(position.T)
 
 
 def estimate_group_dependence(
@@ -251,7 +238,7 @@ def draw_levels_in_groups(
 def draw_by_sample(
     proba: Array,
     n_draws: int,
-    generator: np.random.Generator | np.random.RandomState,
+    generator: Generator,
     samples: Array | None = None,
     *,
     shared: Sequence[tuple[np.ndarray, np.ndarray]] = (),
@@ -289,9 +276,7 @@ def draw_by_sample(
     return label
 
 
-def _draw_on_device(
-    proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
-) -> Array:
+def _draw_on_device(proba: Array, n_draws: int, generator: Generator) -> Array:
     """Draw labels where the probabilities (n, K) live; NumPy draws the uniform numbers."""
     xp = array_namespace(proba)
     bounds = xp.cumulative_sum(doubles(proba), axis=1)

@@ -4,7 +4,7 @@ import numbers
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
-from inspect import signature
+from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -93,18 +93,21 @@ METRIC_CONSTRAINTS: dict = {
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
     "metric_params": [dict, None],
+    "levels": ["array-like", None],
+    "n_draws": [Count(1, 10**7), None],
+    "n_samples": [Count(1, 10**8)],
     "verbose": ["verbose"],
 }
 
 
-def get_literal_constraints(function: Callable) -> dict[str, list]:
+def get_literal_constraints(annotated: Any) -> dict[str, list]:
     """Return the rules of the arguments whose annotations list all values that they may have.
 
-    These are choices, booleans, None, and lenses (objects with the method `reduce`).
+    These are choices, booleans, None, and lenses (objects with the method `reduce`). The arguments
+    are those of a function, or the fields of a dataclass.
     """
     constraints = {}
-    for name, parameter in signature(function).parameters.items():
-        kind = parameter.annotation
+    for name, kind in get_annotations(annotated).items():
         kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
         rules = list(map(_make_rule, kinds))
         if all(rule is not kind for rule, kind in zip(rules, kinds, strict=True)):
@@ -124,7 +127,8 @@ def _make_rule(kind: Any) -> Any:
 class CheckedParameters:
     """An estimator whose parameters obey their annotations, and `_parameter_constraints`.
 
-    A class states the rules that it adds to those of the class from which it is derived.
+    Most are dataclasses, whose fields are the parameters. A class states the rules that it adds to
+    those of the class from which it is derived.
     """
 
     _parameter_constraints: dict = METRIC_CONSTRAINTS
@@ -132,8 +136,8 @@ class CheckedParameters:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         stated, base = vars(cls).get("_parameter_constraints", {}), cast(Any, super(cls, cls))
-        rules = base._parameter_constraints | get_literal_constraints(cls) | stated
-        cls._parameter_constraints = rules
+        literal = get_literal_constraints(vars(cls).get("__init__", cls))
+        cls._parameter_constraints = base._parameter_constraints | literal | stated
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:

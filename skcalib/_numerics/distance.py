@@ -63,7 +63,12 @@ def transport_bounds(
     """
     total = weight.sum(axis=1)
     if total.min() == 0:
-        return _transport_of_one_label(points, weight, int(total[0] == 0))
+        # calibrated predictions of one label alone are all 0, or all 1: the bounds are equal
+        value, label = float(weight[0] @ points + weight[1] @ (1 - points)), int(total[0] == 0)
+        nodes = np.array([0.0, 1.0])
+        # f_0(v) = v and f_1(v) = v − 1, or the negatives: (1 − v) f_0 + v f_1 = 0
+        potentials = (1 - 2 * label) * np.stack([nodes, nodes - 1])
+        return CertifiedTransport(value, value, nodes, np.eye(2)[label], potentials)
     lower, upper = 0.0, np.inf
     ends = np.array([0.0, 1.0])
     dual, primal = (ends, np.zeros((2, 2))), (ends, total)
@@ -89,28 +94,11 @@ def transport_bounds(
             extra = np.union1d(extra, violated)
         else:
             grid /= 2
-    return CertifiedTransport(lower, upper, *_merge_nodes(dual, primal))
-
-
-def _transport_of_one_label(
-    points: np.ndarray, weight: np.ndarray, label: int
-) -> CertifiedTransport:
-    """Calibrated predictions of one label alone are all 0, or all 1: the bounds are equal."""
-    value = float(weight[0] @ points + weight[1] @ (1 - points))
-    nodes = np.array([0.0, 1.0])
-    # f_0(v) = v and f_1(v) = v − 1, or the negatives: (1 − v) f_0 + v f_1 = 0
-    potentials = (1 - 2 * label) * np.stack([nodes, nodes - 1])
-    return CertifiedTransport(value, value, nodes, np.eye(2)[label], potentials)
-
-
-def _merge_nodes(
-    dual: tuple[np.ndarray, np.ndarray], primal: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes, law and potentials; the two bounds may stem from different rounds."""
-    nodes = np.union1d(dual[0], primal[0])
+    nodes = np.union1d(dual[0], primal[0])  # the two bounds may stem from different rounds
     law = np.zeros(len(nodes))
     law[np.searchsorted(nodes, primal[0])] = primal[1]
-    return nodes, law, np.stack([np.interp(nodes, dual[0], f) for f in dual[1]])
+    potentials = np.stack([np.interp(nodes, dual[0], f) for f in dual[1]])
+    return CertifiedTransport(lower, upper, nodes, law, potentials)
 
 
 def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:

@@ -41,7 +41,13 @@ def loess_of_sorted(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     n_rows = max(_MAX_BLOCK_DISTANCES // len(x), 1) if _SPAN * len(x) <= _MAX_ROWS else 1
     blocks = [vertices[k : k + n_rows] for k in range(0, len(vertices), n_rows)]
     value, slope = np.hstack([_local_fits(x, y, w, block) for block in blocks])
-    return _cubics(x, vertices, value, slope)
+    right = np.searchsorted(vertices, x)  # for Hermite's interpolation
+    left = right - 1
+    width = vertices[right] - vertices[left]
+    t = (x - vertices[left]) / width
+    bend = (1 - t) * slope[left] - t * slope[right]
+    rise = value[right] - value[left]
+    return value[left] + t**2 * (3 - 2 * t) * rise + t * (1 - t) * width * bend
 
 
 def _vertices(x: np.ndarray) -> np.ndarray:
@@ -198,16 +204,3 @@ def _fit_parabolas(
 
 def _quotient(numerator: np.ndarray, denominator: np.ndarray, where: np.ndarray) -> np.ndarray:
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where)
-
-
-def _cubics(
-    x: np.ndarray, vertices: np.ndarray, value: np.ndarray, slope: np.ndarray
-) -> np.ndarray:
-    """Hermite interpolation at x (n,) within the range of the vertices."""
-    right = np.searchsorted(vertices, x)
-    left = right - 1
-    width = vertices[right] - vertices[left]
-    t = (x - vertices[left]) / width
-    bend = (1 - t) * slope[left] - t * slope[right]
-    rise = value[right] - value[left]
-    return value[left] + t**2 * (3 - 2 * t) * rise + t * (1 - t) * width * bend

@@ -45,7 +45,11 @@ def likelihood_gains(
     apart, overlapping = np.flatnonzero(separated), np.flatnonzero(~separated)
     alone = labels[apart]
     null = alone @ (weight * log_expit(x)) + (1 - alone) @ (weight * log_expit(-x))
-    gain[apart] = _supremum_of_separated(x, alone, weight, threshold[apart]) - null
+    # all separated labels are certain but those at the threshold
+    mass = np.where(x == threshold[apart, None], weight, 0.0)
+    total, positive = mass.sum(axis=1), np.sum(mass * alone, axis=1)
+    negative = np.sum(mass * (1 - alone), axis=1)
+    gain[apart] = xlogy(positive, positive / total) + xlogy(negative, negative / total) - null
     if curve is not None and len(overlapping):
         mixed = labels[overlapping] if len(apart) else labels
         gain[overlapping], is_inside = curve.gains(mixed)
@@ -127,17 +131,6 @@ def _find_separation(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.
     alike = positive.all(axis=1) | ~positive.any(axis=1)
     threshold = np.where(ascending, first[0], first[1])
     return alike | ascending | (last[0] <= first[1]), threshold
-
-
-def _supremum_of_separated(
-    x: np.ndarray, labels: np.ndarray, weight: np.ndarray, threshold: np.ndarray
-) -> np.ndarray:
-    """The supremum for separated labels: all are certain but those at the threshold."""
-    mass = np.where(x == threshold[:, None], weight, 0.0)
-    total = mass.sum(axis=1)
-    positive = np.sum(mass * labels, axis=1)
-    negative = np.sum(mass * (1 - labels), axis=1)
-    return xlogy(positive, positive / total) + xlogy(negative, negative / total)
 
 
 class LikelihoodCurve:

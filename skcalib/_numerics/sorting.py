@@ -238,7 +238,14 @@ def _split_at_medians(
     """
     share = weights[rows]
     share /= np.add.reduceat(share, start)[group]
-    widest = _widest_coordinates(points.take(rows, axis=0), share, start, group)
+    ordered = points.take(rows, axis=0)
+    mean = np.add.reduceat(share[:, None] * ordered, start)  # (g, K)
+    square = ordered - mean[group]
+    square *= square
+    square *= share[:, None]
+    variance = np.add.reduceat(square, start)
+    largest = variance.max(axis=1, keepdims=True)
+    widest = np.argmax(variance >= (1 - _SHARE_RTOL) * largest, axis=1)  # coordinates (g,)
     value = points[rows, widest[group]]
     order = order_within_groups(value, group)
     value, share = value[order], share[order]
@@ -250,19 +257,6 @@ def _split_at_medians(
     least = np.minimum.reduceat(imbalance, start)[group]
     best = np.flatnonzero(imbalance <= least + _SHARE_RTOL)
     return rows[order], best[first_of_ties(group[best])]
-
-
-def _widest_coordinates(
-    points: np.ndarray, share: np.ndarray, start: np.ndarray, group: np.ndarray
-) -> np.ndarray:
-    """The coordinate of the largest variance of each group of points (n, K), (g,)."""
-    mean = np.add.reduceat(share[:, None] * points, start)  # (g, K)
-    square = points - mean[group]
-    square *= square
-    square *= share[:, None]
-    variance = np.add.reduceat(square, start)
-    largest = variance.max(axis=1, keepdims=True)
-    return np.argmax(variance >= (1 - _SHARE_RTOL) * largest, axis=1)
 
 
 def order_within_groups(value: np.ndarray, group: np.ndarray) -> np.ndarray:

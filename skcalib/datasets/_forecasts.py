@@ -34,7 +34,6 @@ _FORECAST_OPTIONS: dict[str, tuple[str, ...]] = {
 
 @validate_params(
     {
-        "n_samples": [Count(1, 10**8)],
         "dispersion": [Interval(Real, 0, None, closed="neither")],
         "bias": [Interval(Real, None, None, closed="neither")],
         "n_members": [Count(2, 10**4)],

@@ -289,9 +289,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     _size: ClassVar = (4.5, 4.5)
 
     @classmethod
-    @validate_options(
-        confidence_level=PIT_CONSTRAINTS["confidence_level"], levels=["array-like", None]
-    )
+    @validate_options(confidence_level=PIT_CONSTRAINTS["confidence_level"])
     def from_predictions(
         cls,
         y_true: ArrayLike,

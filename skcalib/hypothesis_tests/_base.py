@@ -32,6 +32,7 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
     """An estimator of probabilities and labels, or of forecasts and outcomes."""
 
     p_value_: float
+    null_distribution_: np.ndarray
     classes_: np.ndarray
     n_features_in_: int
 

@@ -1,6 +1,7 @@
 """The test of calibration, by resampling or by known laws of the kernel statistic."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ _STATISTIC_OPTIONS = ("kernel", "bandwidth", "estimator")
 _STATISTIC_RTOL = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class CalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated.
 
@@ -193,43 +195,24 @@ class CalibrationTest(HypothesisTest):
     {'skce': 0.001, 'log_loss': 0.75..., 'level_and_spread': 0.001, 'local': 0.001}
     """
 
-    null_distribution_: np.ndarray
-
-    _parameter_constraints: dict = {
+    _parameter_constraints = {
         "statistic": [MetricNames("statistic", STATISTICS), callable],
         "estimator": "no_validation",  # the statistic judges its options
     }
 
-    def __init__(
-        self,
-        statistic: str | Callable = "auto",
-        *,
-        method: Literal[
-            "conditional", "consistency", "asymptotic", "distribution-free"
-        ] = "conditional",
-        kernel: str | Callable | None = None,
-        bandwidth: float | Literal["median", "multiple"] | None = None,
-        estimator: Literal["unbiased", "biased", "linear", "block"] | None = None,
-        metric_params: dict | None = None,
-        alternative: Literal["two-sided", "less", "greater"] = "two-sided",
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.statistic = statistic
-        self.method = method
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.estimator = estimator
-        self.metric_params = metric_params
-        self.alternative = alternative
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    statistic: str | Callable = "auto"
+    _: KW_ONLY
+    method: Literal["conditional", "consistency", "asymptotic", "distribution-free"] = "conditional"
+    kernel: str | Callable | None = None
+    bandwidth: float | Literal["median", "multiple"] | None = None
+    estimator: Literal["unbiased", "biased", "linear", "block"] | None = None
+    metric_params: dict | None = None
+    alternative: Literal["two-sided", "less", "greater"] = "two-sided"
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(

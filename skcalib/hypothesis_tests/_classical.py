@@ -1,6 +1,7 @@
 """The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -43,8 +44,6 @@ class ClassicalTest(HypothesisTest):
     of the statistic speak against calibration, unless the test has an `alternative`.
     """
 
-    null_distribution_: np.ndarray
-
     # The function from labels (R, n) to values (R,) of the data, and the p-value of `statistic_`.
     _statistic: ClassVar[Callable[..., Any]]
     _asymptotic_p_value: ClassVar[Callable[..., float]]
@@ -53,19 +52,6 @@ class ClassicalTest(HypothesisTest):
     _n_arrays = 2
 
     _remedy = "Choose fewer."
-
-    def __init__(
-        self,
-        *,
-        method: Literal["conditional", "asymptotic"] = "conditional",
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.method = method
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -112,22 +98,15 @@ class ClassicalTest(HypothesisTest):
         self.p_value_ = monte_carlo_p_value(compared, side, slack)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SignedTest(ClassicalTest):
     """A test whose statistic is 0 on average, and nearly normal with standard deviation 1."""
 
-    def __init__(
-        self,
-        *,
-        alternative: Literal["two-sided", "less", "greater"] = "two-sided",
-        method: Literal["conditional", "asymptotic"] = "conditional",
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            method=method, n_resamples=n_resamples, labels=labels, random_state=random_state
-        )
-        self.alternative = alternative
+    alternative: Literal["two-sided", "less", "greater"] = "two-sided"
+    method: Literal["conditional", "asymptotic"] = "conditional"
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
 
     def _asymptotic_p_value(self) -> float:
         if self.alternative == "two-sided":
@@ -449,6 +428,11 @@ class CalibrationSlopeTest(SignedTest):
     (0.756..., 0.004)
     """
 
+    method: Literal["conditional", "asymptotic"] = "conditional"
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
+
     _n_arrays = 4
 
     def _statistic(self, data: ClassData) -> Any:
@@ -457,6 +441,7 @@ class CalibrationSlopeTest(SignedTest):
         return partial(slope_scores, logits, weight=weight)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CoxTest(ClassicalTest):
     r"""Cox's test of whether a logistic regression on the logit leaves the predictions as they are.
 
@@ -561,6 +546,11 @@ class CoxTest(ClassicalTest):
     (-0.011..., 0.756..., 0.01...)
     """
 
+    method: Literal["conditional", "asymptotic"] = "conditional"
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
+
     _n_arrays = 4
 
     def _statistic(self, data: ClassData) -> Any:
@@ -609,6 +599,7 @@ def _two_squares_sf(value: float, spread: float) -> Any:
     return np.mean(np.exp(-0.5 * value / (1 + spread * cosine)))
 
 
+@dataclass(eq=False, repr=False)
 class HosmerLemeshowTest(ClassicalTest):
     r"""Hosmer–Lemeshow test of whether outcomes and predictions agree in groups of equal mass.
 
@@ -708,21 +699,13 @@ class HosmerLemeshowTest(ClassicalTest):
 
     _parameter_constraints = {"n_bins": [Count(1)], "ddof": [IntegerInterval(0)]}
 
-    def __init__(
-        self,
-        n_bins: int = 10,
-        *,
-        method: Literal["conditional", "asymptotic"] = "conditional",
-        n_resamples: int = 999,
-        ddof: int = 0,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            method=method, n_resamples=n_resamples, labels=labels, random_state=random_state
-        )
-        self.n_bins = n_bins
-        self.ddof = ddof
+    n_bins: int = 10
+    _: KW_ONLY
+    method: Literal["conditional", "asymptotic"] = "conditional"
+    n_resamples: int = 999
+    ddof: int = 0
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
 
     def _statistic(self, data: ClassData) -> Any:
         proba, weight = data.proba, data.weight  # sorted, so that each group is a range

@@ -1,6 +1,7 @@
 """The test whether a model is calibrated within a margin."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from ..uncertainty._measured import MeasuredModels
 from ._base import HypothesisTest, as_p_value, check_test_input
 
 
+@dataclass(eq=False, repr=False)
 class EquivalenceTest(HypothesisTest):
     r"""Test whether the predictions are calibrated within a margin.
 
@@ -96,31 +98,20 @@ class EquivalenceTest(HypothesisTest):
 
     _redraws_outcomes = False
 
-    _parameter_constraints: dict = {
+    _parameter_constraints = {
         "metric": [MetricNames("metric", ALL_METRICS), callable],
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        metric: str | Callable = "smooth_calibration_error",
-        *,
-        margin: float,
-        metric_params: dict | None = None,
-        confidence_level: float = 0.95,
-        n_resamples: int = 199,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.metric = metric
-        self.margin = margin
-        self.metric_params = metric_params
-        self.confidence_level = confidence_level
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    metric: str | Callable = "smooth_calibration_error"
+    _: KW_ONLY
+    margin: float
+    metric_params: dict | None = None
+    confidence_level: float = 0.95
+    n_resamples: int = 199
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(

@@ -1,6 +1,7 @@
 """The test that all subgroups are calibrated at once."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from ._base import (
 from ._calibration import check_depends_on_cells, check_takes_groups
 
 
+@dataclass(eq=False, repr=False)
 class SubgroupCalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated in every subgroup.
 
@@ -135,24 +137,14 @@ class SubgroupCalibrationTest(HypothesisTest):
 
     _parameter_constraints = {"statistic": [MetricNames("statistic", STATISTICS), callable]}
 
-    def __init__(
-        self,
-        statistic: str | Callable = "auto",
-        *,
-        metric_params: dict | None = None,
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.statistic = statistic
-        self.metric_params = metric_params
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    statistic: str | Callable = "auto"
+    _: KW_ONLY
+    metric_params: dict | None = None
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(

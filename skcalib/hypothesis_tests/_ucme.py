@@ -1,6 +1,7 @@
 """The test at chosen locations."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ _RANK = 1e-10
 _IMPOSSIBLE = 1e4
 
 
+@dataclass(eq=False, repr=False)
 class UCMETest(ClassicalTest):
     r"""Test of calibration at a few random locations (unnormalised calibration mean embedding).
 
@@ -132,7 +134,7 @@ class UCMETest(ClassicalTest):
     0.001
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints = {
         "n_locations": [Count(1)],
         "locations": [tuple, list, None],
         **KERNEL_CONSTRAINTS,
@@ -140,25 +142,15 @@ class UCMETest(ClassicalTest):
 
     _n_arrays = 3
 
-    def __init__(
-        self,
-        n_locations: int = 10,
-        *,
-        locations: tuple | None = None,
-        kernel: str | Callable = "total-variation",
-        bandwidth: float | Literal["median"] = "median",
-        method: Literal["conditional", "asymptotic"] = "conditional",
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            method=method, n_resamples=n_resamples, labels=labels, random_state=random_state
-        )
-        self.n_locations = n_locations
-        self.locations = locations
-        self.kernel = kernel
-        self.bandwidth = bandwidth
+    n_locations: int = 10
+    _: KW_ONLY
+    locations: tuple | None = None
+    kernel: str | Callable = "total-variation"
+    bandwidth: float | Literal["median"] = "median"
+    method: Literal["conditional", "asymptotic"] = "conditional"
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from array_api_compat import array_namespace
 
@@ -49,14 +49,10 @@ _MAX_SERIES_REACH = 6.0
 _MIN_PRODUCT_BANDWIDTH = 0.2
 
 MATCHING_LOSS_CONSTRAINTS: dict = {
-    "calibration": [StrOptions(set(get_args(MatchingForm)))],
     "kernel": [StrOptions(SMOOTH_KERNELS | FEATURE_KERNELS), callable],
     "bandwidth": [POSITIVE, None],
     "given_kernel": [StrOptions(set(KERNELS)), callable],
     "given_bandwidth": [POSITIVE, None],
-    "detach_given": ["boolean"],
-    "estimator": [StrOptions({"unbiased", "biased"})],
-    "input_type": [StrOptions({"logits", "probabilities"})],
 }
 
 
@@ -198,8 +194,8 @@ def distribution_matching_loss(
     arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
     check_arrays(prediction, target=target, **arrays)
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
-    names = {*MATCHING_LOSS_CONSTRAINTS, *arrays} - {"input_type", "sample_weight"}
-    error = MatchingLoss(**select_arguments(locals(), names))
+    names = {*MATCHING_LOSS_CONSTRAINTS, *arrays, "calibration", "detach_given", "estimator"}
+    error = MatchingLoss(**select_arguments(locals(), names - {"sample_weight"}))
     if isinstance(prediction, tuple | SampledForecast):
         check_forecast_batch(prediction, target, thresholds)
         return error.evaluate_forecasts(as_distributions(prediction), target, sample_weight)

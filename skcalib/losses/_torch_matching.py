@@ -12,7 +12,7 @@ from torch.distributions import Distribution
 
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.options import select_arguments
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval, StrOptions, get_literal_constraints
 from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import (
     NEAR_FORMS,
@@ -23,13 +23,14 @@ from .._statistics.matching_checks import (
 )
 from .._statistics.matching_given import LEVELS, median_of, standardization
 from ._checks import POSITIVE
-from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLoss
+from ._matching import MATCHING_LOSS_CONSTRAINTS, MatchingLoss, distribution_matching_loss
 from ._modules import Penalty
 from ._predictions import SampledForecast, class_predictions
 from ._tensors import check_finite_tensor, class_batch, is_all_true, number_batch
 from ._torch_forecasts import N_DRAWS, check_moment_range, check_user_values, to_distributions
 
 _MODULE_CONSTRAINTS: dict = {
+    **get_literal_constraints(distribution_matching_loss),
     **MATCHING_LOSS_CONSTRAINTS,
     "bandwidth": [StrOptions({"median"}), POSITIVE],
     "given_bandwidth": [StrOptions({"median"}), POSITIVE],

@@ -72,7 +72,7 @@ def _negative_log_likelihood(data: ForecastData, average: str | None) -> float |
 
 @register_metric(
     _continuous_ranked_probability_loss,
-    {"thresholds": [tuple, list, np.ndarray, None], "levels": ["array-like", None]},
+    {"thresholds": [tuple, list, np.ndarray, None]},
     cost="n",
     takes=("forecasts",),
     chosen=False,

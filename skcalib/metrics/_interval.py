@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
-from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState
+from .._inputs.scikit_learn import Average, Interval, Label, RandomState
 from .._numerics.interval import (
     PARTITION_RTOL,
     mean_partition_sum,
@@ -101,7 +101,6 @@ def _interval_calibration_error(
     {
         "precision": [Interval(Real, 0, 1, closed="both"), None],
         "width": [Interval(Real, _MIN_WIDTH, 1, closed="both"), None],
-        "n_draws": [Count(1, 10**7), None],
     },
     cost="n log n",
     largest=lambda options: 2.0 if options["precision"] else 1.0,

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
-from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState
+from .._inputs.scikit_learn import Average, Interval, Label, RandomState
 from .._numerics.laplace import laplace_pair_sum, laplace_product
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import MIN_KERNEL_BANDWIDTH
@@ -117,10 +117,7 @@ def _find_laplace_witness(
 
 @register_metric(
     _laplace_kernel_calibration_error,
-    {
-        "bandwidth": [Interval(Real, 0, None, closed="neither")],
-        "n_draws": [Count(1, 10**7), None],
-    },
+    {"bandwidth": [Interval(Real, 0, None, closed="neither")]},
     largest=1.0,
     cost="n log n",
     terms=witness_terms(_find_laplace_witness),

@@ -86,15 +86,6 @@ class Locations(NamedTuple):
     kernel: Kernel
 
 
-def _local_weights(
-    kernel: Kernel, query: np.ndarray, points: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
-    """Return weights (B, n) of the samples around each query point; NaN where no sample is near."""
-    local = np.asarray(kernel(query, points), dtype=np.float64) * weight
-    total = local.sum(axis=1, keepdims=True)
-    return np.divide(local, total, out=np.full(local.shape, np.nan), where=total > 0)
-
-
 def _local_calibration(
     data: ForecastData, locations: Locations, null_laws: list[PitLaw]
 ) -> np.ndarray:
@@ -110,7 +101,10 @@ def _local_calibration(
     rows = max(1, _MAX_CURVE_ENTRIES // max(gaps.width, len(weight)))
     blocks, start = [], perf_counter()
     for first in range(0, len(query), rows):
-        local = _local_weights(kernel, query[first : first + rows], points, weight)
+        near = np.asarray(kernel(query[first : first + rows], points), dtype=np.float64) * weight
+        total = near.sum(axis=1, keepdims=True)
+        # (B, n), NaN where no sample is near
+        local = np.divide(near, total, out=np.full(near.shape, np.nan), where=total > 0)
         square, debiased = gaps.squares(local)
         share = np.square(local).sum(axis=1)
         centre = local @ mean

@@ -104,7 +104,6 @@ def _quantile_calibration_error(
 
 @register_metric(
     _quantile_calibration_error,
-    {"levels": ["array-like", None]},
     cost="n log n",
     takes=("forecasts",),
     largest=1.0,
@@ -292,7 +291,7 @@ class Sharpness:
     entropy: float
 
 
-@validate_params({"levels": ["array-like", None]})
+@validate_params()
 def sharpness(
     y_forecast: object, *, sample_weight: ArrayLike | None = None, levels: ArrayLike | None = None
 ) -> Sharpness:

@@ -147,7 +147,12 @@ def _average(
     values = (np.nan if value is None else value for *_, value in results)
     value = np.stack(np.broadcast_arrays(*values))  # (P,) or (P, C)
     is_measured = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
-    check_any_measured(is_measured, exists, multi_class, needs)
+    if not is_measured.any():
+        raise ValueError(
+            f"multi_class={multi_class!r} needs a class with {needs.minimum}; found none among the "
+            f"{exists.sum()} classes that have samples. Pass multi_class='confidence', or "
+            f"{needs.remedy}."
+        )
     if average is None:
         return value
     if not is_measured[exists].all():
@@ -166,18 +171,6 @@ def _average(
         )
     mean = np.average(value[is_measured], axis=0, weights=weights)
     return float(mean) if mean.ndim == 0 else mean
-
-
-def check_any_measured(
-    is_measured: np.ndarray, exists: np.ndarray, multi_class: str | Lens, needs: SampleRequirement
-) -> None:
-    """Refuse data in which no class has enough samples."""
-    if not is_measured.any():
-        raise ValueError(
-            f"multi_class={multi_class!r} needs a class with {needs.minimum}; found none among the "
-            f"{exists.sum()} classes that have samples. Pass multi_class='confidence', or "
-            f"{needs.remedy}."
-        )
 
 
 def reduce_classes(measure: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Iterable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import BaseCrossValidator
 
@@ -73,6 +73,7 @@ _ORDER_PRESERVING = [
 ]
 
 
+@dataclass(eq=False, repr=False)
 class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
@@ -223,26 +224,15 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         "cv": [IntegerInterval(2), HasMethods(["split", "get_n_splits"]), Iterable]
     }
 
-    def __init__(
-        self,
-        candidates: list | tuple | None = None,
-        *,
-        scoring: Literal["log_loss", "brier", "crps"] | None = None,
-        ensemble: bool = True,
-        keep_order: bool = False,
-        trees: bool = True,
-        cv: int | BaseCrossValidator | Iterable = 5,
-        n_jobs: int | None = None,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.candidates = candidates
-        self.scoring = scoring
-        self.ensemble = ensemble
-        self.keep_order = keep_order
-        self.trees = trees
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.labels = labels
+    candidates: list | tuple | None = None
+    _: KW_ONLY
+    scoring: Literal["log_loss", "brier", "crps"] | None = None
+    ensemble: bool = True
+    keep_order: bool = False
+    trees: bool = True
+    cv: int | BaseCrossValidator | Iterable = 5
+    n_jobs: int | None = None
+    labels: ArrayLike | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters of this object and of the candidates.
@@ -335,16 +325,9 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         units = UnitSums(data.weight, data.groups, data.squares)
         candidates, trees = self._choose_candidates(data, units, fold, scoring)
         averages = self.ensemble and not data.is_forecast
-        losses = cross_validated_losses(
-            list(candidates.values()),
-            examples,
-            fold,
-            scoring,
-            self.n_jobs,
-            units if averages else None,
-            mixes=averages and len(self.classes_) == 2,
-            keeps_proba=keeps_proba,
-        )
+        losses = CrossValidation(
+            examples, fold, scoring, self.n_jobs, units if averages else None, keeps_proba
+        ).find_losses(list(candidates.values()))
         weight = self._weigh(list(candidates), losses.loss, data, units, fold)
         if trees is not None and not data.is_forecast:
             weight, tree_proba = self._mix_trees(trees, weight, losses.loss, data, units, fold)
@@ -523,61 +506,76 @@ class CandidateLosses(NamedTuple):
     neighbours: list[Any]
 
 
-def cross_validated_losses(
-    candidates: list[Any],
-    examples: FitData,
-    fold: np.ndarray,
-    scoring: str,
-    n_jobs: int | None,
-    units: UnitSums | None,
-    *,
-    mixes: bool,
-    keeps_proba: bool,
-) -> CandidateLosses:
-    """Return the losses of all samples under each candidate, fitted without their fold.
+class CrossValidation(NamedTuple):
+    """What candidates are fitted to without one fold after another, and how they are scored."""
 
-    The probabilities are empty unless `keeps_proba`. The neighbours are fits from which later ones
-    may start, or None.
+    examples: FitData
+    fold: np.ndarray  # (n,)
+    scoring: str
+    n_jobs: int | None
+    units: UnitSums | None  # None if none stops early
+    keeps_proba: bool
 
-    If `units` are given, dominated candidates stop after a fold; their losses in further folds are
-    NaN. If `mixes`, all candidates but the first one are mixed with equal probabilities. A
-    candidate that is the base of another one is fitted with it.
-    """
-    losses = np.full((len(candidates), len(fold)), np.nan)
-    n_classes = len(examples.classes) if keeps_proba and examples.classes is not None else 0
-    proba = np.zeros((*losses.shape, n_classes))
-    running, neighbours = np.arange(len(candidates)), [None] * len(candidates)
-    base_recalibrators = [
-        candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None
-        for candidate in candidates
-    ]
-    bases = {
-        c: candidates.index(base) for c, base in enumerate(base_recalibrators) if base in candidates
-    }
-    for k in range(fold.max() + 1):
-        uniform = uniform_weight(units, fold != k) if mixes and units is not None else 0.0
-        pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
-        groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
-        results = Parallel(n_jobs=n_jobs)(
-            delayed(_losses_of_fold)(
-                candidates[c],
-                examples,
-                fold == k,
-                scoring,
-                uniform * bool(c),
-                neighbours[c],
-                with_base=bool(base),
-                keeps_proba=keeps_proba,
+    def find_losses(self, candidates: list[Any]) -> CandidateLosses:
+        """Return the losses of all samples under each candidate, fitted without their fold.
+
+        The probabilities are empty unless `keeps_proba`. The neighbours are fits from which later
+        ones may start, or None.
+
+        If there are `units`, dominated candidates stop after a fold; their losses in further folds
+        are NaN. Of two classes, all candidates but the first one are mixed with equal probabilities
+        then. A candidate that is the base of another one is fitted with it.
+        """
+        fold, units, classes = self.fold, self.units, self.examples.classes
+        losses = np.full((len(candidates), len(fold)), np.nan)
+        n_classes = 0 if classes is None else len(classes)
+        proba = np.zeros((*losses.shape, n_classes * self.keeps_proba))
+        running, neighbours = np.arange(len(candidates)), [None] * len(candidates)
+        base_recalibrators = [
+            candidate._base_recalibrator if isinstance(candidate, Recalibrator) else None
+            for candidate in candidates
+        ]
+        bases = {
+            c: candidates.index(base)
+            for c, base in enumerate(base_recalibrators)
+            if base in candidates
+        }
+        for k in range(fold.max() + 1):
+            uniform = uniform_weight(units, fold != k) if units and n_classes == 2 else 0.0
+            pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
+            groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
+            results = Parallel(n_jobs=self.n_jobs)(
+                delayed(self._fit_without)(
+                    fold == k, candidates[c], neighbours[c], uniform * bool(c), bool(base)
+                )
+                for c, *base in groups
             )
-            for c, *base in groups
-        )
-        for c, result in zip(np.concatenate(groups), chain(*results), strict=True):
-            losses[c, fold == k], fold_proba, neighbours[c] = result
-            if keeps_proba:
-                proba[c, fold == k] = fold_proba
-        if units is not None:
-            running = running[~is_dominated(losses[running], units, fold <= k)]
-    return CandidateLosses(losses, list(proba), neighbours)
+            for c, result in zip(np.concatenate(groups), chain(*results), strict=True):
+                losses[c, fold == k], fold_proba, neighbours[c] = result
+                if self.keeps_proba:
+                    proba[c, fold == k] = fold_proba
+            if units is not None:
+                running = running[~is_dominated(losses[running], units, fold <= k)]
+        return CandidateLosses(losses, list(proba), neighbours)
+
+    def _fit_without(
+        self, test: np.ndarray, model: Any, neighbour: Any, uniform: float, with_base: bool
+    ) -> list[tuple[np.ndarray, Any, Any]]:
+        """Return the losses (m,) of a fold, and probabilities (m, K) or None, under a candidate.
+
+        Also return the fit if the next one can start from it, else None. With `with_base`, return
+        all this for its base, too.
+        """
+        with warnings.catch_warnings():  # a selected fit without an optimum warns once more
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = self.examples.fit_clone(model, ~test, warm_start_from=neighbour)
+        results = []
+        for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:
+            loss, proba = self.examples.losses(recalibrator, test, self.scoring, uniform)
+            starts_near = isinstance(recalibrator, Recalibrator) and recalibrator._starts_near
+            next_neighbour = recalibrator if starts_near else None
+            results.append((loss, proba if self.keeps_proba else None, next_neighbour))
+        return results
 
 
 def is_dominated(loss: np.ndarray, units: UnitSums, rows: np.ndarray) -> np.ndarray:
@@ -630,34 +628,6 @@ def uniform_weight(units: UnitSums, rows: np.ndarray | slice = slice(None)) -> f
     """Return the weight of equal probabilities: 1/(n + 1) for n samples of equal weight."""
     square = float(units.square[rows].sum())
     return square / (float(units.weight[rows].sum()) ** 2 + square)
-
-
-def _losses_of_fold(
-    model: BaseEstimator,
-    examples: FitData,
-    test: np.ndarray,
-    scoring: str,
-    uniform: float,
-    neighbour: BaseEstimator | None,
-    *,
-    with_base: bool,
-    keeps_proba: bool,
-) -> list[tuple[np.ndarray, Any, Any]]:
-    """Return the losses (m,) of a fold, and probabilities (m, K) or None, under a candidate.
-
-    Also return the fit if the next one can start from it, else None. With `with_base`, return all
-    this for its base, too.
-    """
-    with warnings.catch_warnings():  # a selected fit without an optimum warns once more
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fit_clone(model, ~test, warm_start_from=neighbour)
-    results = []
-    for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:
-        loss, proba = examples.losses(recalibrator, test, scoring, uniform)
-        starts_near = isinstance(recalibrator, Recalibrator) and recalibrator._starts_near
-        next_neighbour = recalibrator if starts_near else None
-        results.append((loss, proba if keeps_proba else None, next_neighbour))
-    return results
 
 
 def check_scoring(scoring: str | None, is_forecast: bool) -> str:

@@ -49,11 +49,16 @@ from ._maps import PerClass, Pieces
 from ._modules import make_module
 from ._scores import negative_crps, negative_log_loss
 
+_PENALTY = [Interval(Real, 0, None, closed="right")]
+
 # The parameters that have the same rule in each recalibrator.
 RECALIBRATOR_CONSTRAINTS: dict = {
     "alpha": [Interval(Real, 0, 1, closed="right")],
+    "intercept_penalty": _PENALTY,
     "max_rounds": [IntegerInterval(1)],
     "n_bins": [Count(1)],
+    "off_diagonal_penalty": _PENALTY,
+    "penalty": _PENALTY,
     "prior_weight": [Interval(Real, 0, 1e100, closed="both")],
     "pseudo_count": [Interval(Real, 0, None, closed="left")],
 }
@@ -73,6 +78,9 @@ class Recalibrator(
 
     # True if the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
+
+    # True if X holds logits.
+    _expects_logits: Any = False
 
     # True inside another recalibrator, which has warned of missing classes already.
     _is_nested = False
@@ -103,11 +111,6 @@ class Recalibrator(
 
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
-
-    @property
-    def _expects_logits(self) -> bool:
-        """True if X holds logits."""
-        return False
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -1,7 +1,7 @@
 """Recalibration by the mean outcome of intervals."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -93,6 +93,7 @@ class IntervalMap:
         return index
 
 
+@dataclass(eq=False, repr=False)
 class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
@@ -207,22 +208,13 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
            [0.41666667, 0.58333333]])
     """
 
-    def __init__(
-        self,
-        strategy: Literal["optimal", "uniform", "quantile"] = "optimal",
-        *,
-        n_bins: int = 15,
-        random_shift: bool = False,
-        random_state: RandomState = None,
-        pseudo_count: float = 1.0,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.strategy = strategy
-        self.n_bins = n_bins
-        self.random_shift = random_shift
-        self.random_state = random_state
-        self.pseudo_count = pseudo_count
-        self.labels = labels
+    strategy: Literal["optimal", "uniform", "quantile"] = "optimal"
+    _: KW_ONLY
+    n_bins: int = 15
+    random_shift: bool = False
+    random_state: RandomState = None
+    pseudo_count: float = 1.0
+    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         check_random_shift(self.strategy, self.random_shift)
@@ -334,6 +326,7 @@ class Steps(NamedTuple):
         return self.values[np.searchsorted(self.cuts, points, side="right")]
 
 
+@dataclass(eq=False, repr=False)
 class ScalingBinningRecalibrator(Recalibrator):
     r"""Recalibration by a smooth map, whose results are replaced by means of bins.
 
@@ -415,12 +408,10 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     _parameter_constraints = {"recalibrator": [HasMethods(["fit", "predict_proba"]), None]}
 
-    def __init__(
-        self, recalibrator: Any = None, *, n_bins: int = 15, labels: ArrayLike | None = None
-    ) -> None:
-        self.recalibrator = recalibrator
-        self.n_bins = n_bins
-        self.labels = labels
+    recalibrator: Any = None
+    _: KW_ONLY
+    n_bins: int = 15
+    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         classes, weight = data.classes, data.weight

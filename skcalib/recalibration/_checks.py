@@ -5,7 +5,7 @@ from collections.abc import Callable, Container
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .._inputs.scikit_learn import InvalidParameterError, check_method_params
 from ._base import find_needed_arguments, is_order_preserving
 from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
 
-InitMethod = TypeVar("InitMethod", bound=Callable)
+Class = TypeVar("Class", bound=type)
 
 # Class names that messages suggest, by the method that is needed; the first one by default.
 _SUGGESTED_NAMES = {
@@ -145,10 +145,12 @@ def check_cv_is_no_string(owner: Any) -> None:
     )
 
 
-def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[InitMethod], InitMethod]:
-    """Decorator of `__init__`: refuses scikit-learn's argument `method`, with a remedy."""
+def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[Class], Class]:
+    """Decorator of a class: `__init__` refuses scikit-learn's argument `method`, with a remedy."""
 
-    def decorate(init: InitMethod) -> InitMethod:
+    def decorate(estimator: Class) -> Class:
+        init = cast(Any, estimator).__init__
+
         @wraps(init)
         def init_without_method(self: Any, *args: Any, **params: Any) -> None:
             if "method" in params:
@@ -158,7 +160,8 @@ def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[InitMethod
                 )
             init(self, *args, **params)
 
-        return init_without_method  # type: ignore[return-value]
+        estimator.__init__ = init_without_method  # type: ignore[misc]
+        return estimator
 
     return decorate
 

@@ -1,6 +1,7 @@
 """A classifier whose probabilities are recalibrated."""
 
 import itertools
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -28,6 +29,8 @@ from ._scores import accuracy
 _MAX_ENTRIES_OF_ONE_CALL = 2**16
 
 
+@reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name)}")
+@dataclass(eq=False, repr=False)
 class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     """A classifier whose probabilities are recalibrated by cross-fitting.
 
@@ -141,29 +144,16 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     _recalibrator_method, _by_example = "predict_proba", "predict_proba(X, by=...)"
 
-    @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name)}")
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        recalibrator: BaseEstimator | None = None,
-        *,
-        response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
-        cv: Any = 5,
-        ensemble: bool | Literal["auto", "nested"] = "auto",
-        by: Columns | None = None,
-        given: ArrayLike | None = None,
-        combine: Literal["auto", "log", "mean"] = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.recalibrator = recalibrator
-        self.response_method = response_method
-        self.cv = cv
-        self.ensemble = ensemble
-        self.by = by
-        self.given = given
-        self.combine = combine
-        self.n_jobs = n_jobs
+    estimator: BaseEstimator
+    recalibrator: BaseEstimator | None = None
+    _: KW_ONLY
+    response_method: Literal["predict_proba", "decision_function"] = "predict_proba"
+    cv: Any = 5
+    ensemble: bool | Literal["auto", "nested"] = "auto"
+    by: Columns | None = None
+    given: ArrayLike | None = None
+    combine: Literal["auto", "log", "mean"] = "auto"
+    n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(

@@ -1,6 +1,7 @@
 """Probabilities adjusted until losses are as expected from them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ _MIN_SHIFT = 1e-9
 _N_TIMED_PROBABILITIES = 200_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DecisionRecalibrator(Recalibrator):
     r"""Recalibration for a decision: shifts for each action, until its losses are as expected.
 
@@ -113,18 +115,10 @@ class DecisionRecalibrator(Recalibrator):
     (array([0]), array([1]))
     """
 
-    def __init__(
-        self,
-        *,
-        loss: Any = "zero-one",
-        alpha: float = 0.05,
-        max_rounds: int = 100,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.max_rounds = max_rounds
-        self.labels = labels
+    loss: Any = "zero-one"
+    alpha: float = 0.05
+    max_rounds: int = 100
+    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         classes = data.classes
@@ -165,6 +159,7 @@ class DecisionRecalibrator(Recalibrator):
         return matrix
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AnyDecisionRecalibrator(Recalibrator):
     r"""Recalibration for all decisions with a few actions: shifts where the worst one is wrong.
 
@@ -251,20 +246,11 @@ class AnyDecisionRecalibrator(Recalibrator):
         "alpha": [Interval(Real, 1e-4, 1, closed="both")],
     }
 
-    def __init__(
-        self,
-        *,
-        n_actions: int = 2,
-        alpha: float = 0.05,
-        max_rounds: int = 100,
-        random_state: RandomState = None,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.n_actions = n_actions
-        self.alpha = alpha
-        self.max_rounds = max_rounds
-        self.random_state = random_state
-        self.labels = labels
+    n_actions: int = 2
+    alpha: float = 0.05
+    max_rounds: int = 100
+    random_state: RandomState = None
+    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         data = data.sort_samples()  # draws follow their order

@@ -51,7 +51,7 @@ class ClassOrForecastRecalibrator(Recalibrator):
     """Base of recalibrators that accept probabilities or forecasts, in `_fit` and `_map`, too."""
 
     labels: ArrayLike | None
-    _is_forecast: bool | None = None  # the kind of data at `fit`
+    _is_forecast: Any = None  # whether the data at `fit` were forecasts
 
     @property
     def _response_method(self) -> str:

@@ -1,6 +1,6 @@
 """Recalibration given features: a plain map, and trees where it is wrong."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +43,7 @@ _MAX_CATEGORIES, _MISSING_RANK = 63, -64.0
 _N_TEST_ROUNDS = 30
 
 
+@dataclass(eq=False, repr=False)
 class FeatureRecalibrator(Recalibrator):
     r"""Recalibrates given features: also subgroups that nobody has named.
 
@@ -138,18 +139,11 @@ class FeatureRecalibrator(Recalibrator):
     array([0.3, 0.5])
     """
 
-    def __init__(
-        self,
-        recalibrator: BaseEstimator | None = None,
-        *,
-        alpha: float = 0.05,
-        random_state: RandomState = None,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.recalibrator = recalibrator
-        self.alpha = alpha
-        self.random_state = random_state
-        self.labels = labels
+    recalibrator: BaseEstimator | None = None
+    _: KW_ONLY
+    alpha: float = 0.05
+    random_state: RandomState = None
+    labels: ArrayLike | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]

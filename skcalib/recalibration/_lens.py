@@ -1,5 +1,6 @@
 """Recalibration of the binary problems of a lens."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from ._either import to_fit_data
 from ._logistic import SigmoidRecalibrator
 
 
+@dataclass(eq=False, repr=False)
 class LensRecalibrator(Recalibrator):
     r"""Recalibration of each binary problem of a lens by a map of its own.
 
@@ -78,16 +80,10 @@ class LensRecalibrator(Recalibrator):
 
     _parameter_constraints = {"recalibrator": [HasMethods(["fit", "predict_proba"]), None]}
 
-    def __init__(
-        self,
-        recalibrator: BaseEstimator | None = None,
-        *,
-        multi_class: Literal["classwise"] | Lens = "classwise",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.recalibrator = recalibrator
-        self.multi_class = multi_class
-        self.labels = labels
+    recalibrator: BaseEstimator | None = None
+    _: KW_ONLY
+    multi_class: Literal["classwise"] | Lens = "classwise"
+    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         lens = _get_lens(self.multi_class)

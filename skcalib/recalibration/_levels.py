@@ -1,6 +1,7 @@
 """Recalibration of the levels of forecasts: by their transforms, or quantile by quantile."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -196,6 +197,7 @@ def normal_score_p_value(data: ForecastData) -> float:
 _LEVEL_SUM_ATOL = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class QuantileRecalibrator(ForecastRecalibrator):
     r"""Adds a constant to the quantiles of each level, so that intervals cover what they say.
 
@@ -282,21 +284,12 @@ class QuantileRecalibrator(ForecastRecalibrator):
     array([[10., 50., 90.]])
     """
 
-    _parameter_constraints = {
-        "levels": ["array-like", None],
-        "step_size": [Interval(Real, 0, 1, closed="right")],
-    }
+    _parameter_constraints = {"step_size": [Interval(Real, 0, 1, closed="right")]}
 
-    def __init__(
-        self,
-        method: Literal["levels", "intervals"] = "levels",
-        levels: ArrayLike | None = None,
-        *,
-        step_size: float = 0.005,
-    ) -> None:
-        self.method = method
-        self.levels = levels
-        self.step_size = step_size
+    method: Literal["levels", "intervals"] = "levels"
+    levels: ArrayLike | None = None
+    _: KW_ONLY
+    step_size: float = 0.005
 
     def _fit(self, data: ForecastData) -> None:
         self.levels_, self._has_weights = self._check_levels(data.forecast), False

@@ -1,6 +1,6 @@
 """Recalibration of the location and the spread of forecasts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ _STEP = 1e-5
 _MAX_LOSS = 1e6
 
 
+@dataclass(eq=False, repr=False)
 class LocationScaleRecalibrator(ForecastRecalibrator):
     r"""Moves forecasts by a linear map of their mean, and of their variance.
 
@@ -101,16 +102,10 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     6.0
     """
 
-    def __init__(
-        self,
-        scoring: Literal["crps", "log_loss"] = "crps",
-        *,
-        scale_only: bool = False,
-        prior_weight: float = 4.0,
-    ) -> None:
-        self.scoring = scoring
-        self.scale_only = scale_only
-        self.prior_weight = prior_weight
+    scoring: Literal["crps", "log_loss"] = "crps"
+    _: KW_ONLY
+    scale_only: bool = False
+    prior_weight: float = 4.0
 
     def _fit(self, data: ForecastData) -> None:
         if not self.scale_only:

@@ -1,5 +1,6 @@
 """Logistic regression on features of the predicted probability."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -301,6 +302,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         return Curve(np.array(pieces), ends)
 
 
+@dataclass(eq=False, repr=False)
 class BetaRecalibrator(LogisticRecalibrator):
     r"""Recalibration by the likelihood ratio of two beta distributions.
 
@@ -383,15 +385,10 @@ class BetaRecalibrator(LogisticRecalibrator):
     array([0.01..., 0.25..., 0.81...])
     """
 
-    def __init__(
-        self,
-        parameters: Literal["abm", "am", "ab"] = "abm",
-        *,
-        prior_weight: float = CLASS_PRIOR_WEIGHT,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(prior_weight=prior_weight, labels=labels)
-        self.parameters = parameters
+    parameters: Literal["abm", "am", "ab"] = "abm"
+    _: KW_ONLY
+    prior_weight: float = CLASS_PRIOR_WEIGHT
+    labels: ArrayLike | None = None
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
         # logs of probabilities relative to the one that c need not move

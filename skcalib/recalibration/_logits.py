@@ -1,13 +1,12 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike
 from .._inputs.warnings import warn
 from .._numerics.array_api import (
     Array,
@@ -30,7 +29,6 @@ from ._base import Recalibrator, log_matrix
 from ._maps import LogLinear, Map
 from ._prior import (
     MIN_INFORMATION,
-    TEMPERATURE_PRIOR_WEIGHT,
     class_prior,
     least_probability,
     prior_share,
@@ -67,17 +65,6 @@ class LogScaleRecalibrator(Recalibrator):
 
     # Whether prior samples lend each class the best temperature, rather than what is predicted.
     _draws_to_temperature = False
-
-    def __init__(
-        self,
-        *,
-        prior_weight: float | None = TEMPERATURE_PRIOR_WEIGHT,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
 
     @property
     def _expects_logits(self) -> bool:

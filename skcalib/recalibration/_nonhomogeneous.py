@@ -1,5 +1,6 @@
 """Regression of outcomes on the mean and the spread of forecasts: model output statistics."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Literal
 
@@ -9,7 +10,7 @@ from .._data import ForecastData
 from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import power_of_two
-from .._numerics.crps import LOGISTIC, NORMAL, StandardLaw, crps_above_with_slopes
+from .._numerics.crps import LOGISTIC, NORMAL, crps_above_with_slopes
 from .._numerics.newton import minimize_in_bounds
 from ..forecasts import CensoredForecast, Forecast, GaussianForecast, LogisticForecast
 from ..forecasts._base import MAX_NUMBER
@@ -42,6 +43,7 @@ _STARTS, _MAX_EXPONENT = (0.0, 1.0), 2.0
 _EXPONENT_PENALTY = 0.02
 
 
+@dataclass(eq=False, repr=False)
 class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     r"""Regression on the mean and the spread of an ensemble, known as EMOS.
 
@@ -129,18 +131,11 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         "censored_at": [Interval(Real, -MAX_NUMBER, MAX_NUMBER, closed="both"), None]
     }
 
-    def __init__(
-        self,
-        family: Literal["normal", "logistic"] = "normal",
-        spread: Literal["power", "affine"] = "power",
-        *,
-        censored_at: float | None = None,
-        prior_weight: float = 8.0,
-    ) -> None:
-        self.family = family
-        self.spread = spread
-        self.censored_at = censored_at
-        self.prior_weight = prior_weight
+    family: Literal["normal", "logistic"] = "normal"
+    spread: Literal["power", "affine"] = "power"
+    _: KW_ONLY
+    censored_at: float | None = None
+    prior_weight: float = 8.0
 
     def _fit(self, data: ForecastData) -> None:
         check_enough_outcomes(data, "to fit a location and a spread")
@@ -167,21 +162,62 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
         prior = _PRIOR_OUTCOMES if share else np.empty(0)
         outcomes = np.column_stack([y, mean[:, None] + factor * std[:, None] * prior])
         shares = np.array([1 - share, *np.full(len(prior), share / 3)])
-        (a, b, c, d), is_inside = _fit_regression(
+        sample = (
             np.maximum(outcomes, lower / unit).ravel(),
             np.repeat(mean, len(shares)),
             np.repeat(std, len(shares)),
             np.outer(data.weight, shares).ravel(),
-            lower=lower / unit,
-            law=_FAMILIES[self.family][1],
-            is_power=is_power,
-            penalty=is_power * share * _EXPONENT_PENALTY,
         )
+        (a, b, c, d), is_inside = self._minimize(sample, lower / unit, share)
         self.intercept_, self.coef_, self.scale_coef_ = unit * a, b, d
         self.scale_intercept_ = c + (1 - d) * np.log(unit) if is_power else unit * c
         self.min_spread_ = unit * min_spread
         self.spread_range_ = unit * float(std.min()), unit * float(std.max())
         warn_unless_inside(self, is_inside, "a line through the means hits all outcomes exactly")
+
+    def _minimize(
+        self, sample: tuple[np.ndarray, ...], lower: float, share: float
+    ) -> tuple[list[float], bool]:
+        """(a, b, c, d) of the least mean score, and whether some spread is left.
+
+        The sample is that of outcomes, means, standard deviations and weights, each (n,).
+        """
+        y, mean, std, weight = sample
+        law, is_power = _FAMILIES[self.family][1], self.spread == "power"
+        penalty = is_power * share * _EXPONENT_PENALTY
+        centre, typical = float(weight @ mean), float(np.exp(weight @ np.log(std)))
+        width = float(np.sqrt(weight @ (mean - centre) ** 2)) or 1.0
+        x, ratio = (mean - centre) / width, std / typical
+        log_ratio = np.log(ratio)
+        a, b = float(weight @ y), float(weight @ (x * y)) if x.any() else 1.0
+        error, deviation = (float(np.sqrt(weight @ (y - a - slope * x) ** 2)) for slope in (b, 0.0))
+        is_inside = error > _MIN_ERROR_SHARE * deviation  # less is rounding
+        error = max(error, _MIN_ERROR_SHARE * deviation) or 1.0
+        least = _MIN_SCALE_SHARE * error
+
+        def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            a, b, c, d = parameters
+            scale = np.exp(c + d * log_ratio) if is_power else c + d * ratio
+            by_c, by_d = (scale, scale * log_ratio) if is_power else (1.0, ratio)
+            values, by_location, by_scale = crps_above_with_slopes(y, a + b * x, scale, lower, law)
+            slopes = [by_location, by_location * x, by_scale * by_c, by_scale * by_d]
+            gradient = np.array([weight @ slope for slope in slopes])
+            gradient = gradient / error + [0, 0, 0, 2 * penalty * (d - 1)]
+            return float(weight @ values) / error + penalty * (d - 1) ** 2, gradient
+
+        lowest, most = (np.log(least), _MAX_EXPONENT) if is_power else (least, None)
+        bounds = [(None, None), (None, None), (lowest, None), (0.0, most)]
+        fits = []
+        for d in _STARTS:
+            c = np.log(error) if is_power else max(least, (1 - d) * error)
+            start = [a, b, c, d * (is_power or error)]
+            fits.append(
+                minimize_in_bounds(loss, start, bounds, loss_rtol=1e-15, gradient_atol=1e-10)
+            )
+        a, b, c, d = min(fits, key=lambda fit: fit.fun).x.tolist()
+        b /= width
+        c, d = (c - d * np.log(typical), d) if is_power else (c, d / typical)
+        return [a - b * centre, b, c, d], is_inside
 
     def _map(self, forecast: Forecast) -> Forecast:
         mean, std = center_and_spread(forecast)
@@ -194,48 +230,3 @@ class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
             scale = self.scale_intercept_ + self.scale_coef_ * std
         result = _FAMILIES[self.family][0](self.intercept_ + self.coef_ * mean, scale)
         return result if self.censored_at is None else CensoredForecast(result, self.censored_at)
-
-
-def _fit_regression(
-    y: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    weight: np.ndarray,
-    *,
-    lower: float,
-    law: StandardLaw,
-    is_power: bool,
-    penalty: float,
-) -> tuple[list[float], bool]:
-    """(a, b, c, d) of the least mean score, and whether some spread is left."""
-    centre, typical = float(weight @ mean), float(np.exp(weight @ np.log(std)))
-    width = float(np.sqrt(weight @ (mean - centre) ** 2)) or 1.0
-    x, ratio = (mean - centre) / width, std / typical
-    log_ratio = np.log(ratio)
-    a, b = float(weight @ y), float(weight @ (x * y)) if x.any() else 1.0
-    error, deviation = (float(np.sqrt(weight @ (y - a - slope * x) ** 2)) for slope in (b, 0.0))
-    is_inside = error > _MIN_ERROR_SHARE * deviation  # less is rounding
-    error = max(error, _MIN_ERROR_SHARE * deviation) or 1.0
-    least = _MIN_SCALE_SHARE * error
-
-    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        a, b, c, d = parameters
-        scale = np.exp(c + d * log_ratio) if is_power else c + d * ratio
-        by_c, by_d = (scale, scale * log_ratio) if is_power else (1.0, ratio)
-        values, by_location, by_scale = crps_above_with_slopes(y, a + b * x, scale, lower, law)
-        slopes = [by_location, by_location * x, by_scale * by_c, by_scale * by_d]
-        gradient = np.array([weight @ slope for slope in slopes])
-        gradient = gradient / error + [0, 0, 0, 2 * penalty * (d - 1)]
-        return float(weight @ values) / error + penalty * (d - 1) ** 2, gradient
-
-    lowest, most = (np.log(least), _MAX_EXPONENT) if is_power else (least, None)
-    bounds = [(None, None), (None, None), (lowest, None), (0.0, most)]
-    fits = []
-    for d in _STARTS:
-        c = np.log(error) if is_power else max(least, (1 - d) * error)
-        start = [a, b, c, d * (is_power or error)]
-        fits.append(minimize_in_bounds(loss, start, bounds, loss_rtol=1e-15, gradient_atol=1e-10))
-    a, b, c, d = min(fits, key=lambda fit: fit.fun).x.tolist()
-    b /= width
-    c, d = (c - d * np.log(typical), d) if is_power else (c, d / typical)
-    return [a - b * centre, b, c, d], is_inside

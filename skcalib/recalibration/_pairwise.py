@@ -1,6 +1,7 @@
 """Softmax of log-probabilities and their products in pairs."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ._base import Recalibrator, is_smooth
 from ._binning import check_has_classes
 from ._either import calibrate, to_fit_data
 from ._maps import Composition, Pairs, state_map
-from ._scaling import PENALTY, MatrixScalingRecalibrator
+from ._scaling import MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
 # counts.
@@ -40,6 +41,7 @@ WEAKLY_PENALISED = MatrixScalingRecalibrator(
 )
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseScalingRecalibrator(Recalibrator):
     r"""Recalibration by products of the log-probabilities of two classes.
 
@@ -124,19 +126,14 @@ class PairwiseScalingRecalibrator(Recalibrator):
     array([[0.73, 0.17, 0.1 ]])
     """
 
-    _parameter_constraints = {
-        "base": [HasMethods(["fit", "predict_proba"]), None],
-        "penalty": [PENALTY],
-    }
+    _parameter_constraints = {"base": [HasMethods(["fit", "predict_proba"]), None]}
 
     _starts_near = True
 
-    def __init__(
-        self, base: Any = None, *, penalty: float = 0.1, labels: ArrayLike | None = None
-    ) -> None:
-        self.base = base
-        self.penalty = penalty
-        self.labels = labels
+    base: Any = None
+    _: KW_ONLY
+    penalty: float = 0.1
+    labels: ArrayLike | None = None
 
     @property
     def _base_recalibrator(self) -> Any:

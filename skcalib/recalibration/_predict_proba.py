@@ -1,5 +1,6 @@
 """A classifier as a transformer."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,6 +14,8 @@ from ._checks import reject_method_argument
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
 
 
+@reject_method_argument(lambda name: f"response_method={name!r}")
+@dataclass(eq=False, repr=False)
 class PredictProba(TransformerMixin, ClassifierCrossFitting):
     """A classifier as a transformer, from features to probabilities.
 
@@ -80,19 +83,11 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
 
     _fit_methods = ("fit", "fit_transform")
 
-    @reject_method_argument(lambda name: f"response_method={name!r}")
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        *,
-        response_method: Literal["predict_proba", "decision_function"] = "predict_proba",
-        cv: Any = 5,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.response_method = response_method
-        self.cv = cv
-        self.n_jobs = n_jobs
+    estimator: BaseEstimator
+    _: KW_ONLY
+    response_method: Literal["predict_proba", "decision_function"] = "predict_proba"
+    cv: Any = 5
+    n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike, **params: Any) -> Self:

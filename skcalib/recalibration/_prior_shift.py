@@ -1,5 +1,6 @@
 """Probabilities moved to a population with other class frequencies."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import NamedTuple, Self
 
@@ -27,6 +28,7 @@ _FALSE_ALARM = 1e-4
 _PREVALENCE = ["array-like", dict, Interval(Real, 0, 1, closed="both"), None]
 
 
+@dataclass(eq=False, repr=False)
 class PriorShiftRecalibrator(Recalibrator):
     r"""Moves probabilities to a population in which the classes have another prevalence.
 
@@ -135,18 +137,11 @@ class PriorShiftRecalibrator(Recalibrator):
 
     _parameter_constraints = {"prevalence": _PREVALENCE, "source_prevalence": _PREVALENCE}
 
-    def __init__(
-        self,
-        prevalence: ArrayLike | dict | None = None,
-        *,
-        source_prevalence: ArrayLike | dict | None = None,
-        pseudo_count: float = 1.0,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.prevalence = prevalence
-        self.source_prevalence = source_prevalence
-        self.pseudo_count = pseudo_count
-        self.labels = labels
+    prevalence: ArrayLike | dict | None = None
+    _: KW_ONLY
+    source_prevalence: ArrayLike | dict | None = None
+    pseudo_count: float = 1.0
+    labels: ArrayLike | None = None
 
     def adapt(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the prevalence of a new population from its unlabelled predictions.

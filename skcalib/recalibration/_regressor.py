@@ -1,6 +1,6 @@
 """A regressor whose forecasts are recalibrated."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,8 @@ from ._cross_fitting import CrossFitting, adopt_features
 from ._folds import fit_with_units
 
 
+@reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
+@dataclass(eq=False, repr=False)
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
@@ -125,23 +127,13 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     _recalibrator_method = "transform"
     _by_example = "predict_forecast(X, by=...), then .interval(0.9)"
 
-    @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        recalibrator: BaseEstimator | None = None,
-        *,
-        level_parameter: str | None = None,
-        levels: ArrayLike = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
-        cv: Any = 5,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.recalibrator = recalibrator
-        self.level_parameter = level_parameter
-        self.levels = levels
-        self.cv = cv
-        self.n_jobs = n_jobs
+    estimator: BaseEstimator
+    recalibrator: BaseEstimator | None = None
+    _: KW_ONLY
+    level_parameter: str | None = None
+    levels: ArrayLike = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    cv: Any = 5
+    n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(

@@ -1,5 +1,6 @@
 """Softmax of log-probabilities scaled by a temperature, a vector or a matrix, and mixtures."""
 
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Literal
@@ -33,6 +34,7 @@ from ._maps import LogLinear, Map, mix
 from ._prior import CLASS_PRIOR_WEIGHT, TEMPERATURE_PRIOR_WEIGHT, prior_share
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TemperatureRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a temperature.
 
@@ -101,6 +103,10 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
 
     _parameter_constraints = {"prior_weight": [*RECALIBRATOR_CONSTRAINTS["prior_weight"], None]}
 
+    prior_weight: float | None = TEMPERATURE_PRIOR_WEIGHT
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
+
     _is_order_preserving = True
 
     def _fit_scores(self, data: ClassData) -> None:
@@ -124,6 +130,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         return np.full(n_classes, 1 / self.temperature_), np.zeros(n_classes)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a mixture of tempered, given and uniform predictions.
 
@@ -202,6 +209,10 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     array([0.6, 0. , 0.4])
     """
 
+    prior_weight: float = TEMPERATURE_PRIOR_WEIGHT
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
+
     _is_order_preserving = True
     _fits_on_device = False
 
@@ -241,12 +252,11 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         return mix(members, self.shares_[:2], self.shares_[2], len(ones))
 
 
-PENALTY = Interval(Real, 0, None, closed="right")
-
 # A column is constant, up to rounding, if its spread is below this fraction of its mean.
 CONSTANT = 1e-13
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VectorScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a scale and a shift of the log-probability of each class.
 
@@ -324,14 +334,9 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
 
     _draws_to_temperature = True
 
-    def __init__(
-        self,
-        *,
-        prior_weight: float = CLASS_PRIOR_WEIGHT,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
+    prior_weight: float = CLASS_PRIOR_WEIGHT
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         # standardised columns, so that those of narrow range move as easily as others
@@ -352,6 +357,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         return change
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MatrixScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix that is drawn to a temperature.
 
@@ -447,26 +453,14 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     array([[0.78, 0.11, 0.11]])
     """
 
-    _parameter_constraints = {
-        "diagonal_penalty": [Interval(Real, 0, None, closed="both")],
-        "off_diagonal_penalty": [PENALTY],
-        "intercept_penalty": [PENALTY],
-    }
+    _parameter_constraints = {"diagonal_penalty": [Interval(Real, 0, None, closed="both")]}
 
-    def __init__(
-        self,
-        *,
-        diagonal_penalty: float = 10.0,
-        off_diagonal_penalty: float = 10.0,
-        intercept_penalty: float = 10.0,
-        prior_weight: float = TEMPERATURE_PRIOR_WEIGHT,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.diagonal_penalty = diagonal_penalty
-        self.off_diagonal_penalty = off_diagonal_penalty
-        self.intercept_penalty = intercept_penalty
-        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
+    diagonal_penalty: float = 10.0
+    off_diagonal_penalty: float = 10.0
+    intercept_penalty: float = 10.0
+    prior_weight: float = TEMPERATURE_PRIOR_WEIGHT
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
@@ -507,6 +501,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         return _center_rows(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DirichletRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix, as for predictions with Dirichlet distributions.
 
@@ -594,22 +589,13 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     array([[0.76, 0.14, 0.09]])
     """
 
-    _parameter_constraints = {"off_diagonal_penalty": [PENALTY], "intercept_penalty": [PENALTY]}
-
     _draws_to_temperature = True
 
-    def __init__(
-        self,
-        *,
-        off_diagonal_penalty: float = 100.0,
-        intercept_penalty: float = 1.0,
-        prior_weight: float = CLASS_PRIOR_WEIGHT,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.off_diagonal_penalty = off_diagonal_penalty
-        self.intercept_penalty = intercept_penalty
-        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
+    off_diagonal_penalty: float = 100.0
+    intercept_penalty: float = 1.0
+    prior_weight: float = CLASS_PRIOR_WEIGHT
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         n_classes = log_proba.shape[1]

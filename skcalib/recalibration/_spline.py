@@ -1,5 +1,6 @@
 """A smooth curve on the logit scale."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
@@ -16,6 +17,7 @@ from ._maps import Curve
 from ._prior import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
 
 
+@dataclass(eq=False, repr=False)
 class SplineRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a smooth curve on the logit scale.
 
@@ -113,17 +115,11 @@ class SplineRecalibrator(LogisticRecalibrator):
 
     _degree = 0
 
-    def __init__(
-        self,
-        n_knots: int = 10,
-        *,
-        smoothing: float | None = None,
-        prior_weight: float = CLASS_PRIOR_WEIGHT,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(prior_weight=prior_weight, labels=labels)
-        self.n_knots = n_knots
-        self.smoothing = smoothing
+    n_knots: int = 10
+    _: KW_ONLY
+    smoothing: float | None = None
+    prior_weight: float = CLASS_PRIOR_WEIGHT
+    labels: ArrayLike | None = None
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
         points = problem.log_odds

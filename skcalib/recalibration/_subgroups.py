@@ -1,7 +1,7 @@
 """Recalibration of each subgroup, drawn towards what is common to all."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -35,6 +35,7 @@ _N_PRIOR_FOLDS = 5
 _MIN_FORECASTS = 20
 
 
+@dataclass(eq=False, repr=False)
 class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
@@ -131,18 +132,11 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         "min_samples": [IntegerInterval(1), None],
     }
 
-    def __init__(
-        self,
-        recalibrator: BaseEstimator | None = None,
-        *,
-        prior_weight: float | Literal["auto"] = "auto",
-        min_samples: int | None = None,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.recalibrator = recalibrator
-        self.prior_weight = prior_weight
-        self.min_samples = min_samples
-        self.labels = labels
+    recalibrator: BaseEstimator | None = None
+    _: KW_ONLY
+    prior_weight: float | Literal["auto"] = "auto"
+    min_samples: int | None = None
+    labels: ArrayLike | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]

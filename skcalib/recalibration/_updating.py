@@ -1,5 +1,6 @@
 """From an intercept to a flexible map: how far to update predictions, by a closed test."""
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from ._scaling import CONSTANT
 _UPDATES = ("intercept", "intercept and slope", "flexible")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class InterceptRecalibrator(LogScaleRecalibrator):
     r"""Recalibration in the large: one intercept is fitted, and the slope stays 1.
 
@@ -96,14 +98,9 @@ class InterceptRecalibrator(LogScaleRecalibrator):
 
     _fits_on_device = False
 
-    def __init__(
-        self,
-        *,
-        prior_weight: float = 1.0,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
+    prior_weight: float = 1.0
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
         _, shift, change = _fit_update("intercept", log_proba, target, data.weight)
@@ -117,6 +114,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         return np.ones(len(shift)), shift
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClosedTestingRecalibrator(LogScaleRecalibrator):
     r"""The least update that the data do not reject: none, intercept, slope or a flexible map.
 
@@ -228,16 +226,10 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     _fits_on_device = False
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.05,
-        prior_weight: float = 1.0,
-        input_type: Literal["probabilities", "logits"] = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.alpha = alpha
-        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
+    alpha: float = 0.05
+    prior_weight: float = 1.0
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
@@ -255,10 +247,7 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
     def _test(self, updates: Any, log_proba: Any, target: Any, data: AnyData) -> None:
         """Each update against the last one."""
         parameters = numbers_of_parameters(log_proba)
-        losses = [
-            cross_entropy(scale, shift, log_proba, target, data.weight)
-            for scale, shift, _ in updates.values()
-        ]
+        losses = [cross_entropy(each, log_proba, target, data.weight) for each in updates.values()]
         self.p_values_, self.statistics_, self.degrees_of_freedom_ = {}, {}, {}
         for k, name in enumerate([*updates][:-1]):
             freedom = parameters[-1] - parameters[k]
@@ -336,14 +325,10 @@ def numbers_of_parameters(log_proba: np.ndarray) -> tuple[int, int, int, int]:
 
 
 def cross_entropy(
-    scale: np.ndarray,
-    shift: np.ndarray,
-    log_proba: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray,
+    update: tuple[np.ndarray, ...], log_proba: np.ndarray, target: np.ndarray, weight: np.ndarray
 ) -> float:
     """Σ_i w_i (log Σ_k exp s_ik − Σ_k t_ik s_ik) of scores s = v∘x + b and targets t (n, K)."""
-    loss = 0.0
+    (scale, shift, _), loss = update, 0.0
     for rows in iter_row_blocks(*target.shape):
         log_share = log_softmax(scale * log_proba[rows] + shift)
         loss -= weight[rows] @ np.einsum("nk,nk->n", target[rows], log_share)

@@ -522,12 +522,7 @@ def calibration_report(
 
 
 def _make_comparison(
-    sections: dict[Any, Sections],
-    reports: dict[Any, CalibrationReport],
-    name: str | None,
-    date: str | None,
-    *,
-    shares_outcomes: bool,
+    sections: dict, reports: dict, name: str | None, date: str | None, *, shares_outcomes: bool
 ) -> ComparisonReport:
     """The report on several models: that on each, and the differences of all from the first."""
     (first, before), *later = sections.items()
