@@ -176,8 +176,14 @@ def test_order_of_samples_does_not_matter(measure, n_classes):
 @in_turn(DOORS, 0)
 def test_names_of_classes_do_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
-    names = np.array(["a", "b", "c", "d"])
-    assert_same(measure(names[label], proba), reference(measure, n_classes), 0)
+    names = np.array(["a", "b", "c", "d"])[:n_classes]
+    labels = names if n_classes == 2 else None  # one column needs to know which is its event
+    assert_same(measure(names[label], proba, labels=labels), reference(measure, n_classes), 0)
+    if n_classes == 2:
+        for y in (names[label], names[label].astype(object), pd.Categorical(names[label])):
+            for column in (proba, proba[:, None]):
+                with pytest.raises(ValueError, match="pos_label is not specified"):
+                    measure(y, column)
 
 
 @in_turn(DOORS, 0)

@@ -172,8 +172,9 @@ def _half_last_digits(proba: np.ndarray) -> np.ndarray:
 def find_two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
     """Return both classes; the single column of probabilities is of the second one."""
     observed = sorted(set(labels))
+    tell_their_order = set(map(str.lower, observed)) == {"false", "true"}
     with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
-        observed = sorted(observed, key=float)
+        observed, tell_their_order = sorted(observed, key=float), True
     if pos_label is None:
         classes = ["0", "1"] if set(observed) <= {"0", "1"} else observed
         if len(classes) != 2:
@@ -183,6 +184,11 @@ def find_two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
             raise ValueError(
                 f"One column of probabilities is for two labels; found {len(observed)}: "
                 f"{format_values(observed)}. {remedy}"
+            )
+        if not tell_their_order:
+            raise ValueError(
+                f"--pos-label must name the event, whose probability the column holds; the labels "
+                f"are {format_values(observed)}. Pass one of them."
             )
         return classes
     pos_label = to_canonical(pos_label)

@@ -1,6 +1,7 @@
 """The doors: arguments of functions and of `fit`, as checked data."""
 
 import contextlib
+import numbers
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -230,6 +231,13 @@ def _resolve_classes(
         return classes
     remedy = remedy_for_ignored(observed.tolist(), names[0])
     if len(observed) == n_columns:
+        if proba.ndim == 1 and pos_label is None and not _are_numbers(observed):
+            first, last = observed.tolist()
+            raise ValueError(
+                f"{names[0]} must tell which label is the event, whose probability {names[1]} "
+                f"holds; found {format_values(observed)} (pos_label is not specified). Pass "
+                f"labels=[{first!r}, {last!r}], with the event last, or turn labels into 0 and 1."
+            )
         n_codes = np.isin(range(n_columns), observed).sum()  # {0, 255} may be a binary mask
         if remedy and n_codes == n_columns - 1 and (n_columns > 2 or observed[0] == -100):
             warn(f"{names[0]} holds {format_values(observed)}, taken for classes.{remedy}")
@@ -254,6 +262,11 @@ def _resolve_classes(
         f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the "
         "order of the columns."
     )
+
+
+def _are_numbers(classes: np.ndarray) -> bool:
+    """Numbers, False and True say by themselves which is the event: the larger."""
+    return all(isinstance(value, numbers.Real | np.bool) for value in classes.tolist())
 
 
 def _positive_index(classes: np.ndarray, pos_label: Label | None) -> int:

@@ -114,7 +114,8 @@ def test_impossible_labels_are_certain_evidence(when):
 
 
 def test_labels_of_the_first_batch_hold():
-    test = SequentialCalibrationTest().partial_fit([0.2, 0.7], ["no", "yes"])
+    test = SequentialCalibrationTest(labels=["no", "yes"])
+    test.partial_fit([0.2, 0.7], ["no", "yes"])
     assert list(test.partial_fit([0.4], ["yes"]).classes_) == ["no", "yes"]
     with pytest.raises(ValueError, match="labels"):
         test.partial_fit([0.4], ["perhaps"])
