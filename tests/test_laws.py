@@ -186,6 +186,19 @@ def test_names_of_classes_do_not_matter(measure, n_classes):
                     measure(y, column)
 
 
+@all_doors
+def test_a_column_is_not_named_after_the_other_class(measure):
+    label, proba = problem(2)
+    names = np.array(["a", "b"])
+    for name in ("a", "p_a", "P(a)"):
+        for column in (pd.Series(proba, name=name), pd.DataFrame({name: proba})):
+            with pytest.raises(ValueError, match="must hold the probability of 'b'; found"):
+                measure(names[label], column, labels=names)
+    for name in ("b", "proba_b", "model_a", 0):  # a whole number is the position of a column
+        column = pd.Series(proba, name=name)
+        assert_same(measure(names[label], column, labels=names), reference(measure, 2), 0)
+
+
 @in_turn(DOORS, 0)
 def test_numbers_of_any_kind_are_names_of_classes(measure, n_classes):
     label, proba = problem(n_classes)

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._inputs.arrays import format_values
+from .._inputs.checks import check_column_name
 from .._inputs.probabilities import ROW_SUM_ATOL, divide_by_sums
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
@@ -67,6 +68,7 @@ def _load_probabilities(
     labels = table.columns[options.label, tables.LABEL]
     if len(names) == 1:
         classes = find_two_classes(labels, options.pos_label)
+        check_column_name(names, np.array(classes), "--proba")
     else:
         classes = find_column_classes(labels, names)
     return table, {"y_true": labels, "y_pred": to_probabilities(table, columns), "labels": classes}

@@ -20,6 +20,7 @@ from .._inputs.arrays import (
 )
 from .._inputs.by import check_crossed_groups, check_groups
 from .._inputs.checks import (
+    check_column_name,
     check_column_order,
     check_sample_weight,
     map_codes,
@@ -106,6 +107,9 @@ def check_predictions(
         proba = proba[:, positive]
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
+    if proba.ndim == 1 and complement is None:
+        column = column_names(y_proba) or [getattr(y_proba, "name", None)]
+        check_column_name(column, classes, name=names[1])
     n = len(label)
     share = np.broadcast_to(1.0 / n, n)
     data = ClassData(

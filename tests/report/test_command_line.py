@@ -202,6 +202,11 @@ MISTAKES = {
         "for two labels; found 3: ['a', 'b', 'c']",
     ),
     "one label": ("y,p\na,0.5\n", ["p"], "--pos-label"),
+    "other class": (
+        "y,p_late\nlate,0.5\nok,0.3\n",
+        ["p_late", "--pos-label", "ok"],
+        "probability of 'ok'",
+    ),
     "no event": ("y,p\nlate,0.5\nok,0.3\n", ["p"], "--pos-label must name the event"),
     "short row": ("y,p\n1,0.5\n0\n", ["p"], "found 1 in line 3"),
     "long row": ("y,p\n1,0.5\n\n0,0.5,,\n", ["p"], "found 4 in line 4"),
