@@ -1,6 +1,7 @@
 """The test of calibration for data that arrive over time, at which one may look at any time."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -10,7 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from .._data import ClassData, check_fit_input, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import check_not_forecast
-from .._inputs.scikit_learn import IntegerInterval, check_feature_names, fit_context
+from .._inputs.scikit_learn import IntegerInterval, Interval, check_feature_names, fit_context
+from .._numerics.vasicek import log_likelihood
 from ..recalibration import (
     InterceptRecalibrator,
     SigmoidRecalibrator,
@@ -43,6 +45,11 @@ class SequentialCalibrationTest(HypothesisTest):
     windows : tuple of int, default=(500, 10000)
         Numbers of latest samples on which each recalibrator is fitted: short windows find a drift
         soon, long ones small errors.
+
+    correlation : float in [0, 1), default=0.0
+        Correlation ρ of the assets of any two debtors, in the one-factor model of Vasicek: 0 for
+        independent labels. Above 0, the labels of a batch share one factor, and those of different
+        batches none: take all debtors of a period as one batch. For two classes.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in the first
@@ -101,8 +108,12 @@ class SequentialCalibrationTest(HypothesisTest):
     E-values of several sites combine to their product if the sites are independent, else to their
     mean [3]_.
 
-    Labels must be independent given the predictions and the past: the test rejects calibrated
-    predictions if labels of a batch share a cause, as defaults of one year do. Weights are not
+    Labels must be independent given the predictions and the past, or their batch must follow the
+    one-factor model: with a correlation of 0, the test rejects calibrated predictions if labels of
+    a batch share a cause, as defaults of one year do. With a correlation, the factor of a batch is
+    the ratio of the likelihoods of all its labels, :math:`\int \prod_s q_s(y_s \mid z) \, d\Phi(z)
+    / \int \prod_s p_s(y_s \mid z) \, d\Phi(z)` with :math:`p_s(1 \mid z) = \Phi((\Phi^{-1}(p_s) -
+    \sqrt{\rho} z) / \sqrt{1 - \rho})`, and bets begin with the second batch. Weights are not
     supported. The cost is that of the fits; memory is that of the longest window.
 
     References
@@ -130,17 +141,23 @@ class SequentialCalibrationTest(HypothesisTest):
     12
     """
 
-    _parameter_constraints = {"recalibrators": [list, tuple, None], "windows": [tuple, list]}
+    _parameter_constraints = {
+        "recalibrators": [list, tuple, None],
+        "windows": [tuple, list],
+        "correlation": [Interval(Real, 0, 1, closed="left")],
+    }
 
     def __init__(
         self,
         recalibrators: Sequence[BaseEstimator] | None = None,
         *,
         windows: Sequence[int] = (500, 10000),
+        correlation: float = 0.0,
         labels: ArrayLike | None = None,
     ) -> None:
         self.recalibrators = recalibrators
         self.windows = windows
+        self.correlation = correlation
         self.labels = labels
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -188,8 +205,9 @@ class SequentialCalibrationTest(HypothesisTest):
             batch = self._check_later(X, y)
         for bettor in self._bettors:
             bettor.begin(len(self.history_["n_seen"]))
-        for start in range(0, len(batch.label), _MIN_NEW_SAMPLES):
-            self._bet(batch.take(slice(start, start + _MIN_NEW_SAMPLES)))
+        step = len(batch.label) if self.correlation > 0 else _MIN_NEW_SAMPLES
+        for start in range(0, len(batch.label), step):
+            self._bet(batch.take(slice(start, start + step)))
         self.n_seen_ += len(batch.label)
         self._record()
         return self
@@ -207,6 +225,11 @@ class SequentialCalibrationTest(HypothesisTest):
 
     def _initialize(self, batch: ClassData) -> None:
         check_windows(self.windows)
+        if self.correlation > 0 and not batch.is_binary:
+            raise ValueError(
+                f"correlation must be 0 for more than two classes; found {self.correlation:g} with "
+                f"{len(batch.classes)} classes. Test one of them, y == class, with its column."
+            )
         self.classes_ = batch.classes
         self.n_seen_, self._largest = 0, 0.0
         self.history_: dict[str, list] = {"n_seen": [], "log_e_value": [], "p_value": []}
@@ -224,7 +247,9 @@ class SequentialCalibrationTest(HypothesisTest):
                 f"[TemperatureRecalibrator()]; found {recalibrators!r:.80}. Pass objects, or None."
             )
         self._bettors = [
-            BettingRecalibrator(clone(recalibrator).set_params(labels=batch.classes), window)
+            BettingRecalibrator(
+                clone(recalibrator).set_params(labels=batch.classes), window, self.correlation
+            )
             for recalibrator in recalibrators
             for window in self.windows
         ]
@@ -260,9 +285,10 @@ class SequentialCalibrationTest(HypothesisTest):
 class BettingRecalibrator:
     """A recalibrator that bets on what it has learned, beginning with any batch."""
 
-    def __init__(self, recalibrator: BaseEstimator, window: int) -> None:
+    def __init__(self, recalibrator: BaseEstimator, window: int, correlation: float = 0.0) -> None:
         self.recalibrator = recalibrator
         self.window = window
+        self.correlation = correlation
         self.log_wealth = -np.inf
         self.n_new = 0  # samples since the last fit
         self.is_fitted = False
@@ -280,7 +306,15 @@ class BettingRecalibrator:
             return
         recalibrated = self.recalibrator.predict_proba(batch.proba)[rows, batch.label]
         mixed = (1 - _SHARE_OF_PREDICTIONS) * recalibrated + _SHARE_OF_PREDICTIONS * predicted
-        self.log_wealth += float(np.sum(np.log(mixed) - np.log(predicted)))
+        self.log_wealth += self._log_likelihood(mixed, batch) - self._log_likelihood(
+            predicted, batch
+        )
+
+    def _log_likelihood(self, proba: np.ndarray, batch: ClassData) -> float:
+        """log P(labels), where each has this probability (n,)."""
+        if self.correlation > 0:
+            return log_likelihood(proba, batch.label == 1, self.correlation)
+        return float(np.sum(np.log(proba)))
 
     def learn(self, proba: np.ndarray, label: np.ndarray, n_new: int) -> None:
         """Fit to the last samples, if enough of them are new."""
