@@ -1,16 +1,17 @@
 """The test of calibration for data that arrive over time, at which one may look at any time."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
-from .._data import ClassData, check_fit_input, check_predictions
+from .._data import ClassData, ForecastData, check_forecasts, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.probabilities import check_not_forecast
+from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import IntegerInterval, Interval, check_feature_names, fit_context
 from .._numerics.vasicek import log_likelihood
 from ..recalibration import (
@@ -19,7 +20,7 @@ from ..recalibration import (
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
 )
-from ._base import HypothesisTest, as_p_value
+from ._base import HypothesisTest, as_p_value, check_test_input
 
 # Share of the predictions as they are in what they are compared with.
 _SHARE_OF_PREDICTIONS = 0.01
@@ -27,6 +28,9 @@ _SHARE_OF_PREDICTIONS = 0.01
 # A recalibrator is fitted anew when this share of its window is new, but not for fewer samples.
 _MIN_NEW_SAMPLES = 50
 _SHARE_NEW = 0.1
+
+# Bets on forecasts are densities of their PIT values, constant within so many bins.
+_BETS_ON_FORECASTS = (2, 4, 10)
 
 
 class SequentialCalibrationTest(HypothesisTest):
@@ -39,8 +43,8 @@ class SequentialCalibrationTest(HypothesisTest):
     Parameters
     ----------
     recalibrators : list of recalibrators, default=None
-        What bets against the model. By default a temperature, an intercept, and a sigmoid (of two
-        classes) or vector scaling.
+        What bets against probabilities. By default a temperature, an intercept, and a sigmoid (of
+        two classes) or vector scaling. For forecasts of a number, None: histograms bet on them.
 
     windows : tuple of int, default=(500, 10000)
         Numbers of latest samples on which each recalibrator is fitted: short windows find a drift
@@ -99,6 +103,11 @@ class SequentialCalibrationTest(HypothesisTest):
     recalibrators and windows, and over the batch with which the bets begin, with weight :math:`1/(k
     (k + 1))` for the k-th. Before the first fit :math:`q = p`. :math:`q_s` is 0.99 times the
     recalibrated prediction plus 0.01 times :math:`p_s`.
+
+    Forecasts of a number are tested by their PIT values [2]_: the factor is a density, which is
+    constant within 2, 4 or 10 bins, at the PIT value; where the PIT value is uniform between two
+    bounds, as for counts and ensembles, it is the mean density there. So nothing is drawn, and the
+    expectation is 1 exactly.
 
     Within a batch the samples are taken in their order, and recalibrators are fitted anew when
     their window has changed by a tenth, but by at least 50 samples. The order must not depend on
@@ -165,11 +174,11 @@ class SequentialCalibrationTest(HypothesisTest):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities; one-dimensional ones are of the last class.
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predicted probabilities; one-dimensional ones are of the last class. Or forecasts.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels, or outcomes.
 
         Returns
         -------
@@ -186,34 +195,41 @@ class SequentialCalibrationTest(HypothesisTest):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities; one-dimensional ones are of the last class.
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predicted probabilities; one-dimensional ones are of the last class. Or forecasts.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels, or outcomes.
 
         Returns
         -------
         self : object
             The test.
         """
-        check_not_forecast(X, "X")
         if not hasattr(self, "n_seen_"):
-            batch = check_fit_input(self, X, y, None)
+            batch = check_test_input(self, X, y, None)
             self._initialize(batch)
         else:
             batch = self._check_later(X, y)
         for bettor in self._bettors:
             bettor.begin(len(self.history_["n_seen"]))
-        step = len(batch.label) if self.correlation > 0 else _MIN_NEW_SAMPLES
-        for start in range(0, len(batch.label), step):
+        step = batch.n_samples if self.correlation > 0 else _MIN_NEW_SAMPLES
+        for start in range(0, batch.n_samples, step):
             self._bet(batch.take(slice(start, start + step)))
-        self.n_seen_ += len(batch.label)
+        self.n_seen_ += batch.n_samples
         self._record()
         return self
 
-    def _check_later(self, X: ArrayLike, y: ArrayLike) -> ClassData:
+    def _check_later(self, X: ArrayLike, y: ArrayLike) -> ClassData | ForecastData:
         """A batch after the first one, which must be like it."""
+        if is_forecast(X) == hasattr(self, "classes_"):
+            kind = "probabilities" if hasattr(self, "classes_") else "forecasts of a number"
+            raise ValueError(
+                f"X must hold {kind}, as the first batch did; found {type(X).__name__}. Call fit "
+                "to begin anew."
+            )
+        if is_forecast(X):
+            return check_forecasts(y, X, names=("y", "X"))
         check_feature_names(self, X, reset=False)
         n_columns = int(np.prod(np.shape(X)[1:]))
         if n_columns != self.n_features_in_:
@@ -223,18 +239,29 @@ class SequentialCalibrationTest(HypothesisTest):
             )
         return check_predictions(y, X, labels=self.classes_, names=("y", "X"))
 
-    def _initialize(self, batch: ClassData) -> None:
+    def _initialize(self, batch: ClassData | ForecastData) -> None:
         check_windows(self.windows)
-        if self.correlation > 0 and not batch.is_binary:
+        if self.correlation > 0 and (batch.is_forecast or not batch.is_binary):
             raise ValueError(
-                f"correlation must be 0 for more than two classes; found {self.correlation:g} with "
-                f"{len(batch.classes)} classes. Test one of them, y == class, with its column."
+                f"correlation must be 0 except for two classes; found {self.correlation:g}. Test "
+                "one of several classes, y == class, with its column."
             )
-        self.classes_ = batch.classes
         self.n_seen_, self._largest = 0, 0.0
         self.history_: dict[str, list] = {"n_seen": [], "log_e_value": [], "p_value": []}
-        self._past = batch.proba[:0], batch.label[:0]
+        self._past = tuple(column[:0] for column in read_columns(batch))
+        self._bettors = list(self._make_bettors(batch))
+
+    def _make_bettors(self, batch: ClassData | ForecastData) -> Iterator[Any]:
         recalibrators = self.recalibrators
+        if batch.is_forecast:
+            if recalibrators is not None:
+                raise ValueError(
+                    "recalibrators must be None for forecasts of a number, on which histograms "
+                    f"bet; found {recalibrators!r:.80}. Leave them out."
+                )
+            for n_bins, window in itertools.product(_BETS_ON_FORECASTS, self.windows):
+                yield BettingHistogram(n_bins, window)
+            return
         if recalibrators is None:
             last = SigmoidRecalibrator() if batch.is_binary else VectorScalingRecalibrator()
             recalibrators = [TemperatureRecalibrator(), InterceptRecalibrator(), last]
@@ -246,26 +273,19 @@ class SequentialCalibrationTest(HypothesisTest):
                 "recalibrators must hold recalibrators, at least one, such as "
                 f"[TemperatureRecalibrator()]; found {recalibrators!r:.80}. Pass objects, or None."
             )
-        self._bettors = [
-            BettingRecalibrator(
-                clone(recalibrator).set_params(labels=batch.classes), window, self.correlation
-            )
-            for recalibrator in recalibrators
-            for window in self.windows
-        ]
+        for recalibrator, window in itertools.product(recalibrators, self.windows):
+            fresh = clone(recalibrator).set_params(labels=batch.classes)
+            yield BettingRecalibrator(fresh, window, self.correlation)
 
-    def _bet(self, batch: ClassData) -> None:
+    def _bet(self, batch: ClassData | ForecastData) -> None:
         """Bet on a few samples, and learn from them."""
         for bettor in self._bettors:
             bettor.bet(batch)
+        columns = zip(self._past, read_columns(batch), strict=True)
         longest = max(self.windows)
-        proba, label = self._past
-        self._past = (
-            np.concatenate([proba, batch.proba])[-longest:],
-            np.concatenate([label, batch.label])[-longest:],
-        )
+        self._past = tuple(np.concatenate(pair)[-longest:] for pair in columns)
         for bettor in self._bettors:
-            bettor.learn(*self._past, len(batch.label))
+            bettor.learn(*self._past, batch.n_samples)
 
     def _record(self) -> None:
         """The evidence after a batch."""
@@ -282,20 +302,60 @@ class SequentialCalibrationTest(HypothesisTest):
         self.history_["p_value"].append(self.p_value_)
 
 
-class BettingRecalibrator:
-    """A recalibrator that bets on what it has learned, beginning with any batch."""
+def read_columns(batch: ClassData | ForecastData) -> tuple[np.ndarray, np.ndarray]:
+    """What is learned from, (n, ...) each: predictions and labels, or bounds of PIT values."""
+    if batch.is_forecast:
+        return batch.forecast.pit_bounds(batch.value)
+    return batch.proba, batch.label
+
+
+class Bettor:
+    """What bets on what it has learned, beginning with any batch."""
+
+    log_wealth = -np.inf
+
+    def begin(self, k: int) -> None:
+        """The bet that begins with batch k joins those that run, with the weight it has."""
+        self.log_wealth = float(np.logaddexp(self.log_wealth, -np.log((k + 1) * (k + 2))))
+
+
+class BettingHistogram(Bettor):
+    """A density of PIT values that is constant within bins, each with one half sample more.
+
+    A PIT value that is uniform between two bounds multiplies the stake by the mean density there.
+    """
+
+    def __init__(self, n_bins: int, window: int) -> None:
+        self.window = window
+        self.density = np.ones(n_bins)
+
+    def bet(self, batch: ForecastData) -> None:
+        share = self._shares(*read_columns(batch))
+        self.log_wealth += float(np.sum(np.log(share @ self.density)))
+
+    def learn(self, low: np.ndarray, high: np.ndarray, _: int) -> None:
+        count = self._shares(low[-self.window :], high[-self.window :]).sum(axis=0) + 0.5
+        self.density = count / count.mean()
+
+    def _shares(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """The share of each interval that lies in each bin, (n, n_bins)."""
+        n_bins = len(self.density)
+        edges = np.arange(n_bins + 1) / n_bins
+        within = np.clip(edges, low[:, None], high[:, None])
+        length = np.where(high > low, high - low, 1.0)[:, None]
+        is_in_bin = np.clip(np.floor(low * n_bins), 0, n_bins - 1)[:, None] == np.arange(n_bins)
+        return np.where((high > low)[:, None], np.diff(within, axis=1) / length, is_in_bin)
+
+
+class BettingRecalibrator(Bettor):
+    """A recalibrator that bets on what it has learned."""
 
     def __init__(self, recalibrator: BaseEstimator, window: int, correlation: float = 0.0) -> None:
         self.recalibrator = recalibrator
         self.window = window
         self.correlation = correlation
-        self.log_wealth = -np.inf
         self.n_new = 0  # samples since the last fit
         self.is_fitted = False
-
-    def begin(self, k: int) -> None:
-        """The bet that begins with batch k joins those that run, with the weight it has."""
-        self.log_wealth = float(np.logaddexp(self.log_wealth, -np.log((k + 1) * (k + 2))))
 
     def bet(self, batch: ClassData) -> None:
         rows = np.arange(len(batch.label))

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import softmax
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from sklearn.base import clone
 
 from skcalib._inputs.drawing import draw_labels
 from skcalib._numerics.vasicek import log_likelihood
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    QuantileForecast,
+)
 from skcalib.hypothesis_tests import SequentialCalibrationTest
 from skcalib.recalibration import InterceptRecalibrator, TemperatureRecalibrator
 
@@ -197,5 +203,49 @@ def test_the_likelihood_of_one_factor(n, correlation):
 
 
 def test_correlation_is_of_two_classes():
-    with pytest.raises(ValueError, match="correlation must be 0 for more than two classes"):
-        SequentialCalibrationTest(correlation=0.1).fit(np.full((3, 3), 1 / 3), [0, 1, 2])
+    for X in (np.full((3, 3), 1 / 3), GaussianForecast(np.zeros(3), 1.0)):
+        with pytest.raises(ValueError, match="correlation must be 0 except for two classes"):
+            SequentialCalibrationTest(correlation=0.1).fit(X, [0, 1, 2])
+
+
+def test_forecasts_have_an_expected_e_value_of_one():
+    """Over all outcomes of a batch of counts, without a draw: the e-value stays as it was."""
+    forecast = DistributionForecast(binom(2, np.array([0.3, 0.5, 0.9])))
+    before = SequentialCalibrationTest().partial_fit(forecast[[0] * 60], np.ones(60))
+    expected = 0.0
+    for outcome in itertools.product(range(3), repeat=3):
+        after = deepcopy(before).partial_fit(forecast, outcome)
+        proba = np.prod(binom.pmf(outcome, 2, [0.3, 0.5, 0.9]))
+        expected += proba * after.e_value_
+    assert after.e_value_ != pytest.approx(before.e_value_)
+    assert expected == pytest.approx(before.e_value_, rel=1e-12)
+
+
+FORECASTS = {
+    "normal": (lambda n: GaussianForecast(np.zeros(n), 1.0), lambda rng, n: rng.normal(size=n)),
+    "quantiles": (
+        lambda n: QuantileForecast(np.tile(norm.ppf([0.1, 0.5, 0.9]), (n, 1)), [0.1, 0.5, 0.9]),
+        lambda rng, n: rng.normal(size=n),
+    ),
+    "ensemble": (
+        lambda n: EnsembleForecast(np.random.default_rng(n).poisson(2, size=(n, 9))),
+        lambda rng, n: rng.poisson(2, size=n),
+    ),
+}
+
+
+@pytest.mark.parametrize(("forecast", "draw"), FORECASTS.values(), ids=FORECASTS)
+def test_forecasts_that_drift_are_found(forecast, draw):
+    rng = np.random.default_rng(0)
+    test = SequentialCalibrationTest()
+    for week in range(20):
+        test.partial_fit(forecast(50 + week), draw(rng, 50 + week) * (1.0 if week < 10 else 1.8))
+        if week == 9:
+            assert test.p_value_ > 0.05
+    assert test.p_value_ < 1e-3
+    with pytest.raises(ValueError, match="X must hold forecasts of a number, as the first"):
+        test.partial_fit([0.2, 0.7], [0, 1])
+    with pytest.raises(ValueError, match="X must hold probabilities, as the first"):
+        test.fit([0.2, 0.7], [0, 1]).partial_fit(forecast(2), [0.0, 1.0])
+    with pytest.raises(ValueError, match="recalibrators must be None for forecasts"):
+        SequentialCalibrationTest([TemperatureRecalibrator()]).fit(forecast(2), [0.0, 1.0])
