@@ -83,7 +83,7 @@ def two_classes(n=300, sharpness=2.0):
     generator = np.random.default_rng(0)
     logit = generator.normal(0, 1.5, n)
     label = generator.random(n) < 1 / (1 + np.exp(-logit))
-    return np.where(label, "malignant", "benign"), 1 / (1 + np.exp(-sharpness * logit))
+    return label.astype(int), 1 / (1 + np.exp(-sharpness * logit))
 
 
 def several_classes(n=400, n_classes=6):

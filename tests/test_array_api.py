@@ -235,8 +235,8 @@ def test_one_column_with_gradients_and_strings(package):
     column = package(X)[:, None]
     if package.name != "array_api_strict":
         column.requires_grad_()
-    fitted = TemperatureRecalibrator().fit(column, names)
-    expected = TemperatureRecalibrator().fit(X, names)
+    fitted = TemperatureRecalibrator(labels=["no", "yes"]).fit(column, names)
+    expected = TemperatureRecalibrator(labels=["no", "yes"]).fit(X, names)
     assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=package.tolerance)
     np.testing.assert_array_equal(fitted.predict(column), expected.predict(X))
     assert isinstance(fitted.predict(column), np.ndarray)  # strings have no other place

@@ -176,8 +176,27 @@ def test_order_of_samples_does_not_matter(measure, n_classes):
 @in_turn(DOORS, 0)
 def test_names_of_classes_do_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
-    names = np.array(["a", "b", "c", "d"])
-    assert_same(measure(names[label], proba), reference(measure, n_classes), 0)
+    names = np.array(["a", "b", "c", "d"])[:n_classes]
+    labels = names if n_classes == 2 else None  # one column needs to know which is its event
+    assert_same(measure(names[label], proba, labels=labels), reference(measure, n_classes), 0)
+    if n_classes == 2:
+        for y in (names[label], names[label].astype(object), pd.Categorical(names[label])):
+            for column in (proba, proba[:, None]):
+                with pytest.raises(ValueError, match="pos_label is not specified"):
+                    measure(y, column)
+
+
+@all_doors
+def test_a_column_is_not_named_after_the_other_class(measure):
+    label, proba = problem(2)
+    names = np.array(["a", "b"])
+    for name in ("a", "p_a", "P(a)"):
+        for column in (pd.Series(proba, name=name), pd.DataFrame({name: proba})):
+            with pytest.raises(ValueError, match="must hold the probability of 'b'; found"):
+                measure(names[label], column, labels=names)
+    for name in ("b", "proba_b", "model_a", 0):  # a whole number is the position of a column
+        column = pd.Series(proba, name=name)
+        assert_same(measure(names[label], column, labels=names), reference(measure, 2), 0)
 
 
 @in_turn(DOORS, 0)

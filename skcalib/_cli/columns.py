@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._inputs.arrays import format_values
+from .._inputs.checks import check_column_name
 from .._inputs.probabilities import ROW_SUM_ATOL, divide_by_sums
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
@@ -67,6 +68,7 @@ def _load_probabilities(
     labels = table.columns[options.label, tables.LABEL]
     if len(names) == 1:
         classes = find_two_classes(labels, options.pos_label)
+        check_column_name(names, np.array(classes), "--proba")
     else:
         classes = find_column_classes(labels, names)
     return table, {"y_true": labels, "y_pred": to_probabilities(table, columns), "labels": classes}
@@ -172,8 +174,9 @@ def _half_last_digits(proba: np.ndarray) -> np.ndarray:
 def find_two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
     """Return both classes; the single column of probabilities is of the second one."""
     observed = sorted(set(labels))
+    tell_their_order = set(map(str.lower, observed)) == {"false", "true"}
     with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
-        observed = sorted(observed, key=float)
+        observed, tell_their_order = sorted(observed, key=float), True
     if pos_label is None:
         classes = ["0", "1"] if set(observed) <= {"0", "1"} else observed
         if len(classes) != 2:
@@ -183,6 +186,11 @@ def find_two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
             raise ValueError(
                 f"One column of probabilities is for two labels; found {len(observed)}: "
                 f"{format_values(observed)}. {remedy}"
+            )
+        if not tell_their_order:
+            raise ValueError(
+                f"--pos-label must name the event, whose probability the column holds; the labels "
+                f"are {format_values(observed)}. Pass one of them."
             )
         return classes
     pos_label = to_canonical(pos_label)

@@ -1,6 +1,7 @@
 """The doors: arguments of functions and of `fit`, as checked data."""
 
 import contextlib
+import numbers
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from .._inputs.arrays import (
 )
 from .._inputs.by import check_crossed_groups, check_groups
 from .._inputs.checks import (
+    check_column_name,
     check_column_order,
     check_sample_weight,
     map_codes,
@@ -105,6 +107,9 @@ def check_predictions(
         proba = proba[:, positive]
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
+    if proba.ndim == 1 and complement is None:
+        column = column_names(y_proba) or [getattr(y_proba, "name", None)]
+        check_column_name(column, classes, name=names[1])
     n = len(label)
     share = np.broadcast_to(1.0 / n, n)
     data = ClassData(
@@ -230,6 +235,13 @@ def _resolve_classes(
         return classes
     remedy = remedy_for_ignored(observed.tolist(), names[0])
     if len(observed) == n_columns:
+        if proba.ndim == 1 and pos_label is None and not _are_numbers(observed):
+            first, last = observed.tolist()
+            raise ValueError(
+                f"{names[0]} must tell which label is the event, whose probability {names[1]} "
+                f"holds; found {format_values(observed)} (pos_label is not specified). Pass "
+                f"labels=[{first!r}, {last!r}], with the event last, or turn labels into 0 and 1."
+            )
         n_codes = np.isin(range(n_columns), observed).sum()  # {0, 255} may be a binary mask
         if remedy and n_codes == n_columns - 1 and (n_columns > 2 or observed[0] == -100):
             warn(f"{names[0]} holds {format_values(observed)}, taken for classes.{remedy}")
@@ -254,6 +266,11 @@ def _resolve_classes(
         f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the "
         "order of the columns."
     )
+
+
+def _are_numbers(classes: np.ndarray) -> bool:
+    """Numbers, False and True say by themselves which is the event: the larger."""
+    return all(isinstance(value, numbers.Real | np.bool) for value in classes.tolist())
 
 
 def _positive_index(classes: np.ndarray, pos_label: Label | None) -> int:

@@ -1,6 +1,7 @@
 """Labels, probabilities and weights judged together: of functions, and of estimators."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,22 @@ def check_column_order(y_proba: ArrayLike, classes: np.ndarray, name: str) -> No
                 f"{format_values(names)}; found columns named {format_values(columns)}. "
                 "Reorder the columns, or name the classes in the order that they have with "
                 f"labels={format_values(in_order)}."
+            )
+
+
+def check_column_name(columns: Sequence[object], classes: np.ndarray, name: str) -> None:
+    """A single column must not be named after the other of two classes.
+
+    "dog", "p_dog" and "P(dog)" are named after the class "dog". Whole numbers are positions.
+    """
+    if len(columns) == 1 and isinstance(columns[0], str) and not columns[0].isdigit():
+        other, event = classes.tolist()
+        shortened = re.sub(r"^p(red|rob|roba|robability)?[^a-z0-9]|\)$", "", columns[0], flags=re.I)
+        if _as_written(other) in map(_as_written, (columns[0], shortened)):
+            raise ValueError(
+                f"{name} must hold the probability of {event!r}; found a column named "
+                f"{columns[0]!r}. Pass that of the other class, or pos_label={other!r} or "
+                f"labels={format_values(classes[::-1])} if it is, or the values alone."
             )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import betaln, log_ndtr, logsumexp, ndtr
+from scipy.special import betaln, log_ndtr, logsumexp, ndtr, ndtri
 from scipy.stats import beta
 
 # Φ of a larger number is 1, and of its negative next to the smallest double.
@@ -41,6 +41,43 @@ def log_tail(
     return result
 
 
+def log_likelihood(label_proba: np.ndarray, is_event: np.ndarray, correlation: float) -> float:
+    """log P(labels) of samples with events of probability Φ((c − √ρ Z) / √(1 − ρ)) given Z.
+
+    `label_proba` (n,) are the probabilities of what was seen, and 0 < ρ < 1. The integrand over Z
+    is analytic and log-concave, as that of `log_tail`.
+    """
+    kinds = np.stack([label_proba, np.where(is_event, -1.0, 1.0)])
+    (proba, sign), count = np.unique(kinds, axis=1, return_counts=True)
+    threshold = np.clip(ndtri(proba), -_MAX_THRESHOLD, _MAX_THRESHOLD) / np.sqrt(1 - correlation)
+    slope = sign * np.sqrt(correlation / (1 - correlation))
+
+    def log_integrand(z: np.ndarray) -> np.ndarray:
+        return np.array([count @ log_ndtr(threshold + slope * x) - x**2 / 2 for x in z])
+
+    def derivative(z: np.ndarray) -> np.ndarray:
+        return np.array([(count * slope) @ _hazard(threshold + slope * x) - x for x in z])
+
+    limit = np.array([_MAX_THRESHOLD])
+    mode = _bisect(lambda z: derivative(z) > 0, -limit, limit)
+    _, log_term = _trapezoid(log_integrand, mode)
+    return float(logsumexp(log_term)) - _LOG_NORMALIZER
+
+
+def _trapezoid(
+    log_integrand: Callable, mode: np.ndarray, slope: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes between the points where the integrand has vanished, and logarithms of their terms."""
+    limit = np.full(mode.shape, 2 * _MAX_THRESHOLD)
+    least = log_integrand(mode) - _LOG_RANGE
+    low = _bisect(lambda x: log_integrand(x) < least, mode - limit, mode)
+    high = _bisect(lambda x: log_integrand(x) > least, mode, mode + limit)
+    # a distribution function falls over a width of 1 / slope
+    n_nodes = max(_MIN_NODES, int(2 * slope * np.max(high - low)))
+    nodes = low + (high - low) * np.linspace(0, 1, n_nodes)
+    return nodes, log_integrand(nodes) + np.log((high - low) / (n_nodes - 1))
+
+
 def _nodes(
     n: np.ndarray, events: np.ndarray, threshold: np.ndarray, correlation: float
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -62,13 +99,7 @@ def _nodes(
 
     limit = np.full(n.shape, _MAX_THRESHOLD)
     mode = _bisect(lambda x: derivative(x) > 0, -limit, limit)
-    least = log_integrand(mode) - _LOG_RANGE
-    low = _bisect(lambda x: log_integrand(x) < least, mode - 2 * limit, mode)
-    high = _bisect(lambda x: log_integrand(x) > least, mode, mode + 2 * limit)
-    # the distribution function falls over a width of 1 / slope
-    n_nodes = max(_MIN_NODES, int(2 * slope * np.max(high - low)))
-    nodes = low + (high - low) * np.linspace(0, 1, n_nodes)
-    return nodes, log_integrand(nodes) + np.log((high - low) / (n_nodes - 1))
+    return _trapezoid(log_integrand, mode, slope)
 
 
 def default_rate_limits(

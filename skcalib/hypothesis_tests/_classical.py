@@ -153,7 +153,8 @@ class CalibrationInTheLargeTest(SignedTest):
         Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. The order of the samples does not matter.
@@ -247,7 +248,8 @@ class SpiegelhalterTest(SignedTest):
         Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. The order of the samples does not matter.
@@ -343,7 +345,8 @@ class CalibrationSlopeTest(SignedTest):
         Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``, or twice that.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. The order of the samples does not matter.
@@ -460,7 +463,8 @@ class CoxTest(ClassicalTest):
         Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. The order of the samples does not matter.
@@ -624,7 +628,8 @@ class HosmerLemeshowTest(ClassicalTest):
         "asymptotic": 0 for held-out data; 2 for a logistic regression fitted to these labels.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. The order of the samples does not matter.

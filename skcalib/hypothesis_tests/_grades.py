@@ -57,7 +57,8 @@ class RatingGradeTest(HypothesisTest):
         pass 9999 for several grades, of which any could be red.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws, which only `groups` need.

@@ -62,7 +62,8 @@ class UCMETest(ClassicalTest):
         Number of draws; the smallest p-value is ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the locations and draws. The order of the samples does not matter.

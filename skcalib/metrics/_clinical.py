@@ -134,7 +134,8 @@ def calibration_in_the_large(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
@@ -199,7 +200,8 @@ def observed_expected_ratio(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
@@ -264,7 +266,8 @@ def calibration_intercept(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
@@ -332,7 +335,8 @@ def calibration_slope(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
@@ -441,7 +445,8 @@ def integrated_calibration_index(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these

@@ -79,7 +79,8 @@ def smooth_calibration_error(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
@@ -133,7 +134,7 @@ def smooth_calibration_error(
     >>> from skcalib.metrics import smooth_calibration_error
     >>> smooth_calibration_error([0, 1], [0.4, 0.6])
     0.0399...
-    >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75])
+    >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75], pos_label="yes")
     0.1875
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)
@@ -167,7 +168,8 @@ def smooth_calibration_witness(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these

@@ -117,7 +117,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         Number of jobs that fit candidates to folds; see :obj:`joblib.parallel_backend`.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------

@@ -32,7 +32,8 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         0 and 1.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -120,7 +121,8 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     Parameters
     ----------
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------

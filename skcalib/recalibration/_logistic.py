@@ -123,7 +123,8 @@ class SigmoidRecalibrator(LogisticRecalibrator):
         classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -216,7 +217,8 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -321,7 +323,8 @@ class BetaRecalibrator(LogisticRecalibrator):
         classes K/2 times as many, as the best temperature predicts. 0 is maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------

@@ -51,7 +51,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -148,7 +149,8 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -271,7 +273,8 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -386,7 +389,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -525,7 +529,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
         log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------

@@ -39,7 +39,8 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------
@@ -135,7 +136,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
         log-odds of the last class.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. One
+        column needs them where labels are names, such as "yes" and "no", and the event is the last.
 
     Attributes
     ----------

@@ -174,6 +174,8 @@ def check_measured(
         metric_params, fixed = dict(metric_params or {}), dict(entry.fixed)
         data_args["pos_label"] = metric_params.pop("pos_label", fixed.pop("pos_label", None))
         metric = partial(entry.function, **fixed)
+    elif isinstance((metric_params or {}).get("pos_label"), str):  # numbers tell by themselves
+        data_args["pos_label"] = (metric_params or {})["pos_label"]
     models = check_predicted(probas, y_true, outcomes, multi_class=multi_class, **data_args)
     return MeasuredModels.make(metric, metric_params, **models)
 

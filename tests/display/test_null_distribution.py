@@ -104,6 +104,7 @@ def test_from_estimator_and_forecasts(ax):
 
 def test_labels_name_the_columns(ax):
     label, proba = two_classes(40)
+    label = np.array(["benign", "malignant"])[label]
     test = CalibrationTest("brier_score_loss", n_resamples=5, random_state=0)
     backwards = ["malignant", "benign"]
     shown = NullDistributionDisplay.from_predictions(

@@ -179,6 +179,7 @@ def test_weights_are_repetitions(method, undrawn):
 
 def test_strip_shows_events_above_others():
     label, proba = two_classes(50)
+    label = np.array(["benign", "malignant"])[label]
     display = ReliabilityDisplay.from_predictions(label, proba, pos_label="malignant", **QUICK)
     (curve,) = display.curves
     for name, bars in (("malignant", curve.events), ("benign", curve.others)):

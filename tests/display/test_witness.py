@@ -61,7 +61,7 @@ def test_the_artists_have_the_numbers_of_the_metric(n_classes, weighted, ax):
     np.testing.assert_allclose(display.curves[0].error, error, rtol=1e-12)
     assert display.line_.get_label() == f"model, smooth calibration error {error:.3f}"
     if n_classes == 2:
-        residual = (y == "malignant") - proba
+        residual = y - proba
     else:
         residual = (y == np.array(list("abcd"))[proba.argmax(axis=1)]) - proba.max(axis=1)
     x, drawn = display.line_.get_data()

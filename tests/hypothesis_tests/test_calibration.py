@@ -131,7 +131,8 @@ def test_callables_get_labels_and_probabilities_as_passed():
     assert set(seen) == {("U", (20, 2))}
     for column in (proba, proba[:, None]):
         seen.clear()
-        CalibrationTest(lambda y, p: seen.append(p.shape) or 0.0, n_resamples=5).fit(column, y)
+        test = CalibrationTest(lambda y, p: seen.append(p.shape) or 0.0, n_resamples=5)
+        test.set_params(labels=["no", "yes"]).fit(column, y)
         assert set(seen) == {(20,)}
 
 

@@ -2,15 +2,25 @@
 
 import itertools
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import softmax
+from scipy.stats import binom, norm
 from sklearn.base import clone
 
 from skcalib._inputs.drawing import draw_labels
+from skcalib._numerics.vasicek import log_likelihood
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    QuantileForecast,
+)
 from skcalib.hypothesis_tests import SequentialCalibrationTest
-from skcalib.recalibration import TemperatureRecalibrator
+from skcalib.recalibration import InterceptRecalibrator, TemperatureRecalibrator
 
 
 def weeks(test, rng, n_weeks, change=None, begin=0, n=50, n_classes=2):
@@ -114,7 +124,8 @@ def test_impossible_labels_are_certain_evidence(when):
 
 
 def test_labels_of_the_first_batch_hold():
-    test = SequentialCalibrationTest().partial_fit([0.2, 0.7], ["no", "yes"])
+    test = SequentialCalibrationTest(labels=["no", "yes"])
+    test.partial_fit([0.2, 0.7], ["no", "yes"])
     assert list(test.partial_fit([0.4], ["yes"]).classes_) == ["no", "yes"]
     with pytest.raises(ValueError, match="labels"):
         test.partial_fit([0.4], ["perhaps"])
@@ -144,3 +155,97 @@ def test_size_under_weekly_looks(n_classes):
         weeks(test, np.random.default_rng(seed), 104, n_classes=n_classes)
         rejected += test.p_value_ <= level
     assert rejected / repetitions <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
+
+
+def test_labels_of_a_batch_that_share_a_factor_are_no_evidence():
+    """The expected e-value of a calibrated batch is the one before it, over all its labels."""
+    rng = np.random.default_rng(0)
+    test = SequentialCalibrationTest([InterceptRecalibrator()], windows=(50,), correlation=0.4)
+    test.partial_fit(np.full(60, 0.2), rng.random(60) < 0.5)
+    threshold, slope = norm.ppf([0.05, 0.3, 0.5, 0.9]), np.sqrt(0.4)
+    expected = total = 0.0
+    for label in itertools.product([0, 1], repeat=4):
+        after = deepcopy(test).partial_fit(norm.cdf(threshold), label)
+        sign = 2 * np.array(label) - 1
+
+        def density(z, sign=sign):
+            given = norm.cdf(sign * (threshold - slope * z) / np.sqrt(0.6))
+            return np.prod(given) * norm.pdf(z)
+
+        proba = quad(density, -12, 12, epsabs=1e-13)[0]
+        expected, total = expected + proba * after.e_value_, total + proba
+    assert total == pytest.approx(1, abs=1e-9)
+    assert after.e_value_ != pytest.approx(test.e_value_)
+    assert expected == pytest.approx(test.e_value_, rel=1e-9)
+
+
+@pytest.mark.parametrize(("n", "correlation"), [(3, 0.12), (400, 0.12), (2000, 0.01), (500, 0.9)])
+def test_the_likelihood_of_one_factor(n, correlation):
+    rng = np.random.default_rng(n)
+    proba = rng.uniform(0.001, 0.2, n).round(2 if n == 500 else 9)
+    event = rng.random(n) < np.clip(3 * proba, 0, 1)
+    seen = norm.ppf(np.clip(np.where(event, proba, 1 - proba), 1e-300, 1))
+    slope = np.where(event, -1, 1) * np.sqrt(correlation)
+
+    def log_density(z):
+        return norm.logcdf((seen + slope * z) / np.sqrt(1 - correlation)).sum() + norm.logpdf(z)
+
+    z = np.linspace(-9, 9, 801)
+    peak = z[np.argmax([log_density(x) for x in z])]
+    inner = quad(lambda x: np.exp(log_density(x) - log_density(peak)), peak - 1, peak + 1)[0]
+    outer = [
+        quad(lambda x: np.exp(log_density(x) - log_density(peak)), *ends)[0]
+        for ends in ((peak - 9, peak - 1), (peak + 1, peak + 9))
+    ]
+    expected = log_density(peak) + np.log(inner + sum(outer))
+    found = log_likelihood(norm.cdf(seen), event, correlation)
+    assert found == pytest.approx(expected, abs=1e-7)
+
+
+def test_correlation_is_of_two_classes():
+    for X in (np.full((3, 3), 1 / 3), GaussianForecast(np.zeros(3), 1.0)):
+        with pytest.raises(ValueError, match="correlation must be 0 except for two classes"):
+            SequentialCalibrationTest(correlation=0.1).fit(X, [0, 1, 2])
+
+
+def test_forecasts_have_an_expected_e_value_of_one():
+    """Over all outcomes of a batch of counts, without a draw: the e-value stays as it was."""
+    forecast = DistributionForecast(binom(2, np.array([0.3, 0.5, 0.9])))
+    before = SequentialCalibrationTest().partial_fit(forecast[[0] * 60], np.ones(60))
+    expected = 0.0
+    for outcome in itertools.product(range(3), repeat=3):
+        after = deepcopy(before).partial_fit(forecast, outcome)
+        proba = np.prod(binom.pmf(outcome, 2, [0.3, 0.5, 0.9]))
+        expected += proba * after.e_value_
+    assert after.e_value_ != pytest.approx(before.e_value_)
+    assert expected == pytest.approx(before.e_value_, rel=1e-12)
+
+
+FORECASTS = {
+    "normal": (lambda n: GaussianForecast(np.zeros(n), 1.0), lambda rng, n: rng.normal(size=n)),
+    "quantiles": (
+        lambda n: QuantileForecast(np.tile(norm.ppf([0.1, 0.5, 0.9]), (n, 1)), [0.1, 0.5, 0.9]),
+        lambda rng, n: rng.normal(size=n),
+    ),
+    "ensemble": (
+        lambda n: EnsembleForecast(np.random.default_rng(n).poisson(2, size=(n, 9))),
+        lambda rng, n: rng.poisson(2, size=n),
+    ),
+}
+
+
+@pytest.mark.parametrize(("forecast", "draw"), FORECASTS.values(), ids=FORECASTS)
+def test_forecasts_that_drift_are_found(forecast, draw):
+    rng = np.random.default_rng(0)
+    test = SequentialCalibrationTest()
+    for week in range(20):
+        test.partial_fit(forecast(50 + week), draw(rng, 50 + week) * (1.0 if week < 10 else 1.8))
+        if week == 9:
+            assert test.p_value_ > 0.05
+    assert test.p_value_ < 1e-3
+    with pytest.raises(ValueError, match="X must hold forecasts of a number, as the first"):
+        test.partial_fit([0.2, 0.7], [0, 1])
+    with pytest.raises(ValueError, match="X must hold probabilities, as the first"):
+        test.fit([0.2, 0.7], [0, 1]).partial_fit(forecast(2), [0.0, 1.0])
+    with pytest.raises(ValueError, match="recalibrators must be None for forecasts"):
+        SequentialCalibrationTest([TemperatureRecalibrator()]).fit(forecast(2), [0.0, 1.0])

@@ -166,12 +166,13 @@ def test_margins_cover_in_unequal_groups():
 def test_display_draws_the_decision_curve(kind):
     label, proba = random_problem(np.random.default_rng(0), 60)
     names = np.array(["yes", "no"])[label]  # "yes" is 0, and the last in order
-    curve = decision_curve(names, 1 - proba, kind=kind)
+    options = {"kind": kind, "labels": ["no", "yes"]}
+    curve = decision_curve(names, 1 - proba, **options)
     same = decision_curve(label, proba, kind=kind, pos_label=0)
-    drawn = DecisionDisplay.from_predictions(names, 1 - proba, kind=kind)
+    drawn = DecisionDisplay.from_predictions(names, 1 - proba, **options)
     groups = np.column_stack([np.arange(60) // 3, np.arange(60) % 3])
-    grouped = DecisionDisplay.from_predictions(names, 1 - proba, kind=kind, groups=groups)
-    margin = decision_curve(names, 1 - proba, kind=kind, groups=groups).margin
+    grouped = DecisionDisplay.from_predictions(names, 1 - proba, groups=groups, **options)
+    margin = decision_curve(names, 1 - proba, groups=groups, **options).margin
     np.testing.assert_array_equal(grouped.margin, margin)
     assert (margin > curve.margin).any()
     for name in ("realised", "expected", "margin", "treat_all", "treat_none"):

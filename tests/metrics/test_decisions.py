@@ -218,7 +218,7 @@ def test_columns_of_losses_are_in_the_order_of_labels():
     y, p = LABEL > 0, PROBA[:, 0]
     loss, swapped = [[0, 5], [1, 0]], [[5, 0], [0, 1]]
     names = np.where(y, "b", "a")
-    expected = decision_calibration_error(names, 1 - p, loss=loss, given="action")
+    expected = decision_calibration_error(y, 1 - p, loss=loss, given="action")
     both = np.column_stack([p, 1 - p])
     for options in (
         {"y_pred": both, "loss": loss},
@@ -231,10 +231,10 @@ def test_columns_of_losses_are_in_the_order_of_labels():
         actual = decision_calibration_error(names, given="action", **options)
         assert actual == pytest.approx(expected, abs=1e-13)
     named = DecisionLoss(loss, actions=["grant", "refuse"])
-    for of_zero_one in ({}, {"pos_label": "a"}):
-        proba = p if of_zero_one else 1 - p
+    for event in "ab":
+        proba = p if event == "a" else 1 - p
         classes = DecisionLoss("zero-one", actions=["say a", "say b"])
-        table = decision_calibration(names, proba, loss=classes, **of_zero_one)
+        table = decision_calibration(names, proba, loss=classes, pos_label=event)
         assert table.share[0] == pytest.approx(np.mean(p > 0.5))
         assert table.actions.tolist() == ["say a", "say b"]
     table = decision_calibration(names, p, loss=named, pos_label="a")

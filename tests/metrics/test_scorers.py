@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification
 from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.metrics import (
     get_scorer as get_sklearn_scorer,
@@ -51,8 +51,9 @@ def test_scorers_equal_their_metrics(name, data):
     expected = -metric(y, model.predict_proba(X))
     assert get_scorer(name)(model, X, y) == expected
     assert make_scorer(metric)(model, X, y) == expected
+    event = {"pos_label": "yes"} if "yes" in y else {}  # scikit-learn passes one column
     in_sklearn = sklearn_make_scorer(
-        metric, response_method="predict_proba", greater_is_better=False
+        metric, response_method="predict_proba", greater_is_better=False, **event
     )
     assert in_sklearn(model, X, y) == expected
 
@@ -391,3 +392,36 @@ def test_scorers_of_scikit_learn_are_handed_on(data):
     model = GaussianNB().fit(X, y)
     theirs = get_sklearn_scorer("neg_log_loss")
     assert get_scorer("neg_log_loss")(model, X, y) == theirs(model, X, y)
+
+
+def test_searches_with_names_of_classes():
+    """Ours pass the classes; those of scikit-learn, which pass one column, need its event."""
+    X, code = make_classification(60, flip_y=0.3, random_state=0)
+    names = np.array(["default", "non-default"])  # the event that is meant is not the last
+    of_sklearn = partial(
+        sklearn_make_scorer, response_method="predict_proba", greater_is_better=False
+    )
+    for event, y in (("non-default", code), ("default", 1 - code)):
+        scoring = {"numbers": {}, "ours": {}, "theirs": {}}
+        for name in NAMES:
+            metric = getattr(metrics, name.removeprefix("neg_"))
+            scoring["numbers"][name] = get_scorer(name)
+            scoring["ours"][name] = make_scorer(metric, pos_label=event)
+            scoring["theirs"][name] = of_sklearn(metric, pos_label=event)
+        found = [
+            GridSearchCV(
+                GaussianNB(), {"var_smoothing": [1e-9, 1.0]}, scoring=scorers, refit=False, cv=2
+            )
+            .fit(X, y if kind == "numbers" else names[code])
+            .cv_results_
+            for kind, scorers in scoring.items()
+        ]
+        for name in NAMES:
+            numbers, ours, theirs = (result[f"mean_test_{name}"] for result in found)
+            np.testing.assert_allclose(ours, numbers, rtol=1e-9, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(theirs, numbers, rtol=1e-9, atol=1e-12, err_msg=name)
+    for name in NAMES:
+        with pytest.raises(ValueError, match="pos_label is not specified"):
+            of_sklearn(getattr(metrics, name.removeprefix("neg_")))(
+                GaussianNB().fit(X, names[code]), X, names[code]
+            )

@@ -51,7 +51,9 @@ def test_metrics_by_name_and_function():
 def test_functions_get_what_was_passed():
     label, proba = random_problem(np.random.default_rng(1), 50, 2)
     names = np.where(label == 1, "yes", "no")
-    table = metric_table(names, {"one": proba}, metrics={"AUC": roc_auc_score})
+    table = metric_table(
+        names, {"one": proba}, metrics={"AUC": roc_auc_score}, labels=["no", "yes"]
+    )
     assert table["AUC"] == [roc_auc_score(label, proba)]
 
 

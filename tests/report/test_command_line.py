@@ -202,6 +202,12 @@ MISTAKES = {
         "for two labels; found 3: ['a', 'b', 'c']",
     ),
     "one label": ("y,p\na,0.5\n", ["p"], "--pos-label"),
+    "other class": (
+        "y,p_late\nlate,0.5\nok,0.3\n",
+        ["p_late", "--pos-label", "ok"],
+        "probability of 'ok'",
+    ),
+    "no event": ("y,p\nlate,0.5\nok,0.3\n", ["p"], "--pos-label must name the event"),
     "short row": ("y,p\n1,0.5\n0\n", ["p"], "found 1 in line 3"),
     "long row": ("y,p\n1,0.5\n\n0,0.5,,\n", ["p"], "found 4 in line 4"),
     "much longer row": ('y,p\n1,0.5\n"0\n",0.5,,",","",7\n', ["p"], "found 6 in line 4"),
@@ -420,7 +426,7 @@ def test_ends_in_one_line(table, monkeypatch, capsys):
 @pytest.mark.parametrize("option", [[], ["--json"]])
 def test_an_output_of_few_characters(option, table, capsys, monkeypatch):
     path = table("y,p\n" + "é,0.9\nä,0.9\n" * 30)
-    arguments = ["report", path, "--label", "y", "--proba", "p", *option]
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--pos-label", "é", *option]
     _, expected, _ = run(capsys, *arguments)
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
@@ -583,7 +589,8 @@ def rich(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(DRAWING, "n_resamples", 2)
         patch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
-        report = calibration_report(label.astype(str), proba, **known, random_state=0)
+        names = {"labels": ["0", "1"], "random_state": 0}
+        report = calibration_report(label.astype(str), proba, **known, **names)
     return str(path), report
 
 
@@ -687,20 +694,20 @@ def test_json_has_no_control_characters():
 
 def test_decimal_commas(table, capsys):
     text = "y;p;w\na;0,5;1,5\nb;0,25;2\na;,75;1e-1\n"
-    options = ["--label", "y", "--proba", "p", "--weight", "w"]
+    options = ["--label", "y", "--proba", "p", "--pos-label", "b", "--weight", "w"]
     expected = run(capsys, "report", table(text.replace(",", ".")), *options)
     assert expected[0] == 0
     assert run(capsys, "report", table(text), *options, "--decimal", ",") == expected
     status, _, err = run(capsys, "report", table(text), *options)
     assert (status, "Pass --decimal , if" in err) == (2, True)
     points = table("y;p\na;0,5\nb;0.5\n")  # 1.234 may be a thousand
-    status, _, err = run(capsys, "report", points, *options[:4], "--decimal", ",")
+    status, _, err = run(capsys, "report", points, *options[:6], "--decimal", ",")
     assert (status, "found '0.5' in line 3" in err) == (2, True)
 
 
 def test_encodings(tmp_path, capsys):
     text, path = "größe,p\nä,0.5\nü,0.25\n", tmp_path / "table.csv"
-    arguments = ["report", str(path), "--label", "größe", "--proba", "p"]
+    arguments = ["report", str(path), "--label", "größe", "--proba", "p", "--pos-label", "ä"]
     path.write_text(text, "utf-8")
     expected = run(capsys, *arguments)
     assert expected[0] == 0
@@ -906,7 +913,7 @@ def test_recalibrate_two_classes(table, tmp_path, capsys):
     new.write_text('id,p,note\n007,0.25,"a, b"\n8, 0.75,\n', "utf-8")
     further = ["--map", str(tmp_path / "map.csv"), "--sql", str(tmp_path / "map.sql")]
     options = ["--label", "y", "--proba", "p", "--weight", "w", "--pos-label", "yes", *further]
-    auto = AutoRecalibrator().fit(proba, names, weight)
+    auto = AutoRecalibrator(labels=["no", "yes"]).fit(proba, names, weight)
     first, second = auto.predict_proba([0.25, 0.75])[:, 1].tolist()
     text, (out, err) = written_by(capsys, tmp_path, train, new, *options)
     expected = f'id,p,note,recalibrated_p\n007,0.25,"a, b",{first}\n8, 0.75,,{second}\n'

@@ -575,7 +575,7 @@ def test_the_gain_says_of_how_many_samples_it_is(monkeypatch):
 def test_strings_and_bad_input(binary):
     label, proba, expected = binary
     names = np.array(["no", "yes"])[label]
-    shown = calibration_report(names, proba, random_state=0)
+    shown = calibration_report(names, proba, pos_label="yes", random_state=0)
     assert words(shown).replace("class yes", "class 1") == words(expected)
     with pytest.raises(ValueError, match=r"y_pred must lie in \[0, 1\]"):
         calibration_report(label, proba * 2)

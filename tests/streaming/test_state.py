@@ -474,7 +474,8 @@ def test_stored_and_resumed(labels, tmp_path):
     label = np.array(labels)[code]
     weight = np.random.default_rng(0).random(90)
     by = np.array(["x", 2, None, True], dtype=object)[np.arange(90) % 4]
-    whole = CalibrationState().update(label[:45], proba[:45], weight[:45], by=by[:45])
+    options = {"labels": labels if labels[0] == "no" else None}
+    whole = CalibrationState(**options).update(label[:45], proba[:45], weight[:45], by=by[:45])
     pyarrow.parquet.write_table(whole.to_arrow(), tmp_path / "state.parquet")
     resumed = CalibrationState.from_arrow(pyarrow.parquet.read_table(tmp_path / "state.parquet"))
     pickled = pickle.loads(pickle.dumps(whole))
@@ -587,7 +588,9 @@ def test_small_integers_are_decimals():
 
 def test_repr_says_what_is_counted():
     assert repr(CalibrationState()) == "CalibrationState(n_samples=0)"
-    state = CalibrationState().update(["a", "b", "b"], [0.2, 0.7, 0.9], by=[1, 1, 2])
+    state = CalibrationState(labels=["a", "b"]).update(
+        ["a", "b", "b"], [0.2, 0.7, 0.9], by=[1, 1, 2]
+    )
     assert repr(state) == "CalibrationState(n_samples=3, classes=['a', 'b'], n_subgroups=2)"
 
 

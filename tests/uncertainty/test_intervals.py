@@ -124,12 +124,14 @@ def test_metric_gets_probabilities_as_passed():
     def column(y, p):
         return brier_score_loss(y, p if p.ndim == 1 else p[:, 1], pos_label="yes")
 
-    first, second = (confidence_interval(column, y, p) for p in (proba, two_columns(proba)))
+    first, second = (
+        confidence_interval(column, y, p, labels=["no", "yes"]) for p in (proba, two_columns(proba))
+    )
     assert (first.low, first.high) == pytest.approx((second.low, second.high), rel=1e-9)
     turned = confidence_interval(
         smooth_calibration_error, y, 1 - proba, metric_params={"pos_label": "no"}, **FAST
     )
-    straight = confidence_interval(smooth_calibration_error, y, proba, **FAST)
+    straight = confidence_interval(smooth_calibration_error, label, proba, **FAST)
     ends = (turned.estimate, turned.high), (straight.estimate, straight.high)
     np.testing.assert_allclose(*ends, atol=1e-12)  # the lower one is that of other draws
 

@@ -167,7 +167,7 @@ def test_losses_of_scikit_learn_follow_the_order_of_the_classes(metric):
     label = (rng.random(40) < proba).astype(int)
     names = np.array(["neg", "yes"])[label]
     expected = confidence_interval(metric, label, proba)
-    cases = [(names, proba, None), (names, 1 - proba, ["yes", "neg"])]
+    cases = [(names, proba, ["neg", "yes"]), (names, 1 - proba, ["yes", "neg"])]
     if metric is log_loss:  # the Brier score takes one column only before scikit-learn 1.7
         cases += [
             (names, np.column_stack([proba, 1 - proba]), ["yes", "neg"]),
