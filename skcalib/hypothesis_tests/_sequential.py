@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ _SHARE_NEW = 0.1
 _BETS_ON_FORECASTS = (2, 4, 10)
 
 
+@dataclass(eq=False, repr=False)
 class SequentialCalibrationTest(HypothesisTest):
     r"""Test of calibration that may be looked at after every batch, and stopped at any time.
 
@@ -156,18 +158,11 @@ class SequentialCalibrationTest(HypothesisTest):
         "correlation": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        recalibrators: Sequence[BaseEstimator] | None = None,
-        *,
-        windows: Sequence[int] = (500, 10000),
-        correlation: float = 0.0,
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.recalibrators = recalibrators
-        self.windows = windows
-        self.correlation = correlation
-        self.labels = labels
+    recalibrators: Sequence[BaseEstimator] | None = None
+    _: KW_ONLY
+    windows: Sequence[int] = (500, 10000)
+    correlation: float = 0.0
+    labels: ArrayLike | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was seen, and take a first batch.
