@@ -63,98 +63,123 @@ def scale_by_temperature(log_proba: Array, temperature: float) -> Array:
     return softmax_in_place(scores)
 
 
-def best_temperature(
-    log_proba: Callable[[slice], Array], label: Array, weight: Array, prior: float
-) -> float:
-    """The T in [0, ∞] with the least loss of softmax(log p / T); 1 if all T have the same loss.
+class TemperingProblem(NamedTuple):
+    """The rows to which a temperature is fitted.
 
-    `log_proba` returns the rows of a slice, (b, K), in double precision. The targets are mixtures:
-    the labels (n,) with the share 1 − prior, and the predictions p with the share prior. The
-    solution for a subsample of the rows is the start for all rows.
+    The targets are mixtures: the labels with the share 1 − prior, and the predictions p with the
+    share prior.
     """
-    n, inverse, weight = label.shape[0], 1.0, doubles(weight)
-    for every in (max(n // SAMPLE_SIZE, 1), 1):
-        start = inverse if 0 < inverse < np.inf else 1.0
-        inverse = _best_inverse_temperature(log_proba, label, weight, prior, every, start)
-    with np.errstate(divide="ignore"):
-        return float(np.divide(1.0, inverse))
 
+    log_proba: Callable[[slice], Array]  # the rows of a slice, (b, K), in double precision
+    label: Array  # (n,)
+    weight: Array  # (n,)
+    prior: float
 
-def _best_inverse_temperature(
-    log_proba: Callable[[slice], Array],
-    label: Array,
-    weight: Array,
-    prior: float,
-    every: int,
-    start: float,
-) -> float:
-    """The best β = 1/T for one row in `every`.
+    def best_temperature(self) -> float:
+        """The T in [0, ∞] with the least loss of softmax(log p / T); 1 if all T have the same loss.
 
-    The slope of the loss in β is Σ w (E_β − E_t) log p, its curvature is Σ w Var_β log p, and the
-    third derivative is Σ w times the third central moment. These moments are over the classes with
-    the probabilities softmax(β log p); E_t is the mean with the targets t as probabilities. The
-    slope at β = 0, and its limit at ∞ where only the largest log p of a row counts, tell whether
-    the minimum is at one of these ends. Otherwise Halley's method finds it inside a bracket. The
-    largest log p of each row is subtracted first, so that the limit at ∞ is exact.
-    """
-    xp, n_classes = array_namespace(weight), log_proba(slice(0, 1)).shape[1]
-    blocks = list(iter_row_blocks(label.shape[0], n_classes, every, like=weight))
+        The solution for a subsample of the rows is the start for all rows.
+        """
+        n, problem = self.label.shape[0], self._replace(weight=doubles(self.weight))
+        inverse = 1.0
+        for every in (max(n // SAMPLE_SIZE, 1), 1):
+            start = inverse if 0 < inverse < np.inf else 1.0
+            inverse = problem._best_inverse(every, start)
+        with np.errstate(divide="ignore"):
+            return float(np.divide(1.0, inverse))
 
-    def moments(beta: float) -> tuple[float, float, float]:
-        """Σ w times the mean of log p, its variance and its third central moment."""
-        mean = second = third = 0.0
+    def _best_inverse(self, every: int, start: float) -> float:
+        """The best β = 1/T for one row in `every`.
+
+        The slope of the loss in β is Σ w (E_β − E_t) log p, its curvature is Σ w Var_β log p, and
+        the third derivative is Σ w times the third central moment. These moments are over the
+        classes with the probabilities softmax(β log p); E_t is the mean with the targets t as
+        probabilities. The slope at β = 0, and its limit at ∞ where only the largest log p of a row
+        counts, tell whether the minimum is at one of these ends. Otherwise Halley's method finds it
+        inside a bracket. The largest log p of each row is subtracted first, so that the limit at ∞
+        is exact.
+        """
+        log_proba, label, weight, prior = self
+        xp, n_classes = array_namespace(weight), log_proba(slice(0, 1)).shape[1]
+        blocks = list(iter_row_blocks(label.shape[0], n_classes, every, like=weight))
+
+        def moments(beta: float) -> tuple[float, float, float]:
+            """Σ w times the mean of log p, its variance and its third central moment."""
+            mean = second = third = 0.0
+            for rows in blocks:
+                value = log_proba(rows)
+                value -= xp.max(value, axis=1, keepdims=True)
+                share = beta * value
+                apply_out("exp", share, out=share)
+                total = xp.sum(share, axis=1)
+                mean_value = row_dots(share, value) / total
+                value -= mean_value[:, None]
+                mean += weight[rows] @ mean_value
+                share *= value
+                second += weight[rows] @ (row_dots(share, value) / total)
+                share *= value
+                third += weight[rows] @ (row_dots(share, value) / total)
+            return float(mean), float(second), float(third)
+
+        observed = uniform = 0.0
         for rows in blocks:
             value = log_proba(rows)
-            value -= xp.max(value, axis=1, keepdims=True)
-            share = beta * value
-            apply_out("exp", share, out=share)
-            total = xp.sum(share, axis=1)
-            mean_value = row_dots(share, value) / total
-            value -= mean_value[:, None]
-            mean += weight[rows] @ mean_value
-            share *= value
-            second += weight[rows] @ (row_dots(share, value) / total)
-            share *= value
-            third += weight[rows] @ (row_dots(share, value) / total)
-        return float(mean), float(second), float(third)
+            top = xp.max(value, axis=1)
+            label_value = take_labels(value, label[rows, None])[:, 0]
+            observed += weight[rows] @ (label_value - top)
+            uniform += weight[rows] @ xp.sum(value - top[:, None], axis=1) / n_classes
+        observed, uniform = float(observed), float(uniform)
+        if prior > 0:
+            observed = (1 - prior) * observed + prior * moments(1.0)[0]
+        if uniform == 0:
+            return 1.0
+        if observed == 0:
+            return np.inf
+        if observed <= uniform:
+            return 0.0
 
-    observed = uniform = 0.0
-    for rows in blocks:
-        value = log_proba(rows)
-        top = xp.max(value, axis=1)
-        label_value = take_labels(value, label[rows, None])[:, 0]
-        observed += weight[rows] @ (label_value - top)
-        uniform += weight[rows] @ xp.sum(value - top[:, None], axis=1) / n_classes
-    observed, uniform = float(observed), float(uniform)
-    if prior > 0:
-        observed = (1 - prior) * observed + prior * moments(1.0)[0]
-    if uniform == 0:
-        return 1.0
-    if observed == 0:
-        return np.inf
-    if observed <= uniform:
-        return 0.0
+        low, beta, high = 0.0, start, np.inf
+        while True:
+            mean, curvature, bend = moments(beta)
+            if mean < observed:
+                low = beta
+            else:
+                high = beta
+            step = np.inf
+            if curvature > 0:
+                step = (observed - mean) / curvature
+                shrinkage = 1 + step * bend / (2 * curvature)
+                step /= min(max(shrinkage, 1 / _MAX_CORRECTION), _MAX_CORRECTION)
+            if abs(step) <= _STEP_RTOL * beta:
+                return beta + step
+            new = beta + step
+            if not low < new < high:
+                new = (low + high) / 2 if high < np.inf else 2 * beta
+            if new in (low, high):
+                return new
+            beta = new
 
-    low, beta, high = 0.0, start, np.inf
-    while True:
-        mean, curvature, bend = moments(beta)
-        if mean < observed:
-            low = beta
-        else:
-            high = beta
-        step = np.inf
-        if curvature > 0:
-            step = (observed - mean) / curvature
-            shrinkage = 1 + step * bend / (2 * curvature)
-            step /= min(max(shrinkage, 1 / _MAX_CORRECTION), _MAX_CORRECTION)
-        if abs(step) <= _STEP_RTOL * beta:
-            return beta + step
-        new = beta + step
-        if not low < new < high:
-            new = (low + high) / 2 if high < np.inf else 2 * beta
-        if new in (low, high):
-            return new
-        beta = new
+    def best_mixture(self, start: float) -> tuple[float, np.ndarray]:
+        """T and shares of tempered, given and uniform predictions with the least loss.
+
+        For given T the loss is convex in the shares, and their optimum exact. In T it need not be
+        convex. So a sample of rows is tried at T = start / 2^x first, for whole numbers x. From the
+        best one the search goes downhill to the root of the derivative for all rows.
+        """
+        n = len(self.label)
+        coarse = _Profile(self, max(n // _COARSE_SAMPLE_SIZE, 1))
+        octaves = np.arange(_MAX_OCTAVES, -_MAX_OCTAVES - 1.0, -1.0).tolist()
+        losses = (round(coarse.fit(2.0**x / start).loss, _LOSS_DIGITS) for x in octaves)
+        *_, origin = min((loss, abs(x), x) for loss, x in zip(losses, octaves, strict=True))
+        fine = coarse if n < 2 * _COARSE_SAMPLE_SIZE else _Profile(self, 1)
+        fine.latest = coarse.fit(2.0**origin / start)
+        x = _find_minimum(fine, start, origin)
+        fits = [fine.fit(2.0**exponent / start) for exponent in (x, origin, 0.0)]
+        best_fit = min(fits, key=lambda fit: round(fit.loss, _LOSS_DIGITS))
+        for profile in (coarse, fine):
+            # SciPy's search leaves a cycle of references, which keeps data until it is collected
+            vars(profile).clear()
+        return 1 / best_fit.inverse, best_fit.shares
 
 
 class _Fit(NamedTuple):
@@ -183,38 +208,6 @@ def mix_tempered(log_proba: Array, temperature: float, shares: np.ndarray) -> Ar
     return mixture
 
 
-def best_mixture(
-    log_proba: Callable[[slice], np.ndarray],
-    label: np.ndarray,
-    weight: np.ndarray,
-    prior: float,
-    start: float,
-) -> tuple[float, np.ndarray]:
-    """T and shares of tempered, given and uniform predictions with the least loss.
-
-    `log_proba` returns the rows of a slice, (b, K). The targets are mixtures: the labels (n,) with
-    the share 1 − prior, and the predictions p with the share prior.
-
-    For given T the loss is convex in the shares, and their optimum exact. In T it need not be
-    convex. So a sample of rows is tried at T = start / 2^x first, for whole numbers x. From the
-    best one the search goes downhill to the root of the derivative for all rows.
-    """
-    n = len(label)
-    coarse = _Profile(log_proba, label, weight, prior, max(n // _COARSE_SAMPLE_SIZE, 1))
-    octaves = np.arange(_MAX_OCTAVES, -_MAX_OCTAVES - 1.0, -1.0).tolist()
-    losses = (round(coarse.fit(2.0**x / start).loss, _LOSS_DIGITS) for x in octaves)
-    *_, origin = min((loss, abs(x), x) for loss, x in zip(losses, octaves, strict=True))
-    fine = coarse if n < 2 * _COARSE_SAMPLE_SIZE else _Profile(log_proba, label, weight, prior, 1)
-    fine.latest = coarse.fit(2.0**origin / start)
-    x = _find_minimum(fine, start, origin)
-    fits = [fine.fit(2.0**exponent / start) for exponent in (x, origin, 0.0)]
-    best_fit = min(fits, key=lambda fit: round(fit.loss, _LOSS_DIGITS))
-    for profile in (coarse, fine):
-        # SciPy's search leaves a cycle of references, which keeps data until garbage is collected
-        vars(profile).clear()
-    return 1 / best_fit.inverse, best_fit.shares
-
-
 def _find_minimum(profile: "_Profile", start: float, origin: float) -> float:
     """The x downhill from the origin where the derivative at T = start / 2^x is 0.
 
@@ -240,20 +233,12 @@ def _find_minimum(profile: "_Profile", start: float, origin: float) -> float:
 class _Profile:
     """The least loss for each 1/T of one row in `every`."""
 
-    def __init__(
-        self,
-        log_proba: Callable[[slice], np.ndarray],
-        label: np.ndarray,
-        weight: np.ndarray,
-        prior: float,
-        every: int,
-    ) -> None:
-        self.log_proba, self.label, self.weight = log_proba, label, weight
-        self.prior, self.every = prior, every
-        self.n_classes = log_proba(slice(0, 1)).shape[1]
+    def __init__(self, problem: TemperingProblem, every: int) -> None:
+        (self.log_proba, self.label, self.weight, self.prior), self.every = problem, every
+        self.n_classes = self.log_proba(slice(0, 1)).shape[1]
         self.latest = _Fit(1.0, np.full(3, 1 / 3), np.inf, 0.0, np.zeros(3), np.eye(3))
         self.fits: dict[float, _Fit] = {}
-        is_small = len(label) // every * self.n_classes <= _MAX_CACHED_ENTRIES
+        is_small = len(self.label) // every * self.n_classes <= _MAX_CACHED_ENTRIES
         self.cached_blocks = list(self._iter_blocks()) if is_small else None
 
     def _iter_blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

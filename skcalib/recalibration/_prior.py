@@ -18,7 +18,7 @@ from .._numerics.logits import (
     softmax_in_place,
 )
 from .._numerics.sorting import pool_label_weights, pool_ties
-from .._numerics.temperature import best_temperature, scale_by_temperature
+from .._numerics.temperature import TemperingProblem, scale_by_temperature
 from ._base import log_matrix
 
 # Default number of prior samples of a temperature, also of one that other maps shrink to.
@@ -65,13 +65,13 @@ def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple
     share = prior_share(data, prior_weight * n_classes / 2)
     if n_classes == 2 or share == 0:
         return share, softmax_in_place(doubles(log_proba, copy=True))
-    temperature = best_temperature(
+    problem = TemperingProblem(
         lambda rows: doubles(log_proba[rows, ...], copy=True),
         data.label,
         data.weight,
         prior_share(data, TEMPERATURE_PRIOR_WEIGHT),
     )
-    expected = scale_by_temperature(log_proba, temperature)
+    expected = scale_by_temperature(log_proba, problem.best_temperature())
     return share, clip_proba(expected, out=expected)
 
 

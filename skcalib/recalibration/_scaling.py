@@ -22,12 +22,7 @@ from .._numerics.scaling_designs import (
     DiagonalAndCommon,
     ScaledAndShifted,
 )
-from .._numerics.temperature import (
-    best_mixture,
-    best_temperature,
-    mix_tempered,
-    scale_by_temperature,
-)
+from .._numerics.temperature import TemperingProblem, mix_tempered, scale_by_temperature
 from ._base import RECALIBRATOR_CONSTRAINTS, log_matrix
 from ._logits import LogScaleRecalibrator, linear_scores
 from ._maps import LogLinear, Map, mix
@@ -114,7 +109,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         log_proba = partial(self._log_proba, data)
         for prior_weight in (0.0, 1.0) if self.prior_weight is None else (self.prior_weight,):
             prior = prior_share(data, prior_weight)
-            self.temperature_ = best_temperature(log_proba, data.label, data.weight, prior)
+            problem = TemperingProblem(log_proba, data.label, data.weight, prior)
+            self.temperature_ = problem.best_temperature()
             if self.temperature_ > 0:
                 break
 
@@ -227,10 +223,11 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         def log_proba(rows: slice) -> np.ndarray:
             return logs[rows].copy(order="K")
 
-        start = best_temperature(log_proba, *data, prior)
+        problem = TemperingProblem(log_proba, *data, prior)
+        start = problem.best_temperature()
         if start in (0, np.inf):
             start = 1.0
-        self.temperature_, self.shares_ = best_mixture(log_proba, *data, prior, start)
+        self.temperature_, self.shares_ = problem.best_mixture(start)
 
     def _map_rows(self, proba: Array) -> Array:
         if self._bounds is None:

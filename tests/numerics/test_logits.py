@@ -32,7 +32,7 @@ from skcalib._numerics.scaling_designs import (
     DiagonalAndCommon,
     ScaledAndShifted,
 )
-from skcalib._numerics.temperature import best_temperature, scale_by_temperature
+from skcalib._numerics.temperature import TemperingProblem, scale_by_temperature
 
 EPS = np.finfo(np.float64).eps
 
@@ -158,7 +158,8 @@ def slope_in_inverse(inverse, log_proba, label, weight):
 
 
 def temperature_of(log_proba, label, weight, prior=0.0):
-    return best_temperature(lambda rows: log_proba[rows].copy(), label, weight, prior)
+    problem = TemperingProblem(lambda rows: log_proba[rows].copy(), label, weight, prior)
+    return problem.best_temperature()
 
 
 @pytest.mark.parametrize(("n", "n_classes", "every"), [(1, 3, 1), (10**5, 10, 1), (10**4, 7, 3)])
