@@ -92,6 +92,22 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> np.ndarray:
     return weight
 
 
+def check_follow_up(
+    time: ArrayLike, event: ArrayLike, length: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times as doubles (n,), and truth values (n,): whether the event was observed then."""
+    value = check_numbers(time, "time", ndim=1, length=length)
+    array = as_array(event, "event")
+    array = array.astype(np.int8) if array.dtype.kind == "b" else check_numbers(array, "event")
+    if array.shape != value.shape or not np.isin(array, (0, 1)).all():
+        raise ValueError(
+            "event must hold True or False, or 1 or 0, for each time: whether the event was "
+            f"observed; found {format_values(np.unique(array))} in shape {array.shape}. Pass True "
+            "where it was, and False where it was censored."
+        )
+    return value, array == 1
+
+
 def positive_weight_rows(sample_weight: ArrayLike | None, n: int) -> np.ndarray | slice:
     """The samples whose weight is not 0."""
     if sample_weight is None:
