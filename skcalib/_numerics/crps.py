@@ -95,18 +95,21 @@ def crps_ensemble(
     """Σ_k w_k |x_k − y| − ½ Σ_{k,l} w_k w_l |x_k − x_l| of sorted members (n, s); weight (n, s).
 
     The weights sum to 1; None are equal ones, with Σ_k (2k − s − 1) x_(k) / s² as the second term.
-    A fair score divides the second sum by s (s − 1) in place of s², for equal weights.
+    A fair score divides the second sum by s (s − 1) in place of s², for s equal weights that are
+    not 0.
     """
     size = members.shape[1]
-    inflation = size / (size - 1) if fair else 1.0
-    rank_weight = inflation * np.arange(1 - size, size, 2) / size**2
+    rank_weight = np.arange(1 - size, size, 2) / (size * (size - 1) if fair else size**2)
     score = np.empty(len(y))
     for rows in iter_row_blocks(len(y), size):
         gap = members[rows] - y[rows, None]
         if weight is None:
             score[rows] = np.abs(gap).mean(axis=1) - np.einsum("ns,s->n", gap, rank_weight)
         else:
-            spread = inflation * mean_half_distances(members[rows], weight[rows])
+            spread = mean_half_distances(members[rows], weight[rows])
+            if fair:
+                count = (weight[rows] > 0).sum(axis=1)
+                spread *= count / (count - 1)
             score[rows] = np.einsum("ns,ns->n", weight[rows], np.abs(gap)) - spread
     return score
 

@@ -106,6 +106,10 @@ class Forecast(ABC):
     levels: np.ndarray
     values: np.ndarray
 
+    # What only exchangeable forecasts have: members (n, s), NaN if missing, and their number (s_i).
+    members: np.ndarray
+    _n_members: Any
+
     # Names of the attributes that hold something for each row, which rows are taken from.
     _row_attributes: ClassVar[tuple[str, ...]] = ()
 

@@ -13,6 +13,7 @@ from .._inputs.warnings import warn
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels
+from ._ensemble import cumulative_weights
 from ._gaussian import GaussianForecast
 from ._logistic import LogisticForecast
 
@@ -283,10 +284,8 @@ class RecalibratedForecast(Forecast):
 
 def remap_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
     """Return R(W_k) − R(W_(k−1)) for the running sums W of weights (n, s)."""
-    total = np.minimum(np.cumsum(weights, axis=1), 1.0)
-    total[:, -1] = 1.0
     with np.errstate(divide="ignore"):
-        level = np.exp(level_map.log_cdf(logit(total)))
+        level = np.exp(level_map.log_cdf(logit(cumulative_weights(weights)[:, 1:])))
     return np.diff(level, axis=1, prepend=0.0)
 
 

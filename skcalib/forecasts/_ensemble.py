@@ -23,7 +23,8 @@ class EnsembleForecast(Forecast):
     Parameters
     ----------
     members : array-like of shape (n_samples, n_members)
-        Possible outcomes, in the units of the outcome; at least two.
+        Possible outcomes, in the units of the outcome; at least two. NaN is a member that is
+        missing: each row has as many members as it has numbers.
 
     weights : array-like of shape (n_members,) or (n_samples, n_members), default=None
         Weights of the members, not negative. They are divided by their sum. Without weights, the
@@ -32,10 +33,10 @@ class EnsembleForecast(Forecast):
     Attributes
     ----------
     members : ndarray of shape (n_samples, n_members)
-        The members.
+        The members; NaN if missing.
 
     weights : ndarray of shape (n_samples, n_members)
-        The weights of the members; rows sum to 1.
+        The weights of the members; rows sum to 1. Missing members have the weight 0.
 
     See Also
     --------
@@ -45,7 +46,8 @@ class EnsembleForecast(Forecast):
     -----
     An ensemble without weights is calibrated if the outcome is exchangeable with the members. So
     :meth:`pit_bounds` gives the interval of the outcome's rank among all of them, [#{<}, #{<} +
-    #{=} + 1] / (s + 1), and tests exchange the outcome with members. With weights, also equal ones,
+    #{=} + 1] / (s + 1), and tests exchange the outcome with members; s is the number of members that
+    are not missing. With weights, also equal ones,
     the outcome is held to be drawn from the members.
 
     `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
@@ -67,7 +69,9 @@ class EnsembleForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("members", "weights")
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.members = check_numbers(members, "members", ndim=2, most=MAX_NUMBER)
+        self.members = check_numbers(
+            members, "members", ndim=2, may_be_missing=True, most=MAX_NUMBER
+        )
         if self.members.shape[1] < 2:
             raise ValueError(
                 "members must have at least 2 columns, one for each member; found 1. A single "
@@ -75,14 +79,41 @@ class EnsembleForecast(Forecast):
             )
         self.weights = normalize_member_weights(weights, self.members.shape)
         self.is_exchangeable = weights is None
+        is_missing = np.isnan(self.members)
+        if is_missing.any():
+            if is_missing.all(axis=1).any():
+                raise ValueError(
+                    "members must hold at least one number in each row; found only NaN in row "
+                    f"{np.argmax(is_missing.all(axis=1))}. Leave out the sample, in all arguments."
+                )
+            weights = 1.0 if weights is None else self.weights
+            self.weights = normalize_member_weights(weights * ~is_missing, self.members.shape)
+
+    @cached_property
+    def _cached_values(self) -> np.ndarray:
+        """The members, where a missing one, of weight 0, is a copy of the largest in its row."""
+        is_missing = np.isnan(self.members)
+        if not is_missing.any():
+            return self.members
+        return np.where(is_missing, np.nanmax(self.members, axis=1, keepdims=True), self.members)
+
+    @property
+    def _has_equal_weights(self) -> bool:
+        """True if all members of all rows have the same weight."""
+        return self.is_exchangeable and self._cached_values is self.members
+
+    @property
+    def _n_members(self) -> int | np.ndarray:
+        """Number of members in each row; (n,) if some are missing."""
+        return self.members.shape[1] if self._has_equal_weights else (self.weights > 0).sum(axis=1)
 
     @cached_property
     def _cached_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Return sorted members and their weights, which are sorted where members are equal."""
-        if self.is_exchangeable:
+        if self._has_equal_weights:
             return np.sort(self.members, axis=1), self.weights
-        order = np.lexsort((self.weights, self.members))
-        members = np.take_along_axis(self.members, order, axis=1)
+        order = np.lexsort((self.weights, self._cached_values))
+        members = np.take_along_axis(self._cached_values, order, axis=1)
         return members, np.take_along_axis(self.weights, order, axis=1)
 
     def _probability(self, y: np.ndarray, *, strict: bool) -> np.ndarray:
@@ -105,14 +136,14 @@ class EnsembleForecast(Forecast):
         if not self.is_exchangeable:
             column = y[:, None]
             return self._probability(column, strict=True)[:, 0], self._cdf(column)[:, 0]
-        size = self.members.shape[1]
+        size = self._n_members
         below = (self.members < y[:, None]).sum(axis=1)
         equal = (self.members == y[:, None]).sum(axis=1)
         return below / (size + 1), (below + equal + 1) / (size + 1)
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         members, weights = self._cached_order
-        return crps_ensemble(y, members, None if self.is_exchangeable else weights)
+        return crps_ensemble(y, members, None if self._has_equal_weights else weights)
 
     def _make_crps_with_slope(self) -> ScoreWithSlope:
         members, weights = self._cached_order
@@ -121,7 +152,14 @@ class EnsembleForecast(Forecast):
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
             self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
-        return crps_ensemble(y, self._cached_order[0], None, fair=True)
+        if np.min(self._n_members) < 2:
+            self._raise_unknown(
+                "estimator='fair'",
+                f"has a single member in row {np.argmin(self._n_members)}",
+                "Leave out the sample, or use estimator='ecdf'.",
+            )
+        members, weights = self._cached_order
+        return crps_ensemble(y, members, None if self._has_equal_weights else weights, fair=True)
 
     def _wasserstein_points(self) -> np.ndarray:
         if np.ptp(self.weights) > 0:
@@ -129,11 +167,12 @@ class EnsembleForecast(Forecast):
         return np.sort(self.members, axis=1) / np.sqrt(self.members.shape[1])
 
     def components(self, n_nodes: int = 64) -> Components:
-        return Components(self.members, np.broadcast_to(0.0, self.members.shape), self.weights)
+        variance = np.broadcast_to(0.0, self.members.shape)
+        return Components(self._cached_values, variance, self.weights)
 
     def _sort_keys(self) -> list[np.ndarray]:
         members, weights = self._cached_order
-        return [*members.T] if self.is_exchangeable else [*members.T, *weights.T]
+        return [*members.T] if self._has_equal_weights else [*members.T, *weights.T]
 
     def _with_members(self, members: np.ndarray) -> "EnsembleForecast":
         """Return the forecast with other members (n, s) of the same weights."""
@@ -280,12 +319,14 @@ def normalize_member_weights(weights: ArrayLike | None, shape: tuple[int, int]) 
 def cumulative_weights(weight: np.ndarray) -> np.ndarray:
     """Return the weight of the first k members, (n, s + 1) for k from 0 to s.
 
-    It is exactly 0 and 1 at the ends. For equal weights it is k/s, so that equal probabilities are
-    equal to the last bit.
+    It is exactly 0 and 1 at the ends. For weights that are equal, or 0, it is a fraction of the
+    members of positive weight, so that equal probabilities are equal to the last bit.
     """
     size = weight.shape[1]
     if weight.strides == (0, 0) or (weight == weight[0, 0]).all():
         return np.broadcast_to(np.arange(size + 1) / size, (len(weight), size + 1))
+    if ((weight == 0) | (weight == weight.max(axis=1, keepdims=True))).all():
+        weight = weight > 0
     total = np.zeros((len(weight), size + 1))
     np.cumsum(weight, axis=1, out=total[:, 1:])
     return np.minimum(total / total[:, -1:], 1.0)
