@@ -202,6 +202,7 @@ def test_every_metric_is_registered():
         "calibration_intercept",
         "calibration_slope",
         "capabilities",
+        "censoring_weights",
         "decision_calibration",
         "decision_curve",
         "distance_certificate",

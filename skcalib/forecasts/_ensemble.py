@@ -46,9 +46,9 @@ class EnsembleForecast(Forecast):
     -----
     An ensemble without weights is calibrated if the outcome is exchangeable with the members. So
     :meth:`pit_bounds` gives the interval of the outcome's rank among all of them, [#{<}, #{<} +
-    #{=} + 1] / (s + 1), and tests exchange the outcome with members; s is the number of members that
-    are not missing. With weights, also equal ones,
-    the outcome is held to be drawn from the members.
+    #{=} + 1] / (s + 1), and tests exchange the outcome with members; s is the number of members
+    that are not missing. With weights, also equal ones, the outcome is held to be drawn from the
+    members.
 
     `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
     weighted distribution; `crps` with ``estimator="fair"`` is unbiased for the distribution that
