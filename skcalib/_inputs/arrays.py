@@ -115,7 +115,7 @@ def check_numbers(
     length: int | None = None,
     rows: str | None = None,
     finite: bool = True,
-    may_be_missing: bool = False,
+    allow_nan: bool = False,
     most: float = np.inf,
 ) -> np.ndarray:
     """Return real numbers as doubles, of any shape unless `ndim` or `length` asks for one.
@@ -149,7 +149,7 @@ def check_numbers(
             f"array of shape {('(n_samples,)', '(n_samples, n_columns)')[ndim - 1]} with at least "
             "one value."
         )
-    is_refused = np.isinf(array) if may_be_missing else ~np.isfinite(array)
+    is_refused = np.isinf(array) if allow_nan else ~np.isfinite(array)
     if finite and is_refused.any():
         first = tuple(np.argwhere(is_refused)[0].tolist())
         location = f" in row {first[0]}" if first else ""

@@ -92,18 +92,15 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> np.ndarray:
     return weight
 
 
-def check_follow_up(
-    time: ArrayLike, event: ArrayLike, length: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def check_follow_up(time: ArrayLike, event: ArrayLike, length: int | None = None) -> tuple:
     """Times as doubles (n,), and truth values (n,): whether the event was observed then."""
     value = check_numbers(time, "time", ndim=1, length=length)
     array = as_array(event, "event")
-    array = array.astype(np.int8) if array.dtype.kind == "b" else check_numbers(array, "event")
-    if array.shape != value.shape or not np.isin(array, (0, 1)).all():
+    if array.shape != value.shape or not ((array == 0) | (array == 1)).all():
         raise ValueError(
             "event must hold True or False, or 1 or 0, for each time: whether the event was "
-            f"observed; found {format_values(np.unique(array))} in shape {array.shape}. Pass True "
-            "where it was, and False where it was censored."
+            f"observed; found {format_values(array)} in shape {array.shape}. Pass False where it "
+            "was censored."
         )
     return value, array == 1
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 from scipy.optimize import isotonic_regression
-from scipy.special import expit, log_expit, ndtr
+from scipy.special import expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
 from .array_api import Array, bounded_ratio, power_of_two, special_functions
 from .logits import iter_row_blocks
@@ -261,9 +261,14 @@ def crps_nodes(
 
 
 class StandardLaw(NamedTuple):
-    """A symmetric distribution at location 0 and scale 1: its cdf, and ∫ F(x)² dx up to z."""
+    """A symmetric distribution at location 0 and scale 1.
+
+    These are its cdf, the logarithm and the inverse of it, and ∫ F(x)² dx up to z.
+    """
 
     cdf: Callable[[np.ndarray], np.ndarray]
+    log_cdf: Callable[[np.ndarray], np.ndarray]
+    ppf: Callable[[np.ndarray], np.ndarray]
     squared_cdf_integral: Callable[[np.ndarray], np.ndarray]
 
 
@@ -279,7 +284,8 @@ def _logistic_integral(z: np.ndarray) -> np.ndarray:
     return -log_expit(-z) - expit(z)
 
 
-NORMAL, LOGISTIC = StandardLaw(ndtr, _normal_integral), StandardLaw(expit, _logistic_integral)
+NORMAL = StandardLaw(ndtr, log_ndtr, ndtri, _normal_integral)
+LOGISTIC = StandardLaw(expit, log_expit, logit, _logistic_integral)
 
 
 def crps_between(

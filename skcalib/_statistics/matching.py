@@ -102,11 +102,8 @@ class MatchingError(Statistic):
     @property
     def largest_term(self) -> float | None:
         """A bound on the terms h_ij, if one is known."""
-        bound = (
-            2.0 * np.max(self.scale) ** 2
-            if self.matching_options.kernel in _BOUNDED_KERNELS
-            else None
-        )
+        scale = np.max(self.scale)
+        bound = 2.0 * scale**2 if self.matching_options.kernel in _BOUNDED_KERNELS else None
         if self.matching_options.has_decision_kernel:
             bound = self.features.largest_term
         if bound is None or not callable(self.matching_options.given_kernel):

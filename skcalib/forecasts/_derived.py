@@ -332,7 +332,7 @@ def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
 
 @ppf_log_odds.register
 def _(forecast: LogisticForecast, z: np.ndarray) -> np.ndarray:
-    return forecast._find_quantile(z)
+    return forecast.loc[:, None] + forecast.scale[:, None] * z
 
 
 @ppf_log_odds.register

@@ -23,8 +23,8 @@ class EnsembleForecast(Forecast):
     Parameters
     ----------
     members : array-like of shape (n_samples, n_members)
-        Possible outcomes, in the units of the outcome; at least two. NaN is a member that is
-        missing: each row has as many members as it has numbers.
+        Possible outcomes, in the units of the outcome. NaN is a member that is
+        missing: each row has as many members as it has numbers, at least two.
 
     weights : array-like of shape (n_members,) or (n_samples, n_members), default=None
         Weights of the members, not negative. They are divided by their sum. Without weights, the
@@ -69,28 +69,22 @@ class EnsembleForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("members", "weights")
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.members = check_numbers(
-            members, "members", ndim=2, may_be_missing=True, most=MAX_NUMBER
-        )
-        if self.members.shape[1] < 2:
+        self.members = check_numbers(members, "members", ndim=2, allow_nan=True, most=MAX_NUMBER)
+        is_there = ~np.isnan(self.members)
+        counts = is_there.sum(axis=1)
+        if counts.min() < 2:
             raise ValueError(
-                "members must have at least 2 columns, one for each member; found 1. A single "
-                "prediction is no distribution: RecalibratedRegressor makes one of its residuals."
+                "members must have at least 2 columns, one for each member, and 2 numbers in each "
+                f"row; found {counts.min()} in row {counts.argmin()}. A single prediction is no "
+                "distribution: RecalibratedRegressor makes one of its residuals."
             )
         self.weights = normalize_member_weights(weights, self.members.shape)
+        if not is_there.all():
+            self.weights = normalize_member_weights(self.weights * is_there, self.members.shape)
         self.is_exchangeable = weights is None
-        is_missing = np.isnan(self.members)
-        if is_missing.any():
-            if is_missing.all(axis=1).any():
-                raise ValueError(
-                    "members must hold at least one number in each row; found only NaN in row "
-                    f"{np.argmax(is_missing.all(axis=1))}. Leave out the sample, in all arguments."
-                )
-            weights = 1.0 if weights is None else self.weights
-            self.weights = normalize_member_weights(weights * ~is_missing, self.members.shape)
 
     @cached_property
-    def _cached_values(self) -> np.ndarray:
+    def _cached_full(self) -> np.ndarray:
         """The members, where a missing one, of weight 0, is a copy of the largest in its row."""
         is_missing = np.isnan(self.members)
         if not is_missing.any():
@@ -100,7 +94,7 @@ class EnsembleForecast(Forecast):
     @property
     def _has_equal_weights(self) -> bool:
         """True if all members of all rows have the same weight."""
-        return self.is_exchangeable and self._cached_values is self.members
+        return self.is_exchangeable and self._cached_full is self.members
 
     @property
     def _n_members(self) -> int | np.ndarray:
@@ -112,8 +106,8 @@ class EnsembleForecast(Forecast):
         """Return sorted members and their weights, which are sorted where members are equal."""
         if self._has_equal_weights:
             return np.sort(self.members, axis=1), self.weights
-        order = np.lexsort((self.weights, self._cached_values))
-        members = np.take_along_axis(self._cached_values, order, axis=1)
+        order = np.lexsort((self.weights, self._cached_full))
+        members = np.take_along_axis(self._cached_full, order, axis=1)
         return members, np.take_along_axis(self.weights, order, axis=1)
 
     def _probability(self, y: np.ndarray, *, strict: bool) -> np.ndarray:
@@ -152,12 +146,6 @@ class EnsembleForecast(Forecast):
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
             self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
-        if np.min(self._n_members) < 2:
-            self._raise_unknown(
-                "estimator='fair'",
-                f"has a single member in row {np.argmin(self._n_members)}",
-                "Leave out the sample, or use estimator='ecdf'.",
-            )
         members, weights = self._cached_order
         return crps_ensemble(y, members, None if self._has_equal_weights else weights, fair=True)
 
@@ -167,8 +155,7 @@ class EnsembleForecast(Forecast):
         return np.sort(self.members, axis=1) / np.sqrt(self.members.shape[1])
 
     def components(self, n_nodes: int = 64) -> Components:
-        variance = np.broadcast_to(0.0, self.members.shape)
-        return Components(self._cached_values, variance, self.weights)
+        return Components(self._cached_full, np.broadcast_to(0.0, self.members.shape), self.weights)
 
     def _sort_keys(self) -> list[np.ndarray]:
         members, weights = self._cached_order
@@ -343,10 +330,7 @@ def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarra
     if len(members) == 1 or weight.strides[0] == 0:  # all rows have the same weights
         index = np.searchsorted(np.cumsum(weight[0]), level - _WEIGHT_SUM_ATOL, side="left")
         return take_columns(members, np.clip(index, _first_positive(weight[:1])[0], last))
-    cumulative = np.cumsum(weight, axis=1)
-    index = np.empty(level.shape, dtype=np.intp)
-    for j, column in enumerate(level.T):
-        index[:, j] = (cumulative < column[:, None] - _WEIGHT_SUM_ATOL).sum(axis=1)
+    index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
     return take_columns(members, np.clip(index, _first_positive(weight)[:, None], last))
 
 

@@ -49,11 +49,11 @@ def impute_censored(
 
     Notes
     -----
-    An outcome censored at c has the distribution function F. It is replaced by :math:`F^{-1}(1 -
-    U(1 - F(c)))` with a uniform U, accurately where the survival function underflows a difference
-    from 1. Of calibrated forecasts, F(Y) given censoring at c is uniform on (F(c), 1), and so is
-    that of the draw. D-calibration [1]_ spreads censored outcomes over the same interval, and takes
-    the counts for a multinomial sample; its test is conservative.
+    An outcome that is censored at c and has the distribution function F is replaced by the y whose
+    cumulative hazard :math:`-\log(1 - F(y))` is that at c plus an exponential variable, accurately
+    far out in the tail. Of calibrated forecasts, F(Y) given censoring at c is uniform on (F(c), 1),
+    and so is that of the draw. D-calibration [1]_ spreads censored outcomes over the same interval,
+    and takes the counts for a multinomial sample; its test is conservative.
 
     The draws cost power, the more so the more is censored, and a p-value depends on their seed.
     Fix it beforehand. Forecasts by quantiles, and members without weights, do not tell the
@@ -82,24 +82,14 @@ def impute_censored(
         )
     value, observed = check_follow_up(time, event, len(forecast))
     rows = np.flatnonzero(~observed)
-    if not len(rows):
-        return value
-    late = forecast[rows]
-    log_survival = late.logsf(value[rows])
-    if np.isneginf(log_survival).any():
-        row = rows[np.argmax(np.isneginf(log_survival))]
+    hazard = -forecast[rows].logsf(value[rows])  # the cumulative one
+    if np.isinf(hazard).any():
+        row = rows[np.argmax(hazard)]
         raise ValueError(
             "forecast must hold outcomes after the time of censoring to be possible; found none "
             f"after {value[row]:.6g} in row {row}. Use a forecast with a longer tail."
         )
-    uniform = np.random.default_rng(draw_seed(random_state)).random(len(rows))
-    log_survival += np.log1p(-uniform)  # never the logarithm of 0
-    level = -np.expm1(log_survival)
-    if late.is_continuous:
-        with np.errstate(divide="ignore"):
-            log_odds = np.log(level) - log_survival
-        drawn_value = ppf_log_odds(late, log_odds[:, None])[:, 0]
-    else:
-        drawn_value = late.ppf(level)
-    value[rows] = np.maximum(drawn_value, value[rows])  # but for rounding it is never earlier
+    hazard += np.random.default_rng(draw_seed(random_state)).exponential(size=len(rows))
+    log_odds = hazard + np.log(-np.expm1(-hazard))
+    value[rows] = np.maximum(value[rows], ppf_log_odds(forecast[rows], log_odds[:, None])[:, 0])
     return value

@@ -4,18 +4,10 @@ from functools import singledispatch
 
 import numpy as np
 
-from .._numerics.crps import (
-    LOGISTIC,
-    NORMAL,
-    crps_between,
-    crps_ensemble,
-    crps_mixture_between,
-    crps_quantiles,
-)
+from .._numerics.crps import crps_between, crps_ensemble, crps_mixture_between, crps_quantiles
 from ._base import Forecast
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._gaussian import GaussianForecast, GaussianMixtureForecast
-from ._logistic import LogisticForecast
+from ._gaussian import GaussianMixtureForecast, LocationScaleForecast
 from ._quantile import QuantileForecast
 
 # Members of the forecasts in one block of rows (8 MB).
@@ -37,13 +29,8 @@ def threshold_weighted_crps(
 
 
 @threshold_weighted_crps.register
-def _(forecast: GaussianForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
-    return crps_between(y, forecast.loc, forecast.scale, low, high, NORMAL)
-
-
-@threshold_weighted_crps.register
-def _(forecast: LogisticForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
-    return crps_between(y, forecast.loc, forecast.scale, low, high, LOGISTIC)
+def _(forecast: LocationScaleForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
+    return crps_between(y, forecast.loc, forecast.scale, low, high, forecast.law)
 
 
 @threshold_weighted_crps.register

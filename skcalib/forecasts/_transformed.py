@@ -12,8 +12,7 @@ from ._as_forecast import as_forecast
 from ._base import Components, Forecast
 from ._derived import AffineForecast, RecalibratedForecast, ppf_log_odds, remap_weights
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._gaussian import GaussianForecast, GaussianMixtureForecast
-from ._logistic import LogisticForecast
+from ._gaussian import GaussianMixtureForecast, LocationScaleForecast
 from ._quantile import QuantileForecast
 
 
@@ -23,8 +22,7 @@ def affine(forecast: Forecast, centre: np.ndarray, new: np.ndarray, factor: np.n
     return AffineForecast(forecast, new - factor * centre, factor)
 
 
-@affine.register(GaussianForecast)
-@affine.register(LogisticForecast)
+@affine.register(LocationScaleForecast)
 def _(forecast: Any, centre: np.ndarray, new: np.ndarray, factor: np.ndarray) -> Forecast:
     return type(forecast)(new + factor * (forecast.loc - centre), factor * forecast.scale)
 
@@ -153,8 +151,8 @@ def _pad_members(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
     Their weight is 0.
     """
     width = max(array.shape[1] for array in arrays)
-    fill = {"weights": {"constant_values": 0.0}, "members": {"constant_values": np.nan}}
-    options: Any = fill.get(name, {"mode": "edge"})
+    fill = {"weights": 0.0, "members": np.nan}
+    options: Any = {"constant_values": fill[name]} if name in fill else {"mode": "edge"}
     return [np.pad(a, ((0, 0), (0, width - a.shape[1])), **options) for a in arrays]
 
 

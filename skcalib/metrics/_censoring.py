@@ -71,26 +71,17 @@ def censoring_weights(
     array([1. , 0. , 1.5, 1.5])
     """
     value, observed = check_follow_up(time, event)
-    groups = [slice(None)] if by is None else check_by(by, len(value)).rows()
     weight = np.empty(len(value))
-    for rows in groups:
-        weight[rows] = _kaplan_meier_weights(value[rows], observed[rows], horizon)
-        last = value[rows].max()
-        if last < horizon and not observed[rows][value[rows] == last].all():
+    for rows in [np.arange(len(value))] if by is None else check_by(by, len(value)).rows():
+        rows = rows[np.lexsort((~observed[rows], value[rows]))]  # events first
+        times, is_event = value[rows], observed[rows]
+        if times[-1] < horizon and not is_event[-1]:
             raise ValueError(
                 "horizon must be a time at which some samples are still under observation, in each "
-                f"subgroup; found {horizon:g}, where the last one is censored at {last:g}. Choose "
-                "an earlier horizon, or larger subgroups."
+                f"subgroup; found {horizon:g}, where the last one is censored at {times[-1]:g}. "
+                "Choose an earlier horizon, or larger subgroups."
             )
+        stays = np.cumprod(np.where(is_event, 1.0, 1 - 1 / np.arange(len(rows), 0, -1)))
+        n_before = np.searchsorted(times, np.minimum(times, horizon))
+        weight[rows] = (is_event | (times >= horizon)) / np.append(1.0, stays)[n_before]
     return weight
-
-
-def _kaplan_meier_weights(time: np.ndarray, observed: np.ndarray, horizon: float) -> np.ndarray:
-    """1/G at the time, or at the horizon, whichever is earlier; 0 if censored before it, (n,)."""
-    order = np.lexsort((~observed, time))  # events first
-    at_risk = np.arange(len(time), 0, -1)
-    stays = np.cumprod(np.where(observed[order], 1.0, 1 - 1 / at_risk))  # after each sample
-    earlier = np.searchsorted(time[order], np.minimum(time, horizon))
-    is_known = observed | (time >= horizon)
-    share = np.append(1.0, stays)[earlier]
-    return np.divide(1.0, share, out=np.zeros(len(time)), where=is_known)

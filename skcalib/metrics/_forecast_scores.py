@@ -37,7 +37,7 @@ def _average_losses(
     return loss if average is None else float(data.weight @ loss)
 
 
-def _continuous_ranked_probability_loss(
+def _ranked_probability_loss(
     data: ForecastData,
     estimator: Literal["ecdf", "fair"],
     thresholds: tuple[float, float] | None,
@@ -50,25 +50,20 @@ def _continuous_ranked_probability_loss(
     low, high = (-np.inf, np.inf) if thresholds is None else check_threshold_pair(thresholds)
     if thresholds is None or estimator == "fair":  # which only ensembles have
         loss = data.forecast.crps(data.value, estimator=estimator)
-    if level_weights == "equal":
-        loss = _weighted_interval_loss(data, low, high)
+    if level_weights == "equal":  # the weighted interval score
+        if not data.forecast._has_quantiles_only:
+            raise ValueError(
+                "level_weights='equal' needs quantiles at some levels; found a whole distribution. "
+                "Pass levels, such as levels=[0.1, 0.5, 0.9]."
+            )
+        gap = np.clip(data.value, low, high)[:, None] - np.clip(data.forecast.values, low, high)
+        loss = 2 * pinball(gap, data.forecast.levels).mean(axis=1)
     elif thresholds is not None:
         loss_between: Any = threshold_weighted_crps
         if estimator == "fair":
             loss_between = partial(threshold_crps_of_members, fair=True)
         loss = loss_between(data.forecast, data.value, low, high)
     return _average_losses(data, loss, average)
-
-
-def _weighted_interval_loss(data: ForecastData, low: float, high: float) -> np.ndarray:
-    """Return twice the mean of the pinball losses of all levels, (n,)."""
-    if not data.forecast._has_quantiles_only:
-        raise ValueError(
-            "level_weights='equal' needs quantiles at some levels; found a whole distribution. "
-            "Pass levels, such as levels=[0.1, 0.5, 0.9]."
-        )
-    gap = np.clip(data.value, low, high)[:, None] - np.clip(data.forecast.values, low, high)
-    return 2 * pinball(gap, data.forecast.levels).mean(axis=1)
 
 
 def _interval_loss(data: ForecastData, coverage: float, average: str | None) -> float | np.ndarray:
@@ -85,7 +80,7 @@ def _negative_log_likelihood(data: ForecastData, average: str | None) -> float |
 
 
 @register_metric(
-    _continuous_ranked_probability_loss,
+    _ranked_probability_loss,
     {"thresholds": [tuple, list, np.ndarray, None], "levels": ["array-like", None]},
     cost="n",
     takes=("forecasts",),
@@ -189,9 +184,7 @@ def continuous_ranked_probability_loss(
     0.2337
     """
     data = _check_score_input(y_true, y_forecast, sample_weight, average)
-    return _continuous_ranked_probability_loss(
-        data, estimator, thresholds, levels, level_weights, average
-    )
+    return _ranked_probability_loss(data, estimator, thresholds, levels, level_weights, average)
 
 
 def check_threshold_pair(thresholds: tuple[float, float]) -> tuple[float, float]:

@@ -221,8 +221,6 @@ def standardized_errors(data: ForecastData) -> np.ndarray | None:
     except ValueError:
         return None
     if forecast.is_exchangeable:
-        if np.min(forecast._n_members) < 2:
-            return None
         std = std * np.sqrt((forecast._n_members + 1) / (forecast._n_members - 1))
     if not forecast.is_continuous:
         std = np.full(len(std), np.sqrt(weight @ std**2))
