@@ -98,9 +98,8 @@ def check_follow_up(time: ArrayLike, event: ArrayLike, length: int | None = None
     array = as_array(event, "event")
     if array.shape != value.shape or not ((array == 0) | (array == 1)).all():
         raise ValueError(
-            "event must hold True or False, or 1 or 0, for each time: whether the event was "
-            f"observed; found {format_values(array)} in shape {array.shape}. Pass False where it "
-            "was censored."
+            "event must hold True where it was observed and False where it was censored, or 1 and "
+            f"0, for each time; found {format_values(array)} of shape {array.shape}. Convert it."
         )
     return value, array == 1
 

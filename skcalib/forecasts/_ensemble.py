@@ -113,7 +113,7 @@ class EnsembleForecast(Forecast):
     def _probability(self, y: np.ndarray, *, strict: bool) -> np.ndarray:
         members, weights = self._cached_order
         rank = count_members(y, members, strict=strict)
-        return take_columns(cumulative_weights(weights), rank)
+        return np.take_along_axis(cumulative_weights(weights), rank, axis=1)
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return self._probability(y, strict=False)
@@ -121,7 +121,7 @@ class EnsembleForecast(Forecast):
     def _sf(self, y: np.ndarray) -> np.ndarray:
         members, weights = self._cached_order
         n_above = members.shape[1] - count_members(y, members, strict=False)
-        return take_columns(cumulative_weights(weights[:, ::-1]), n_above)
+        return np.take_along_axis(cumulative_weights(weights[:, ::-1]), n_above, axis=1)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return ensemble_quantiles(level, *self._cached_order)
@@ -135,9 +135,9 @@ class EnsembleForecast(Forecast):
         equal = (self.members == y[:, None]).sum(axis=1)
         return below / (size + 1), (below + equal + 1) / (size + 1)
 
-    def _crps(self, y: np.ndarray) -> np.ndarray:
+    def _crps(self, y: np.ndarray, *, fair: bool = False) -> np.ndarray:
         members, weights = self._cached_order
-        return crps_ensemble(y, members, None if self._has_equal_weights else weights)
+        return crps_ensemble(y, members, None if self._has_equal_weights else weights, fair=fair)
 
     def _make_crps_with_slope(self) -> ScoreWithSlope:
         members, weights = self._cached_order
@@ -146,8 +146,7 @@ class EnsembleForecast(Forecast):
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
             self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
-        members, weights = self._cached_order
-        return crps_ensemble(y, members, None if self._has_equal_weights else weights, fair=True)
+        return self._crps(y, fair=True)
 
     def _wasserstein_points(self) -> np.ndarray:
         if np.ptp(self.weights) > 0:
@@ -319,19 +318,18 @@ def cumulative_weights(weight: np.ndarray) -> np.ndarray:
     return np.minimum(total / total[:, -1:], 1.0)
 
 
-def take_columns(values: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Return entries of each row of values (n, s), at the columns in `index` (n, m)."""
-    return values[np.arange(len(values))[:, None], index]
-
-
 def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the least members whose cdf is at least the level, (n, m), of sorted ones (n, s)."""
     last = members.shape[1] - 1
     if len(members) == 1 or weight.strides[0] == 0:  # all rows have the same weights
         index = np.searchsorted(np.cumsum(weight[0]), level - _WEIGHT_SUM_ATOL, side="left")
-        return take_columns(members, np.clip(index, _first_positive(weight[:1])[0], last))
+        return np.take_along_axis(
+            members, np.clip(index, _first_positive(weight[:1])[0], last), axis=1
+        )
     index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
-    return take_columns(members, np.clip(index, _first_positive(weight)[:, None], last))
+    return np.take_along_axis(
+        members, np.clip(index, _first_positive(weight)[:, None], last), axis=1
+    )
 
 
 def _first_positive(weight: np.ndarray) -> np.ndarray:

@@ -123,8 +123,7 @@ class GaussianForecast(LocationScaleForecast):
         return np.column_stack([self.loc, self.scale])
 
     def components(self, n_nodes: int = 64) -> Components:
-        location = self.loc[:, None]
-        return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
+        return Components(self.loc[:, None], self.scale[:, None] ** 2, np.ones((len(self), 1)))
 
 
 def _standardize(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:

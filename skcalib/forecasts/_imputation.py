@@ -77,17 +77,17 @@ def impute_censored(
     forecast = as_forecast(forecast, name="forecast")
     if forecast._has_quantiles_only or forecast.is_exchangeable:
         raise ValueError(
-            "forecast must tell the probability of all later outcomes; found quantiles, or members "
-            "without weights. Pass a whole distribution, or EnsembleForecast(members, weights)."
+            "forecast must tell the law of later outcomes; found quantiles, or members without "
+            "weights. Pass a whole distribution, or EnsembleForecast(members, weights)."
         )
     value, observed = check_follow_up(time, event, len(forecast))
     rows = np.flatnonzero(~observed)
     hazard = -forecast[rows].logsf(value[rows])  # the cumulative one
     if np.isinf(hazard).any():
-        row = rows[np.argmax(hazard)]
+        row = rows[hazard.argmax()]
         raise ValueError(
-            "forecast must hold outcomes after the time of censoring to be possible; found none "
-            f"after {value[row]:.6g} in row {row}. Use a forecast with a longer tail."
+            f"forecast must hold later outcomes to be possible; found none after {value[row]:.6g} "
+            f"in row {row}. Use a forecast with a longer tail."
         )
     hazard += np.random.default_rng(draw_seed(random_state)).exponential(size=len(rows))
     log_odds = hazard + np.log(-np.expm1(-hazard))

@@ -77,9 +77,8 @@ def censoring_weights(
         times, is_event = value[rows], observed[rows]
         if times[-1] < horizon and not is_event[-1]:
             raise ValueError(
-                "horizon must be a time at which some samples are still under observation, in each "
-                f"subgroup; found {horizon:g}, where the last one is censored at {times[-1]:g}. "
-                "Choose an earlier horizon, or larger subgroups."
+                "horizon must not lie beyond the follow-up, of each subgroup; found "
+                f"{horizon:g}, with the last censored at {times[-1]:g}. Choose an earlier one."
             )
         stays = np.cumprod(np.where(is_event, 1.0, 1 - 1 / np.arange(len(rows), 0, -1)))
         n_before = np.searchsorted(times, np.minimum(times, horizon))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -58,11 +58,10 @@ def _ranked_probability_loss(
             )
         gap = np.clip(data.value, low, high)[:, None] - np.clip(data.forecast.values, low, high)
         loss = 2 * pinball(gap, data.forecast.levels).mean(axis=1)
+    elif thresholds is not None and estimator == "fair":
+        loss = threshold_crps_of_members(data.forecast, data.value, low, high, fair=True)
     elif thresholds is not None:
-        loss_between: Any = threshold_weighted_crps
-        if estimator == "fair":
-            loss_between = partial(threshold_crps_of_members, fair=True)
-        loss = loss_between(data.forecast, data.value, low, high)
+        loss = threshold_weighted_crps(data.forecast, data.value, low, high)
     return _average_losses(data, loss, average)
 
 

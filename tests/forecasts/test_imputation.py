@@ -104,8 +104,8 @@ def test_without_censoring_nothing_is_drawn():
 @pytest.mark.parametrize(
     ("forecast", "time", "event", "message"),
     [
-        (([0.0], 1.0), [1.0], [2], r"event must hold True or False.*found \[2"),
-        (([0.0], 1.0), [1.0], [1, 0], "for each time.*shape"),
+        (([0.0], 1.0), [1.0], [2], r"event must hold True where.*found \[2"),
+        (([0.0], 1.0), [1.0], [1, 0], "for each time; found.*of shape"),
         (([0.0], 1.0), [1.0, 2.0], [1, 0], "time must be 1-D"),
         (([0.0], 1.0), [np.nan], [1], "time must be finite"),
         (EnsembleForecast([[1.0, 2.0]]), [0.0], [0], "members without weights"),

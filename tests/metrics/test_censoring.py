@@ -66,8 +66,8 @@ def test_by_undoes_censoring_that_depends_on_risk():
 @pytest.mark.parametrize(
     ("time", "event", "options", "message"),
     [
-        ([1, 2], [0, 0], {"horizon": 3}, "horizon must be a time.*found 3.*censored at 2"),
-        ([1, 4], [0, 0], {"horizon": 3, "by": ["a", "b"]}, "in each subgroup.*censored at 1"),
+        ([1, 2], [0, 0], {"horizon": 3}, "horizon must not lie beyond.*found 3.*censored at 2"),
+        ([1, 4], [0, 0], {"horizon": 3, "by": ["a", "b"]}, "of each subgroup.*censored at 1"),
         ([1, 2], [0, 3], {"horizon": 1}, "event must hold"),
         ([1, 2], [0, 1], {"horizon": np.inf}, "horizon"),
         ([1, 2], [0, 1], {"horizon": 1, "by": ["a"]}, "by"),
