@@ -60,8 +60,6 @@ _NAMES_ELSEWHERE = {
     "metrics.continuous_ranked_probability_loss, with thresholds=": ["twcrps"],
     "metrics.interval_loss": ["intervalscore", "winklerscore", "winkler"],
     "uncertainty.compare_models, whose result has a skill_score": ["crpss", "skillscore"],
-    "metrics.censoring_weights": ["ipcw", "inverseprobabilityofcensoringweights"],
-    "forecasts.impute_censored": ["dcalibration", "acalibration", "kmcalibration"],
 }
 WRITE_INSTEAD = {
     "brierscoreloss": "sklearn.metrics.brier_score_loss",

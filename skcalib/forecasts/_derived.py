@@ -46,14 +46,12 @@ class AffineForecast(Forecast):
         return self.base.is_continuous
 
     def _to_base(self, y: np.ndarray) -> np.ndarray:
-        shape = (-1,) + (1,) * (y.ndim - 1)
-        return (y - self.shift.reshape(shape)) / self.factor.reshape(shape)
+        return ((y.T - self.shift) / self.factor).T  # y is (n,) or (n, m)
 
     def _rounding_error(self, y: np.ndarray) -> np.ndarray:
         """Return the largest rounding error of `_to_base`."""
-        shape = (-1,) + (1,) * (y.ndim - 1)
-        error = _ROUND_TRIP_RTOL * (np.abs(y) + np.abs(self.shift).reshape(shape))
-        return np.where(np.isfinite(y), error / self.factor.reshape(shape), 0.0)
+        error = _ROUND_TRIP_RTOL * (np.abs(y.T) + np.abs(self.shift)) / self.factor
+        return np.where(np.isfinite(y), error.T, 0.0)
 
     def _to_base_inclusive(self, y: np.ndarray) -> np.ndarray:
         """Return `_to_base`, rounded up so that the probability of y itself is not lost."""
@@ -61,8 +59,7 @@ class AffineForecast(Forecast):
         return base_y if self.is_continuous else base_y + self._rounding_error(y)
 
     def _from_base(self, y: np.ndarray) -> np.ndarray:
-        shape = (-1,) + (1,) * (y.ndim - 1)
-        return self.shift.reshape(shape) + self.factor.reshape(shape) * y
+        return (self.shift + self.factor * y.T).T
 
     def _support(self) -> tuple[np.ndarray, np.ndarray]:
         bounds = (np.broadcast_to(bound, len(self)) for bound in self.base._support())

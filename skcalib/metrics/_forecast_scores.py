@@ -37,7 +37,7 @@ def _average_losses(
     return loss if average is None else float(data.weight @ loss)
 
 
-def _ranked_probability_loss(
+def _crps_loss(
     data: ForecastData,
     estimator: Literal["ecdf", "fair"],
     thresholds: tuple[float, float] | None,
@@ -79,7 +79,7 @@ def _negative_log_likelihood(data: ForecastData, average: str | None) -> float |
 
 
 @register_metric(
-    _ranked_probability_loss,
+    _crps_loss,
     {"thresholds": [tuple, list, np.ndarray, None], "levels": ["array-like", None]},
     cost="n",
     takes=("forecasts",),
@@ -183,7 +183,7 @@ def continuous_ranked_probability_loss(
     0.2337
     """
     data = _check_score_input(y_true, y_forecast, sample_weight, average)
-    return _ranked_probability_loss(data, estimator, thresholds, levels, level_weights, average)
+    return _crps_loss(data, estimator, thresholds, levels, level_weights, average)
 
 
 def check_threshold_pair(thresholds: tuple[float, float]) -> tuple[float, float]:

@@ -192,10 +192,8 @@ def _interval_probability(data: ForecastData, level: float, ends: tuple) -> np.n
     size = np.reshape(data.forecast._n_members, (-1, 1))  # (1, 1) or (n, 1)
     rank = np.arange(values.shape[1] - 1.0)
     ranks = EnsembleForecast(np.where(rank < size, rank, np.nan)).interval(level)
-    low, high = (
-        np.take_along_axis(values, end[:, None].astype(int) + shift, axis=1)
-        for end, shift in zip(ranks, (1, 0), strict=True)
-    )
+    index = np.add(np.transpose(ranks).astype(int), [1, 0])  # (1, 2) or (n, 2)
+    low, high = np.take_along_axis(values, index, axis=1).T[:, :, None]
     return ((low <= values) & (values <= high)).sum(axis=1) / (size[:, 0] + 1)
 
 
