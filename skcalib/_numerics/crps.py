@@ -108,8 +108,7 @@ def crps_ensemble(
         else:
             spread = mean_half_distances(members[rows], weight[rows])
             if fair:
-                count = (weight[rows] > 0).sum(axis=1)
-                spread *= count / (count - 1)
+                spread /= 1 - 1 / (weight[rows] > 0).sum(axis=1)
             score[rows] = np.einsum("ns,ns->n", weight[rows], np.abs(gap)) - spread
     return score
 

@@ -160,10 +160,6 @@ class EnsembleForecast(Forecast):
         members, weights = self._cached_order
         return [*members.T] if self._has_equal_weights else [*members.T, *weights.T]
 
-    def _with_members(self, members: np.ndarray) -> "EnsembleForecast":
-        """Return the forecast with other members (n, s) of the same weights."""
-        return EnsembleForecast(members, None if self.is_exchangeable else self.weights)
-
 
 class ResidualForecast(Forecast):
     """A location for each sample, plus residuals that all samples share.
@@ -275,9 +271,10 @@ class ResidualForecast(Forecast):
         return error - (inner * (1 - inner)) @ np.diff(self.residuals)
 
     def components(self, n_nodes: int = 64) -> Components:
-        location = self.location[:, None] + self.residuals
-        weight = np.broadcast_to(self.weights, location.shape)
-        return Components(location, np.zeros_like(location), weight)
+        values = self.location[:, None] + self.residuals
+        return Components(
+            values, np.zeros_like(values), np.broadcast_to(self.weights, values.shape)
+        )
 
 
 def normalize_member_weights(weights: ArrayLike | None, shape: tuple[int, int]) -> np.ndarray:

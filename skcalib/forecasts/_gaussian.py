@@ -217,9 +217,8 @@ class GaussianMixtureForecast(Forecast):
             return self._mix_logs(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        columns = [
-            _mixture_quantiles(column, self.loc, self.scale, self.weights) for column in level.T
-        ]
+        mixtures = self.loc, self.scale, self.weights
+        columns = [_mixture_quantiles(column, *mixtures) for column in level.T]
         return np.array(columns).T.reshape(level.shape)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:

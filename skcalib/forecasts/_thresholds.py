@@ -33,8 +33,7 @@ def _(forecast: LocationScaleForecast, y: np.ndarray, low: Bound, high: Bound) -
 
 @threshold_weighted_crps.register
 def _(forecast: GaussianMixtureForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
-    components = forecast.loc, forecast.scale, forecast.weights
-    return crps_mixture_between(y, *components, low, high)
+    return crps_mixture_between(y, forecast.loc, forecast.scale, forecast.weights, low, high)
 
 
 @threshold_weighted_crps.register

@@ -35,8 +35,8 @@ def _(forecast: GaussianMixtureForecast, centre: Any, new: Any, factor: Any) -> 
 
 @affine.register
 def _(forecast: EnsembleForecast, centre: Any, new: Any, factor: Any) -> Forecast:
-    members = forecast.members - centre[:, None]
-    return forecast._with_members(new[:, None] + factor[:, None] * members)
+    members = new[:, None] + factor[:, None] * (forecast.members - centre[:, None])
+    return EnsembleForecast(members, None if forecast.is_exchangeable else forecast.weights)
 
 
 @affine.register

@@ -30,9 +30,7 @@ def _check_score_input(
     return check() if average is None and sample_weight is not None else data
 
 
-def _average_losses(
-    data: ForecastData, loss: np.ndarray, average: str | None
-) -> float | np.ndarray:
+def _mean_loss(data: ForecastData, loss: np.ndarray, average: str | None) -> float | np.ndarray:
     """Return the mean of the losses (n,), or all of them."""
     return loss if average is None else float(data.weight @ loss)
 
@@ -62,7 +60,7 @@ def _crps_loss(
         loss = threshold_crps_of_members(data.forecast, data.value, low, high, fair=True)
     elif thresholds is not None:
         loss = threshold_weighted_crps(data.forecast, data.value, low, high)
-    return _average_losses(data, loss, average)
+    return _mean_loss(data, loss, average)
 
 
 def _interval_loss(data: ForecastData, coverage: float, average: str | None) -> float | np.ndarray:
@@ -70,12 +68,12 @@ def _interval_loss(data: ForecastData, coverage: float, average: str | None) -> 
     miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
     with np.errstate(over="ignore"):  # the loss of an outcome next to the largest number is inf
         loss = (high - low) + 2 / (1 - coverage) * miss
-    return _average_losses(data, loss, average)
+    return _mean_loss(data, loss, average)
 
 
 def _negative_log_likelihood(data: ForecastData, average: str | None) -> float | np.ndarray:
     loss = check_density(-data.forecast.logpdf(data.value))
-    return _average_losses(data, loss, average)
+    return _mean_loss(data, loss, average)
 
 
 @register_metric(
