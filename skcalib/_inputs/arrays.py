@@ -157,7 +157,8 @@ def check_numbers(
             f"{name} must be finite; found {array[first]} (NaN or infinity){location}. Leave out "
             "the sample, in all arguments, or repair the value; only features may be imputed."
         )
-    if not np.isinf(most) and (np.abs(array) > most).any():
+    # `fmax` ignores NaN
+    if not np.isinf(most) and array.size and np.fmax.reduce(np.abs(array), axis=None) > most:
         raise ValueError(
             f"{name} must lie within ±{most:g}, as squares of larger numbers overflow; found "
             f"{array[np.abs(array) > most][0]:g}. Pass all numbers in a larger unit."
