@@ -54,6 +54,12 @@ _NAMES_ELSEWHERE = {
     "recalibration.TemperatureRecalibrator": ["temperaturescaling", "temperature"],
     "recalibration.VectorScalingRecalibrator": ["vectorscaling"],
     "recalibration.VennAbersRecalibrator": ["vennabers", "vennaberscalibrator"],
+    'metrics.continuous_ranked_probability_loss, with level_weights="equal" (twice the mean)': [
+        *("weightedintervalscore", "wis", "pinballloss", "quantileloss", "quantilescore")
+    ],
+    "metrics.continuous_ranked_probability_loss, with thresholds=": ["twcrps"],
+    "metrics.interval_loss": ["intervalscore", "winklerscore", "winkler"],
+    "uncertainty.compare_models, whose result has a skill_score": ["crpss", "skillscore"],
 }
 WRITE_INSTEAD = {
     "brierscoreloss": "sklearn.metrics.brier_score_loss",

@@ -122,6 +122,8 @@ def test_what_guesses_are_answered_with_exists(name):
         ("skcalib.TemperatureScaling", r"Use skcalib\.recalibration\.TemperatureRecalibrator\."),
         ("skcalib.metrics.ece", r"Use skcalib\.metrics\.expected_calibration_error\."),
         ("skcalib.metrics.log_loss", r"Use sklearn\.metrics\.log_loss\."),
+        ("skcalib.metrics.weighted_interval_score", r'with level_weights="equal" \(twice'),
+        ("skcalib.metrics.winkler_score", r"Use skcalib\.metrics\.interval_loss\."),
         ("skcalib.display.DecisionCurveDisplay", r'DecisionDisplay, with kind="net-benefit"\.'),
     ],
 )
@@ -202,6 +204,7 @@ def test_every_metric_is_registered():
         "calibration_intercept",
         "calibration_slope",
         "capabilities",
+        "censoring_weights",
         "decision_calibration",
         "decision_curve",
         "distance_certificate",

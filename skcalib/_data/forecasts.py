@@ -57,7 +57,7 @@ class ForecastData(EvaluationData):
             sample = self.forecast.pit_bounds(self.value), self.groups, self.weight
             return self._simulate_at(draw_levels_in_groups(*sample, size, generator))
         if self.forecast.is_exchangeable:
-            n_values = self.exchangeable_values().shape[1]
+            n_values = self.forecast._n_members + 1
             return generator.integers(n_values, size=(size, len(self.value)))
         return self.forecast._simulate(generator, size)
 
@@ -71,14 +71,13 @@ class ForecastData(EvaluationData):
         if not self.forecast.is_exchangeable:
             return self.forecast._simulate_at(level)
         values = self.exchangeable_values()
-        rank = (level * values.shape[1]).astype(np.intp)
+        rank = (level * (self.forecast._n_members + 1)).astype(np.intp)
         rank_of_outcome = np.sum(values[:, 1:] < values[:, :1], axis=1)
         return np.where(rank == rank_of_outcome, 0, rank + (rank < rank_of_outcome))
 
     def exchangeable_values(self) -> np.ndarray:
-        """The outcome and the sorted members of each ensemble, (n, s + 1)."""
-        members = np.sort(self.forecast.components().location, axis=1)
-        return np.column_stack([self.value, members])
+        """The outcome and the sorted members of each ensemble, (n, s + 1); NaN if missing."""
+        return np.column_stack([self.value, np.sort(self.forecast.members, axis=1)])
 
     def to_outcome_values(self, outcomes: np.ndarray) -> np.ndarray:
         """The values that redrawn outcomes (R, n) stand for."""

@@ -115,6 +115,7 @@ def check_numbers(
     length: int | None = None,
     rows: str | None = None,
     finite: bool = True,
+    allow_nan: bool = False,
     most: float = np.inf,
 ) -> np.ndarray:
     """Return real numbers as doubles, of any shape unless `ndim` or `length` asks for one.
@@ -148,17 +149,19 @@ def check_numbers(
             f"array of shape {('(n_samples,)', '(n_samples, n_columns)')[ndim - 1]} with at least "
             "one value."
         )
-    if finite and not np.isfinite(array).all():
-        first = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+    is_refused = np.isinf(array) if allow_nan else ~np.isfinite(array)
+    if finite and is_refused.any():
+        first = tuple(np.argwhere(is_refused)[0].tolist())
         location = f" in row {first[0]}" if first else ""
         raise ValueError(
             f"{name} must be finite; found {array[first]} (NaN or infinity){location}. Leave out "
             "the sample, in all arguments, or repair the value; only features may be imputed."
         )
-    if not np.isinf(most) and array.size and np.abs(array).max() > most:
+    # `fmax` ignores NaN
+    if not np.isinf(most) and array.size and np.fmax.reduce(np.abs(array), axis=None) > most:
         raise ValueError(
             f"{name} must lie within ±{most:g}, as squares of larger numbers overflow; found "
-            f"{array.flat[np.abs(array).argmax()]:g}. Pass all numbers in a larger unit."
+            f"{array[np.abs(array) > most][0]:g}. Pass all numbers in a larger unit."
         )
     return array
 

@@ -93,6 +93,18 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> np.ndarray:
     return weight
 
 
+def check_follow_up(time: ArrayLike, event: ArrayLike, length: int | None = None) -> tuple:
+    """Times as doubles (n,), and truth values (n,): whether the event was observed then."""
+    value = check_numbers(time, "time", ndim=1, length=length)
+    array = as_array(event, "event")
+    if array.shape != value.shape or not ((array == 0) | (array == 1)).all():
+        raise ValueError(
+            "event must hold True where it was observed and False where it was censored, or 1 and "
+            f"0, for each time; found {format_values(array)} of shape {array.shape}. Convert it."
+        )
+    return value, array == 1
+
+
 def positive_weight_rows(sample_weight: ArrayLike | None, n: int) -> np.ndarray | slice:
     """The samples whose weight is not 0."""
     if sample_weight is None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 from scipy.optimize import isotonic_regression
-from scipy.special import expit, log_expit, ndtr
+from scipy.special import expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
 from .array_api import Array, bounded_ratio, power_of_two, special_functions
 from .logits import iter_row_blocks
@@ -95,18 +95,20 @@ def crps_ensemble(
     """Σ_k w_k |x_k − y| − ½ Σ_{k,l} w_k w_l |x_k − x_l| of sorted members (n, s); weight (n, s).
 
     The weights sum to 1; None are equal ones, with Σ_k (2k − s − 1) x_(k) / s² as the second term.
-    A fair score divides the second sum by s (s − 1) in place of s², for equal weights.
+    A fair score divides the second sum by s (s − 1) in place of s², for s equal weights that are
+    not 0.
     """
     size = members.shape[1]
-    inflation = size / (size - 1) if fair else 1.0
-    rank_weight = inflation * np.arange(1 - size, size, 2) / size**2
+    rank_weight = np.arange(1 - size, size, 2) / (size * (size - 1) if fair else size**2)
     score = np.empty(len(y))
     for rows in iter_row_blocks(len(y), size):
         gap = members[rows] - y[rows, None]
         if weight is None:
             score[rows] = np.abs(gap).mean(axis=1) - np.einsum("ns,s->n", gap, rank_weight)
         else:
-            spread = inflation * mean_half_distances(members[rows], weight[rows])
+            spread = mean_half_distances(members[rows], weight[rows])
+            if fair:
+                spread /= 1 - 1 / (weight[rows] > 0).sum(axis=1)
             score[rows] = np.einsum("ns,ns->n", weight[rows], np.abs(gap)) - spread
     return score
 
@@ -258,9 +260,14 @@ def crps_nodes(
 
 
 class StandardLaw(NamedTuple):
-    """A symmetric distribution at location 0 and scale 1: its cdf, and ∫ F(x)² dx up to z."""
+    """A symmetric distribution at location 0 and scale 1.
+
+    These are its cdf, the logarithm and the inverse of it, and ∫ F(x)² dx up to z.
+    """
 
     cdf: Callable[[np.ndarray], np.ndarray]
+    log_cdf: Callable[[np.ndarray], np.ndarray]
+    ppf: Callable[[np.ndarray], np.ndarray]
     squared_cdf_integral: Callable[[np.ndarray], np.ndarray]
 
 
@@ -276,7 +283,8 @@ def _logistic_integral(z: np.ndarray) -> np.ndarray:
     return -log_expit(-z) - expit(z)
 
 
-NORMAL, LOGISTIC = StandardLaw(ndtr, _normal_integral), StandardLaw(expit, _logistic_integral)
+NORMAL = StandardLaw(ndtr, log_ndtr, ndtri, _normal_integral)
+LOGISTIC = StandardLaw(expit, log_expit, logit, _logistic_integral)
 
 
 def crps_between(

@@ -73,11 +73,11 @@ class MatchingError(Statistic):
         if self.matching_options.method == "exact":
             self.supports = self.supports | {"pair-terms"}
         self.forecast: Any = data.forecast if data.is_forecast else None
-        self.scale = 1.0
+        self.scale: Any = 1.0  # or one for each sample, (n,)
         if data.is_forecast and data.forecast.is_exchangeable:
             pooled = data.exchangeable_values()
-            size = pooled.shape[1] - 1
-            self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
+            self.forecast = EnsembleForecast(pooled, np.ones(pooled.shape[1]))
+            self.scale = 1 + 1 / data.forecast._n_members
         self.observed = self.to_component_scale(data.outcome[None])[0]  # (n,)
         self.mass = data.weight if self.matching_options.is_of_pits else self.scale * data.weight
         self.bandwidth = self.matching_options.bandwidth
@@ -91,7 +91,7 @@ class MatchingError(Statistic):
         self.features: Any = self._features()
         self.n_features = self.features.size if self.has_features else 1
         if self.has_features and not self.features.is_exact:
-            self.tie_tolerance = _FEATURE_TERM_ATOL * self.scale**2
+            self.tie_tolerance = _FEATURE_TERM_ATOL * np.max(self.scale) ** 2
         self.min_batches = 1 if self.has_features else 16  # batches of pairs are not faster
 
     @property
@@ -102,7 +102,8 @@ class MatchingError(Statistic):
     @property
     def largest_term(self) -> float | None:
         """A bound on the terms h_ij, if one is known."""
-        bound = 2.0 * self.scale**2 if self.matching_options.kernel in _BOUNDED_KERNELS else None
+        scale = np.max(self.scale)
+        bound = 2.0 * scale**2 if self.matching_options.kernel in _BOUNDED_KERNELS else None
         if self.matching_options.has_decision_kernel:
             bound = self.features.largest_term
         if bound is None or not callable(self.matching_options.given_kernel):

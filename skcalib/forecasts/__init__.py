@@ -8,6 +8,7 @@ from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._estimators import get_forecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
+from ._imputation import impute_censored
 from ._logistic import LogisticForecast
 from ._quantile import QuantileForecast
 from ._transformed import concatenate
@@ -24,6 +25,7 @@ __all__ = [
     "as_forecast",
     "concatenate",
     "get_forecast",
+    "impute_censored",
 ]
 
 

@@ -106,6 +106,10 @@ class Forecast(ABC):
     levels: np.ndarray
     values: np.ndarray
 
+    # What only exchangeable forecasts have: members (n, s), NaN if missing, and their number (s_i).
+    members: np.ndarray
+    _n_members: Any
+
     # Names of the attributes that hold something for each row, which rows are taken from.
     _row_attributes: ClassVar[tuple[str, ...]] = ()
 
@@ -448,8 +452,9 @@ class Forecast(ABC):
         level, weight = quantile_nodes(n_nodes)
         # not `quantiles`, which may be those of ranks, and infinite
         location = self._ppf(np.broadcast_to(level, (len(self), len(level))))
-        variance = np.zeros_like(location)
-        return Components(location, variance, np.broadcast_to(weight, location.shape))
+        return Components(
+            location, np.zeros_like(location), np.broadcast_to(weight, location.shape)
+        )
 
     def _parameters(self) -> np.ndarray:
         """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""

@@ -13,6 +13,7 @@ from .._inputs.warnings import warn
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels
+from ._ensemble import cumulative_weights
 from ._gaussian import GaussianForecast
 from ._logistic import LogisticForecast
 
@@ -45,14 +46,12 @@ class AffineForecast(Forecast):
         return self.base.is_continuous
 
     def _to_base(self, y: np.ndarray) -> np.ndarray:
-        shape = (-1,) + (1,) * (y.ndim - 1)
-        return (y - self.shift.reshape(shape)) / self.factor.reshape(shape)
+        return ((y.T - self.shift) / self.factor).T  # y is (n,) or (n, m)
 
     def _rounding_error(self, y: np.ndarray) -> np.ndarray:
         """Return the largest rounding error of `_to_base`."""
-        shape = (-1,) + (1,) * (y.ndim - 1)
-        error = _ROUND_TRIP_RTOL * (np.abs(y) + np.abs(self.shift).reshape(shape))
-        return np.where(np.isfinite(y), error / self.factor.reshape(shape), 0.0)
+        error = _ROUND_TRIP_RTOL * (np.abs(y.T) + np.abs(self.shift)) / self.factor
+        return np.where(np.isfinite(y), error.T, 0.0)
 
     def _to_base_inclusive(self, y: np.ndarray) -> np.ndarray:
         """Return `_to_base`, rounded up so that the probability of y itself is not lost."""
@@ -60,8 +59,7 @@ class AffineForecast(Forecast):
         return base_y if self.is_continuous else base_y + self._rounding_error(y)
 
     def _from_base(self, y: np.ndarray) -> np.ndarray:
-        shape = (-1,) + (1,) * (y.ndim - 1)
-        return self.shift.reshape(shape) + self.factor.reshape(shape) * y
+        return (self.shift + self.factor * y.T).T
 
     def _support(self) -> tuple[np.ndarray, np.ndarray]:
         bounds = (np.broadcast_to(bound, len(self)) for bound in self.base._support())
@@ -283,10 +281,8 @@ class RecalibratedForecast(Forecast):
 
 def remap_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
     """Return R(W_k) − R(W_(k−1)) for the running sums W of weights (n, s)."""
-    total = np.minimum(np.cumsum(weights, axis=1), 1.0)
-    total[:, -1] = 1.0
     with np.errstate(divide="ignore"):
-        level = np.exp(level_map.log_cdf(logit(total)))
+        level = np.exp(level_map.log_cdf(logit(cumulative_weights(weights)[:, 1:])))
     return np.diff(level, axis=1, prepend=0.0)
 
 
@@ -333,7 +329,7 @@ def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
 
 @ppf_log_odds.register
 def _(forecast: LogisticForecast, z: np.ndarray) -> np.ndarray:
-    return forecast._find_quantile(z)
+    return forecast.loc[:, None] + forecast.scale[:, None] * z
 
 
 @ppf_log_odds.register

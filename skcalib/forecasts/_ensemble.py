@@ -23,7 +23,8 @@ class EnsembleForecast(Forecast):
     Parameters
     ----------
     members : array-like of shape (n_samples, n_members)
-        Possible outcomes, in the units of the outcome; at least two.
+        Possible outcomes, in the units of the outcome. NaN is a member that is
+        missing: each row has as many members as it has numbers, at least two.
 
     weights : array-like of shape (n_members,) or (n_samples, n_members), default=None
         Weights of the members, not negative. They are divided by their sum. Without weights, the
@@ -32,10 +33,10 @@ class EnsembleForecast(Forecast):
     Attributes
     ----------
     members : ndarray of shape (n_samples, n_members)
-        The members.
+        The members; NaN if missing.
 
     weights : ndarray of shape (n_samples, n_members)
-        The weights of the members; rows sum to 1.
+        The weights of the members; rows sum to 1. Missing members have the weight 0.
 
     See Also
     --------
@@ -45,8 +46,9 @@ class EnsembleForecast(Forecast):
     -----
     An ensemble without weights is calibrated if the outcome is exchangeable with the members. So
     :meth:`pit_bounds` gives the interval of the outcome's rank among all of them, [#{<}, #{<} +
-    #{=} + 1] / (s + 1), and tests exchange the outcome with members. With weights, also equal ones,
-    the outcome is held to be drawn from the members.
+    #{=} + 1] / (s + 1), and tests exchange the outcome with members; s is the number of members
+    that are not missing. With weights, also equal ones, the outcome is held to be drawn from the
+    members.
 
     `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
     weighted distribution; `crps` with ``estimator="fair"`` is unbiased for the distribution that
@@ -67,28 +69,51 @@ class EnsembleForecast(Forecast):
     _row_attributes: ClassVar[tuple[str, ...]] = ("members", "weights")
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.members = check_numbers(members, "members", ndim=2, most=MAX_NUMBER)
-        if self.members.shape[1] < 2:
+        self.members = check_numbers(members, "members", ndim=2, allow_nan=True, most=MAX_NUMBER)
+        is_there = ~np.isnan(self.members)
+        counts = is_there.sum(axis=1)
+        if counts.min() < 2:
             raise ValueError(
-                "members must have at least 2 columns, one for each member; found 1. A single "
-                "prediction is no distribution: RecalibratedRegressor makes one of its residuals."
+                "members must have at least 2 columns, one for each member, and 2 numbers in each "
+                f"row; found {counts.min()} in row {counts.argmin()}. A single prediction is no "
+                "distribution: RecalibratedRegressor makes one of its residuals."
             )
         self.weights = normalize_member_weights(weights, self.members.shape)
+        if not is_there.all():
+            self.weights = normalize_member_weights(self.weights * is_there, self.members.shape)
         self.is_exchangeable = weights is None
+
+    @cached_property
+    def _cached_full(self) -> np.ndarray:
+        """The members, where a missing one, of weight 0, is a copy of the largest in its row."""
+        is_missing = np.isnan(self.members)
+        if not is_missing.any():
+            return self.members
+        return np.where(is_missing, np.nanmax(self.members, axis=1, keepdims=True), self.members)
+
+    @property
+    def _has_equal_weights(self) -> bool:
+        """True if all members of all rows have the same weight."""
+        return self.is_exchangeable and self._cached_full is self.members
+
+    @property
+    def _n_members(self) -> int | np.ndarray:
+        """Number of members in each row; (n,) if some are missing."""
+        return self.members.shape[1] if self._has_equal_weights else (self.weights > 0).sum(axis=1)
 
     @cached_property
     def _cached_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Return sorted members and their weights, which are sorted where members are equal."""
-        if self.is_exchangeable:
+        if self._has_equal_weights:
             return np.sort(self.members, axis=1), self.weights
-        order = np.lexsort((self.weights, self.members))
-        members = np.take_along_axis(self.members, order, axis=1)
+        order = np.lexsort((self.weights, self._cached_full))
+        members = np.take_along_axis(self._cached_full, order, axis=1)
         return members, np.take_along_axis(self.weights, order, axis=1)
 
     def _probability(self, y: np.ndarray, *, strict: bool) -> np.ndarray:
         members, weights = self._cached_order
         rank = count_members(y, members, strict=strict)
-        return take_columns(cumulative_weights(weights), rank)
+        return np.take_along_axis(cumulative_weights(weights), rank, axis=1)
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return self._probability(y, strict=False)
@@ -96,7 +121,7 @@ class EnsembleForecast(Forecast):
     def _sf(self, y: np.ndarray) -> np.ndarray:
         members, weights = self._cached_order
         n_above = members.shape[1] - count_members(y, members, strict=False)
-        return take_columns(cumulative_weights(weights[:, ::-1]), n_above)
+        return np.take_along_axis(cumulative_weights(weights[:, ::-1]), n_above, axis=1)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return ensemble_quantiles(level, *self._cached_order)
@@ -105,14 +130,14 @@ class EnsembleForecast(Forecast):
         if not self.is_exchangeable:
             column = y[:, None]
             return self._probability(column, strict=True)[:, 0], self._cdf(column)[:, 0]
-        size = self.members.shape[1]
+        size = self._n_members
         below = (self.members < y[:, None]).sum(axis=1)
         equal = (self.members == y[:, None]).sum(axis=1)
         return below / (size + 1), (below + equal + 1) / (size + 1)
 
-    def _crps(self, y: np.ndarray) -> np.ndarray:
+    def _crps(self, y: np.ndarray, *, fair: bool = False) -> np.ndarray:
         members, weights = self._cached_order
-        return crps_ensemble(y, members, None if self.is_exchangeable else weights)
+        return crps_ensemble(y, members, None if self._has_equal_weights else weights, fair=fair)
 
     def _make_crps_with_slope(self) -> ScoreWithSlope:
         members, weights = self._cached_order
@@ -121,7 +146,7 @@ class EnsembleForecast(Forecast):
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
             self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
-        return crps_ensemble(y, self._cached_order[0], None, fair=True)
+        return self._crps(y, fair=True)
 
     def _wasserstein_points(self) -> np.ndarray:
         if np.ptp(self.weights) > 0:
@@ -129,15 +154,11 @@ class EnsembleForecast(Forecast):
         return np.sort(self.members, axis=1) / np.sqrt(self.members.shape[1])
 
     def components(self, n_nodes: int = 64) -> Components:
-        return Components(self.members, np.broadcast_to(0.0, self.members.shape), self.weights)
+        return Components(self._cached_full, np.broadcast_to(0.0, self.members.shape), self.weights)
 
     def _sort_keys(self) -> list[np.ndarray]:
         members, weights = self._cached_order
-        return [*members.T] if self.is_exchangeable else [*members.T, *weights.T]
-
-    def _with_members(self, members: np.ndarray) -> "EnsembleForecast":
-        """Return the forecast with other members (n, s) of the same weights."""
-        return EnsembleForecast(members, None if self.is_exchangeable else self.weights)
+        return [*members.T] if self._has_equal_weights else [*members.T, *weights.T]
 
 
 class ResidualForecast(Forecast):
@@ -250,9 +271,10 @@ class ResidualForecast(Forecast):
         return error - (inner * (1 - inner)) @ np.diff(self.residuals)
 
     def components(self, n_nodes: int = 64) -> Components:
-        location = self.location[:, None] + self.residuals
-        weight = np.broadcast_to(self.weights, location.shape)
-        return Components(location, np.zeros_like(location), weight)
+        values = self.location[:, None] + self.residuals
+        return Components(
+            values, np.zeros_like(values), np.broadcast_to(self.weights, values.shape)
+        )
 
 
 def normalize_member_weights(weights: ArrayLike | None, shape: tuple[int, int]) -> np.ndarray:
@@ -280,20 +302,17 @@ def normalize_member_weights(weights: ArrayLike | None, shape: tuple[int, int]) 
 def cumulative_weights(weight: np.ndarray) -> np.ndarray:
     """Return the weight of the first k members, (n, s + 1) for k from 0 to s.
 
-    It is exactly 0 and 1 at the ends. For equal weights it is k/s, so that equal probabilities are
-    equal to the last bit.
+    It is exactly 0 and 1 at the ends. For weights that are equal, or 0, it is a fraction of the
+    members of positive weight, so that equal probabilities are equal to the last bit.
     """
     size = weight.shape[1]
     if weight.strides == (0, 0) or (weight == weight[0, 0]).all():
         return np.broadcast_to(np.arange(size + 1) / size, (len(weight), size + 1))
+    if ((weight == 0) | (weight == weight.max(axis=1, keepdims=True))).all():
+        weight = weight > 0
     total = np.zeros((len(weight), size + 1))
     np.cumsum(weight, axis=1, out=total[:, 1:])
     return np.minimum(total / total[:, -1:], 1.0)
-
-
-def take_columns(values: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Return entries of each row of values (n, s), at the columns in `index` (n, m)."""
-    return values[np.arange(len(values))[:, None], index]
 
 
 def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -301,12 +320,13 @@ def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarra
     last = members.shape[1] - 1
     if len(members) == 1 or weight.strides[0] == 0:  # all rows have the same weights
         index = np.searchsorted(np.cumsum(weight[0]), level - _WEIGHT_SUM_ATOL, side="left")
-        return take_columns(members, np.clip(index, _first_positive(weight[:1])[0], last))
-    cumulative = np.cumsum(weight, axis=1)
-    index = np.empty(level.shape, dtype=np.intp)
-    for j, column in enumerate(level.T):
-        index[:, j] = (cumulative < column[:, None] - _WEIGHT_SUM_ATOL).sum(axis=1)
-    return take_columns(members, np.clip(index, _first_positive(weight)[:, None], last))
+        return np.take_along_axis(
+            members, np.clip(index, _first_positive(weight[:1])[0], last), axis=1
+        )
+    index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
+    return np.take_along_axis(
+        members, np.clip(index, _first_positive(weight)[:, None], last), axis=1
+    )
 
 
 def _first_positive(weight: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.array_api import root_mean_square
-from .._numerics.crps import crps_gaussian, crps_mixture, normal_density
+from .._numerics.crps import NORMAL, StandardLaw, crps_gaussian, crps_mixture, normal_density
 from ._base import MAX_NUMBER, Components, Forecast
 from ._ensemble import normalize_member_weights
 
@@ -26,7 +26,38 @@ _MAX_QUANTILE_STEPS = 200
 _QUANTILE_RTOL = 4e-16
 
 
-class GaussianForecast(Forecast):
+class LocationScaleForecast(Forecast):
+    """Forecasts loc + scale Z, where Z has a standard law."""
+
+    law: ClassVar[StandardLaw]
+    loc: np.ndarray
+    scale: np.ndarray
+
+    _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale")
+
+    def _standardize(self, y: np.ndarray) -> np.ndarray:
+        return _standardize(y, self.loc[:, None], self.scale[:, None])
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return self.law.cdf(self._standardize(y))
+
+    def _sf(self, y: np.ndarray) -> np.ndarray:
+        return self.law.cdf(-self._standardize(y))
+
+    def _logcdf(self, y: np.ndarray) -> np.ndarray:
+        return self.law.log_cdf(self._standardize(y))
+
+    def _logsf(self, y: np.ndarray) -> np.ndarray:
+        return self.law.log_cdf(-self._standardize(y))
+
+    def _ppf(self, level: np.ndarray) -> np.ndarray:
+        return self.loc[:, None] + self.scale[:, None] * self.law.ppf(level)
+
+    def mean(self) -> np.ndarray:
+        return self.loc.copy()
+
+
+class GaussianForecast(LocationScaleForecast):
     """Normal distributions, one for each sample.
 
     Parameters
@@ -64,37 +95,16 @@ class GaussianForecast(Forecast):
     array([13.29])
     """
 
-    _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale")
+    law = NORMAL
 
     def __init__(self, mean: ArrayLike, std: ArrayLike) -> None:
         self.loc = check_numbers(mean, "mean", ndim=1, most=MAX_NUMBER)
         self.scale = check_deviations(std, self.loc.shape)
 
-    def _standardize(self, y: np.ndarray) -> np.ndarray:
-        return _standardize(y, self.loc[:, None], self.scale[:, None])
-
-    def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return ndtr(self._standardize(y))
-
-    def _sf(self, y: np.ndarray) -> np.ndarray:
-        return ndtr(-self._standardize(y))
-
-    def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return log_ndtr(self._standardize(y))
-
-    def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return log_ndtr(-self._standardize(y))
-
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # the density underflows to 0
             square = self._standardize(y) ** 2
         return -square / 2 - np.log(self.scale)[:, None] - _LOG_SQRT_2_PI
-
-    def _ppf(self, level: np.ndarray) -> np.ndarray:
-        return self.loc[:, None] + self.scale[:, None] * ndtri(level)
-
-    def mean(self) -> np.ndarray:
-        return self.loc.copy()
 
     def std(self) -> np.ndarray:
         return self.scale.copy()
@@ -113,8 +123,7 @@ class GaussianForecast(Forecast):
         return np.column_stack([self.loc, self.scale])
 
     def components(self, n_nodes: int = 64) -> Components:
-        location = self.loc[:, None]
-        return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
+        return Components(self.loc[:, None], self.scale[:, None] ** 2, np.ones((len(self), 1)))
 
 
 def _standardize(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
@@ -208,9 +217,8 @@ class GaussianMixtureForecast(Forecast):
             return self._mix_logs(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        columns = [
-            _mixture_quantiles(column, self.loc, self.scale, self.weights) for column in level.T
-        ]
+        mixtures = self.loc, self.scale, self.weights
+        columns = [_mixture_quantiles(column, *mixtures) for column in level.T]
         return np.array(columns).T.reshape(level.shape)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:

@@ -1,17 +1,14 @@
 """Logistic forecasts."""
 
-from typing import ClassVar
-
 import numpy as np
-from scipy.special import log_expit, logit
 
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.crps import LOGISTIC, crps_between
-from ._base import MAX_NUMBER, Forecast
-from ._gaussian import check_deviations
+from ._base import MAX_NUMBER
+from ._gaussian import LocationScaleForecast, check_deviations
 
 
-class LogisticForecast(Forecast):
+class LogisticForecast(LocationScaleForecast):
     r"""Logistic distributions, one for each sample: heavier tails than those of a normal.
 
     Parameters
@@ -48,36 +45,17 @@ class LogisticForecast(Forecast):
     array([0.5  , 0.731])
     """
 
-    _row_attributes: ClassVar[tuple[str, ...]] = ("loc", "scale")
+    law = LOGISTIC
 
     def __init__(self, location: ArrayLike, scale: ArrayLike) -> None:
         self.loc = check_numbers(location, "location", ndim=1, most=MAX_NUMBER)
         self.scale = check_deviations(scale, self.loc.shape, "scale")
-
-    def _standardize(self, y: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):  # so far out the cdf is 0 or 1
-            return (y - self.loc[:, None]) / self.scale[:, None]
-
-    def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return log_expit(self._standardize(y))
-
-    def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return log_expit(-self._standardize(y))
 
     def _log_odds(self, y: np.ndarray) -> np.ndarray:
         return self._standardize(y)
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         return self._logcdf(y) + self._logsf(y) - np.log(self.scale)[:, None]
-
-    def _ppf(self, level: np.ndarray) -> np.ndarray:
-        return self._find_quantile(logit(level))
-
-    def _find_quantile(self, z: np.ndarray) -> np.ndarray:
-        return self.loc[:, None] + self.scale[:, None] * z
-
-    def mean(self) -> np.ndarray:
-        return self.loc.copy()
 
     def std(self) -> np.ndarray:
         return np.pi / np.sqrt(3) * self.scale

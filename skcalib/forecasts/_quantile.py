@@ -157,8 +157,7 @@ class QuantileForecast(Forecast):
         return self.values.copy()
 
     def _match_scale(self, y: np.ndarray) -> np.ndarray:
-        lower, upper = self._pit_bounds(y)
-        return (lower + upper) / 2
+        return np.mean(self._pit_bounds(y), axis=0)
 
     def _simulate(self, generator: np.random.Generator, size: int) -> np.ndarray:
         return self._simulate_at(generator.random((size, len(self))))

@@ -4,22 +4,12 @@ from functools import singledispatch
 
 import numpy as np
 
-from .._numerics.crps import (
-    LOGISTIC,
-    NORMAL,
-    crps_between,
-    crps_ensemble,
-    crps_mixture_between,
-    crps_quantiles,
-)
+from .._numerics.crps import crps_between, crps_ensemble, crps_mixture_between, crps_quantiles
+from .._numerics.logits import iter_row_blocks
 from ._base import Forecast
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._gaussian import GaussianForecast, GaussianMixtureForecast
-from ._logistic import LogisticForecast
+from ._gaussian import GaussianMixtureForecast, LocationScaleForecast
 from ._quantile import QuantileForecast
-
-# Members of the forecasts in one block of rows (8 MB).
-_MAX_MEMBER_ENTRIES = 2**20
 
 Bound = float | np.ndarray  # the same threshold for all rows, or one for each (n,)
 
@@ -37,19 +27,13 @@ def threshold_weighted_crps(
 
 
 @threshold_weighted_crps.register
-def _(forecast: GaussianForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
-    return crps_between(y, forecast.loc, forecast.scale, low, high, NORMAL)
-
-
-@threshold_weighted_crps.register
-def _(forecast: LogisticForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
-    return crps_between(y, forecast.loc, forecast.scale, low, high, LOGISTIC)
+def _(forecast: LocationScaleForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
+    return crps_between(y, forecast.loc, forecast.scale, low, high, forecast.law)
 
 
 @threshold_weighted_crps.register
 def _(forecast: GaussianMixtureForecast, y: np.ndarray, low: Bound, high: Bound) -> np.ndarray:
-    components = forecast.loc, forecast.scale, forecast.weights
-    return crps_mixture_between(y, *components, low, high)
+    return crps_mixture_between(y, forecast.loc, forecast.scale, forecast.weights, low, high)
 
 
 @threshold_weighted_crps.register
@@ -64,14 +48,11 @@ def threshold_crps_of_members(
     forecast: Forecast, y: np.ndarray, low: Bound, high: Bound, *, fair: bool = False
 ) -> np.ndarray:
     """Return the CRPS of members and outcomes that are clipped to [low, high]."""
-    blocks = []
-    size = forecast[:1].components().location.shape[1]
-    rows = max(1, _MAX_MEMBER_ENTRIES // size)
-    for first in range(0, len(y), rows):
-        block = slice(first, first + rows)
+    score = np.empty(len(y))
+    for block in iter_row_blocks(len(y), forecast[:1].components().location.size):
         location, _, weight = forecast[block].components()
         order = np.argsort(location, axis=1, kind="stable")
         members = np.clip(np.take_along_axis(location, order, axis=1), low, high)
         weight = np.take_along_axis(weight, order, axis=1)
-        blocks.append(crps_ensemble(np.clip(y[block], low, high), members, weight, fair=fair))
-    return np.concatenate(blocks)
+        score[block] = crps_ensemble(np.clip(y[block], low, high), members, weight, fair=fair)
+    return score

@@ -12,8 +12,7 @@ from ._as_forecast import as_forecast
 from ._base import Components, Forecast
 from ._derived import AffineForecast, RecalibratedForecast, ppf_log_odds, remap_weights
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._gaussian import GaussianForecast, GaussianMixtureForecast
-from ._logistic import LogisticForecast
+from ._gaussian import GaussianMixtureForecast, LocationScaleForecast
 from ._quantile import QuantileForecast
 
 
@@ -23,8 +22,7 @@ def affine(forecast: Forecast, centre: np.ndarray, new: np.ndarray, factor: np.n
     return AffineForecast(forecast, new - factor * centre, factor)
 
 
-@affine.register(GaussianForecast)
-@affine.register(LogisticForecast)
+@affine.register(LocationScaleForecast)
 def _(forecast: Any, centre: np.ndarray, new: np.ndarray, factor: np.ndarray) -> Forecast:
     return type(forecast)(new + factor * (forecast.loc - centre), factor * forecast.scale)
 
@@ -37,8 +35,8 @@ def _(forecast: GaussianMixtureForecast, centre: Any, new: Any, factor: Any) -> 
 
 @affine.register
 def _(forecast: EnsembleForecast, centre: Any, new: Any, factor: Any) -> Forecast:
-    members = forecast.members - centre[:, None]
-    return forecast._with_members(new[:, None] + factor[:, None] * members)
+    members = new[:, None] + factor[:, None] * (forecast.members - centre[:, None])
+    return EnsembleForecast(members, None if forecast.is_exchangeable else forecast.weights)
 
 
 @affine.register
@@ -104,8 +102,8 @@ def concatenate(forecasts: Sequence[Any]) -> Forecast:
     -------
     forecast : Forecast
         All rows, in this order. It is of the same kind as the forecasts if all are of one kind,
-        hold arrays, and share what rows have in common: levels, or the number of members (which may
-        differ with weights). Otherwise each row is answered by the forecast that it came from.
+        hold arrays, and share what rows have in common, such as levels; the number of members may
+        differ. Otherwise each row is answered by the forecast that it came from.
 
     See Also
     --------
@@ -141,17 +139,21 @@ def _concatenate(forecasts: Sequence[Forecast]) -> Forecast | None:
     if not all(np.array_equal(s[name], states[0][name]) for s in states for name in s):
         return None
     if len({array.shape[1:] for array in columns[first._row_attributes[0]]}) > 1:
-        if "weights" not in columns or first.is_exchangeable:
+        if "weights" not in columns:
             return None
         columns = {name: _pad_members(arrays, name) for name, arrays in columns.items()}
     return first._with_state(states[0] | {name: np.concatenate(a) for name, a in columns.items()})
 
 
 def _pad_members(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
-    """Return arrays (n, s) of one width: the last member is repeated, with the weight 0."""
+    """Return arrays (n, s) of one width: further members are missing, components are repeated.
+
+    Their weight is 0.
+    """
     width = max(array.shape[1] for array in arrays)
-    mode: Any = "constant" if name == "weights" else "edge"
-    return [np.pad(a, ((0, 0), (0, width - a.shape[1])), mode=mode) for a in arrays]
+    fill = {"weights": 0.0, "members": np.nan}
+    options: Any = {"constant_values": fill[name]} if name in fill else {"mode": "edge"}
+    return [np.pad(a, ((0, 0), (0, width - a.shape[1])), **options) for a in arrays]
 
 
 def _delegate(name: str | Callable, *, by_row: bool = True) -> Any:

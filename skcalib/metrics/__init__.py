@@ -11,6 +11,7 @@ from ._quantile import quantile_calibration_error
 # isort: on
 from ._binned import level_set_calibration_error
 from ._capabilities import capabilities
+from ._censoring import censoring_weights
 from ._clinical import (
     calibration_in_the_large,
     calibration_intercept,
@@ -69,6 +70,7 @@ __all__ = [
     "calibration_intercept",
     "calibration_slope",
     "capabilities",
+    "censoring_weights",
     "conditional_kernel_calibration_error",
     "continuous_ranked_probability_loss",
     "cumulative_calibration_error",

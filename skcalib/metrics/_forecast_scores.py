@@ -3,13 +3,14 @@
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, is_number
 from .._inputs.scikit_learn import Interval
+from .._numerics.crps import pinball
 from ..forecasts._quantile import select_levels
 from ..forecasts._thresholds import threshold_crps_of_members, threshold_weighted_crps
 from ._registry import register_metric
@@ -29,32 +30,37 @@ def _check_score_input(
     return check() if average is None and sample_weight is not None else data
 
 
-def _average_losses(
-    data: ForecastData, loss: np.ndarray, average: str | None
-) -> float | np.ndarray:
+def _mean_loss(data: ForecastData, loss: np.ndarray, average: str | None) -> float | np.ndarray:
     """Return the mean of the losses (n,), or all of them."""
     return loss if average is None else float(data.weight @ loss)
 
 
-def _continuous_ranked_probability_loss(
+def _crps_loss(
     data: ForecastData,
     estimator: Literal["ecdf", "fair"],
     thresholds: tuple[float, float] | None,
     levels: ArrayLike | None,
+    level_weights: Literal["spacing", "equal"],
     average: str | None,
 ) -> float | np.ndarray:
     if levels is not None:
         data = replace(data, forecast=select_levels(data.forecast, levels))
-    if thresholds is None:
+    low, high = (-np.inf, np.inf) if thresholds is None else check_threshold_pair(thresholds)
+    if thresholds is None or estimator == "fair":  # which only ensembles have
         loss = data.forecast.crps(data.value, estimator=estimator)
-    else:
-        low, high = check_threshold_pair(thresholds)
-        loss_between: Any = threshold_weighted_crps
-        if estimator != "ecdf":
-            data.forecast[:1].crps(data.value[:1], estimator="fair")
-            loss_between = partial(threshold_crps_of_members, fair=True)
-        loss = loss_between(data.forecast, data.value, low, high)
-    return _average_losses(data, loss, average)
+    if level_weights == "equal":  # the weighted interval score
+        if not data.forecast._has_quantiles_only:
+            raise ValueError(
+                "level_weights='equal' needs quantiles at some levels; found a whole distribution. "
+                "Pass levels, such as levels=[0.1, 0.5, 0.9]."
+            )
+        gap = np.clip(data.value, low, high)[:, None] - np.clip(data.forecast.values, low, high)
+        loss = 2 * pinball(gap, data.forecast.levels).mean(axis=1)
+    elif thresholds is not None and estimator == "fair":
+        loss = threshold_crps_of_members(data.forecast, data.value, low, high, fair=True)
+    elif thresholds is not None:
+        loss = threshold_weighted_crps(data.forecast, data.value, low, high)
+    return _mean_loss(data, loss, average)
 
 
 def _interval_loss(data: ForecastData, coverage: float, average: str | None) -> float | np.ndarray:
@@ -62,16 +68,16 @@ def _interval_loss(data: ForecastData, coverage: float, average: str | None) -> 
     miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
     with np.errstate(over="ignore"):  # the loss of an outcome next to the largest number is inf
         loss = (high - low) + 2 / (1 - coverage) * miss
-    return _average_losses(data, loss, average)
+    return _mean_loss(data, loss, average)
 
 
 def _negative_log_likelihood(data: ForecastData, average: str | None) -> float | np.ndarray:
     loss = check_density(-data.forecast.logpdf(data.value))
-    return _average_losses(data, loss, average)
+    return _mean_loss(data, loss, average)
 
 
 @register_metric(
-    _continuous_ranked_probability_loss,
+    _crps_loss,
     {"thresholds": [tuple, list, np.ndarray, None]},
     cost="n",
     takes=("forecasts",),
@@ -86,6 +92,7 @@ def continuous_ranked_probability_loss(
     estimator: Literal["ecdf", "fair"] = "ecdf",
     thresholds: tuple[float, float] | None = None,
     levels: ArrayLike | None = None,
+    level_weights: Literal["spacing", "equal"] = "spacing",
     average: Literal["mean"] | None = "mean",
 ) -> float | np.ndarray:
     r"""Continuous ranked probability score (CRPS), the mean absolute error of forecasts.
@@ -116,6 +123,10 @@ def continuous_ranked_probability_loss(
         Increasing levels in (0, 1). Only the quantiles at these levels count; compare at equal
         levels. By default all that is known.
 
+    level_weights : {"spacing", "equal"}, default="spacing"
+        For quantiles: each level counts by the distance between its neighbours, or all alike. The
+        latter is the weighted interval score (WIS), twice the mean pinball loss.
+
     average : {"mean"} or None, default="mean"
         How the values are averaged, by the weights of the samples. None returns all of them.
 
@@ -139,8 +150,10 @@ def continuous_ranked_probability_loss(
     mixtures of c normals, at :math:`O(c^2)`. For an ensemble of s members it takes :math:`O(s \log
     s)`; "fair" uses the mean distance between different members [2]_. For quantiles :math:`q_k` at
     the levels :math:`\alpha_1 < \dots < \alpha_K` it is :math:`\sum_k (\alpha_{k+1} - \alpha_{k-1})
-    \rho_k(y - q_k)` with the pinball losses :math:`\rho_k`, :math:`\alpha_0 = 0` and
-    :math:`\alpha_{K+1} = 1`. For any other distribution the pinball loss is integrated numerically.
+    \rho_k(y - q_k)` with the pinball (quantile) losses :math:`\rho_k`, :math:`\alpha_0 = 0` and
+    :math:`\alpha_{K+1} = 1`; with `level_weights` "equal" it is the weighted interval score [4]_,
+    :math:`\tfrac2K \sum_k \rho_k(y - q_k)`. For any other distribution the pinball loss is
+    integrated numerically.
 
     Forecasts of counts refuse outcomes that are not whole numbers. With `thresholds` the integral
     runs from the lower to the upper one (threshold-weighted CRPS [3]_), which is proper as well.
@@ -154,6 +167,8 @@ def continuous_ranked_probability_loss(
     .. [3] Gneiting and Ranjan (2011). Comparing Density Forecasts Using Threshold- and
        Quantile-Weighted Scoring Rules. Journal of Business & Economic Statistics.
        :doi:`10.1198/jbes.2010.08110`
+    .. [4] Bracher, Ray, Gneiting and Reich (2021). Evaluating epidemic forecasts in an interval
+       format. PLOS Computational Biology. :doi:`10.1371/journal.pcbi.1008618`
 
     Examples
     --------
@@ -166,7 +181,7 @@ def continuous_ranked_probability_loss(
     0.2337
     """
     data = _check_score_input(y_true, y_forecast, sample_weight, average)
-    return _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average)
+    return _crps_loss(data, estimator, thresholds, levels, level_weights, average)
 
 
 def check_threshold_pair(thresholds: tuple[float, float]) -> tuple[float, float]:

@@ -225,10 +225,8 @@ def _edges(data: ForecastData, n_bins: int | None) -> np.ndarray:
     if n_bins is None and levels is not None:
         return np.concatenate([[0.0], levels, [1.0]])
     if n_bins is None:
-        n_bins = 10
-        if data.forecast.is_exchangeable:
-            n_ranks = data.forecast.components().location.shape[1] + 1
-            n_bins = n_ranks if n_ranks <= _MAX_RANKS else n_bins
+        n_ranks = np.max(data.forecast._n_members) + 1 if data.forecast.is_exchangeable else 10
+        n_bins = int(n_ranks) if n_ranks <= _MAX_RANKS else 10
     return np.arange(n_bins + 1) / n_bins
 
 

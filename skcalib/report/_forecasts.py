@@ -171,8 +171,8 @@ def measure_forecasts(data: ForecastData) -> dict:
         numbers |= {f"mean_width_{n}": w for n, w in zip(names, sharp.width.tolist(), strict=True)}
         numbers["mean_std"] = sharp.std
     if data.forecast.is_exchangeable:
-        n_members = data.forecast.components().location.shape[1]
-        numbers["share_between_members"] = (n_members - 1) / (n_members + 1)
+        share = (data.forecast._n_members - 1) / (data.forecast._n_members + 1)
+        numbers["share_between_members"] = data.mean(np.broadcast_to(share, data.n_samples))
     z = standardized_errors(data)
     if z is not None:
         numbers |= {"mean_z": float(data.weight @ z), "rms_z": float(np.sqrt(data.weight @ z**2))}
@@ -188,11 +188,13 @@ def _interval_probability(data: ForecastData, level: float, ends: tuple) -> np.n
     """
     if not data.forecast.is_exchangeable:
         return data.forecast.pit_bounds(ends[1])[1] - data.forecast.pit_bounds(ends[0])[0]
-    values = np.sort(data.exchangeable_values(), axis=1)  # (n, s + 1)
-    ranks = EnsembleForecast(np.arange(values.shape[1] - 1.0)[None]).interval(level)
-    low, high = np.ravel(ranks).astype(int)
-    inside = (values[:, [low + 1]] <= values) & (values <= values[:, [high]])
-    return inside.mean(axis=1)
+    values = np.sort(data.exchangeable_values(), axis=1)  # (n, s + 1), missing ones last
+    size = np.reshape(data.forecast._n_members, (-1, 1))  # (1, 1) or (n, 1)
+    rank = np.arange(values.shape[1] - 1.0)
+    ranks = EnsembleForecast(np.where(rank < size, rank, np.nan)).interval(level)
+    index = np.add(np.transpose(ranks).astype(int), [1, 0])  # (1, 2) or (n, 2)
+    low, high = np.take_along_axis(values, index, axis=1).T[:, :, None]
+    return ((low <= values) & (values <= high)).sum(axis=1) / (size[:, 0] + 1)
 
 
 def _sharpness(data: ForecastData) -> Sharpness | None:
@@ -216,11 +218,10 @@ def standardized_errors(data: ForecastData) -> np.ndarray | None:
         error, std = data.value - forecast.mean(), forecast.std()
     except ValueError:
         return None
+    if forecast.is_exchangeable:
+        std = std * np.sqrt((forecast._n_members + 1) / (forecast._n_members - 1))
     if not forecast.is_continuous:
         std = np.full(len(std), np.sqrt(weight @ std**2))
-    if forecast.is_exchangeable:
-        n_members = forecast.components().location.shape[1]
-        std = std * np.sqrt((n_members + 1) / (n_members - 1))
     is_known = np.isfinite(error).all() and np.isfinite(std).all() and (std > 0).all()
     if not is_known or (np.abs(error) / _MAX_SCORE > std).any():
         return None

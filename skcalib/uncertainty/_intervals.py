@@ -240,6 +240,11 @@ class Comparison(Result):
 
     confidence_level: float
 
+    @property
+    def skill_score(self) -> float:
+        """Skill of A with B as the reference, 1 − A/B, such as the CRPSS; NaN if B is 0."""
+        return 1 - self.estimate_a / self.estimate_b if self.estimate_b else np.nan
+
 
 class _IntervalOptions(TypedDict, total=False):
     sample_weight: ArrayLike | None

@@ -31,9 +31,10 @@ def possible_outcomes(data: AnyData) -> tuple[np.ndarray, np.ndarray] | None:
         proba = data.to_numpy().simplex
         return np.broadcast_to(np.arange(proba.shape[1], dtype=np.int32), proba.shape), proba
     if data.forecast.is_exchangeable:
-        n_values = data.exchangeable_values().shape[1]
-        nodes = np.unique(np.linspace(0, n_values - 1, _N_NODES).round().astype(np.intp))
-        outcomes = np.broadcast_to(nodes, (len(data.value), len(nodes)))
+        n_values = data.forecast._n_members + 1
+        n_nodes = min(_N_NODES, np.max(n_values))
+        nodes = np.outer(n_values, (np.arange(n_nodes) + 0.5) / n_nodes).astype(np.intp)
+        outcomes = np.broadcast_to(nodes, (len(data.value), n_nodes))
     else:
         outcomes = data.forecast.quantiles((np.arange(_N_NODES) + 0.5) / _N_NODES)
     return outcomes, np.full(outcomes.shape, 1 / outcomes.shape[1])

@@ -25,6 +25,7 @@ PAIRS = {
         GaussianMixtureForecast(rng.normal(size=(n, 2)), rng.random((n, 2)) + 1) for n in (2, 3)
     ],
     "ensemble": [EnsembleForecast(rng.normal(size=(n, 4))) for n in (2, 3)],
+    "other sizes": [EnsembleForecast(rng.normal(size=(n, s))) for n, s in ((2, 4), (3, 9))],
     "weighted": [
         EnsembleForecast(rng.normal(size=(n, s)), rng.random((n, s))) for n, s in ((2, 4), (3, 6))
     ],
@@ -37,7 +38,6 @@ MIXED = {
     "distributions": [DistributionForecast(stats.t(5, loc=rng.normal(size=n))) for n in (2, 3)],
     "two kinds": [PAIRS["gaussian"][0], PAIRS["mixture"][1]],
     "other residuals": [PAIRS["residual"][0], ResidualForecast(rng.normal(size=3), [0.0, 1.0])],
-    "other sizes": [PAIRS["ensemble"][0], EnsembleForecast(rng.normal(size=(3, 9)))],
 }
 
 

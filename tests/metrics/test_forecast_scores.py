@@ -1,5 +1,7 @@
 """Losses of forecasts: definitions, agreement of the carriers, weights, and bad input."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,6 +129,32 @@ def test_thresholds_of_counts_with_too_many_values_to_list():
         length = np.clip(count + 1, low, high) - np.clip(count, low, high)
         squares = (forecast.dist.cdf(count) - (count >= y)) ** 2
         np.testing.assert_allclose(found, np.sum(length * squares, axis=0), rtol=1e-12)
+
+
+def test_the_weighted_interval_score_is_twice_the_mean_pinball_loss():
+    # documented by yardstick's weighted_interval_score: 1.275
+    y, levels = [3.3, 7.1], [0.2, 0.4, 0.6, 0.8]
+    forecast = QuantileForecast([[1, 2, 3, 4], [8, 9, 10, 11]], levels)
+    score = partial(continuous_ranked_probability_loss, level_weights="equal")
+    assert score(y, forecast) == pytest.approx(1.275, abs=1e-12)
+    pinball = np.mean(
+        [mean_pinball_loss(y, q, alpha=a) for q, a in zip(forecast.values.T, levels, strict=True)]
+    )
+    assert score(y, forecast) == pytest.approx(2 * pinball, rel=1e-12)
+    # Bracher et al. 2021: |y - median| / 2, and the interval scores by half of their level
+    normal = as_forecast((np.array([1.0, 2.0]), np.array([1.0, 3.0])))
+    interval = sum(interval_loss(y, normal, coverage=c) * (1 - c) / 2 for c in (0.5, 0.9))
+    expected = (np.mean(np.abs(y - normal.mean())) / 2 + interval) / 2.5
+    levels = [0.05, 0.25, 0.5, 0.75, 0.95]
+    assert score(y, normal, levels=levels) == pytest.approx(expected, rel=1e-12)
+    low = score(y, forecast, thresholds=(-np.inf, 3.2)) + score(
+        y, forecast, thresholds=(3.2, np.inf)
+    )
+    assert low == pytest.approx(1.275, abs=1e-12)
+    with pytest.raises(ValueError, match=r"level_weights='equal' needs quantiles.*Pass levels"):
+        score(y, normal)
+    with pytest.raises(ValueError, match="'fair' is not known"):
+        score(y, forecast, estimator="fair")
 
 
 def test_fair_scores():
