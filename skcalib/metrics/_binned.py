@@ -131,11 +131,8 @@ def _find_bin_witness(data: ClassData, **options: Any) -> Witness | None:
 def _expected_calibration_error(
     data: ClassData, *, signed: bool = False, **options: Any
 ) -> float | np.ndarray:
-    names = ("norm", "distance", "debias", "add_bin_width")
-    check_bin_options(*(options[name] for name in names))
-    check_edges(options["n_bins"], options["strategy"])
-    if options["multi_class"] == "canonical" and not data.is_binary:
-        check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
+    is_canonical = options["multi_class"] == "canonical" and not data.is_binary
+    check_bin_options(options, is_canonical=is_canonical)
     error = average_over_reductions(
         _bin_error, data, needs=_DEBIAS_REQUIREMENT, signed=signed, **options
     )
@@ -303,41 +300,30 @@ def expected_calibration_error(
     return _expected_calibration_error(data, **select_options(locals()))
 
 
-def check_bin_options(norm: str, distance: str, debias: bool, add_bin_width: bool) -> None:
-    """Refuse `debias` except for squared gaps, `add_bin_width` except for mean absolute gaps."""
-    if debias and norm != "l2":
-        raise ValueError(
-            "debias=True needs norm='l2': only the bias of squared gaps is known; found "
-            f"norm={norm!r}. Pass norm='l2', or debias=False."
-        )
-    if add_bin_width and norm != "l1":
-        raise ValueError(
-            "add_bin_width=True needs norm='l1' (and debias=False): only with the mean absolute "
-            f"gap is the sum a bound on a distance; found norm={norm!r}. Pass norm='l1', or "
-            "add_bin_width=False."
-        )
-    name = "debias" if debias else "add_bin_width" if add_bin_width else None
-    if name and distance != "total-variation":
-        raise ValueError(
-            f"{name}=True needs distance='total-variation', whose gaps it is made for; found "
-            f"distance={distance!r}. Pass distance='total-variation', or {name}=False."
-        )
+# What each correction of the gaps needs.
+_CORRECTIONS = {
+    "debias": {"norm": "l2", "distance": "total-variation"},
+    "add_bin_width": {"norm": "l1", "distance": "total-variation"},
+}
 
 
-def check_simplex_options(strategy: str, debias: bool, add_bin_width: bool) -> None:
-    """Refuse options for all classes at once that need ordered predictions or two classes."""
-    if strategy == "quantile":
+def check_bin_options(options: dict[str, Any], *, is_canonical: bool) -> None:
+    """Refuse corrections and bins that other options, or all classes at once, do not allow."""
+    check_edges(options["n_bins"], options["strategy"])
+    requests = [f"{name}=True" for name in _CORRECTIONS if options[name]]
+    for request in requests:
+        name = request.removesuffix("=True")
+        for other, needed in _CORRECTIONS[name].items():
+            if options[other] != needed:
+                raise ValueError(
+                    f"{request} needs {other}={needed!r}, for which it is known; found {other}="
+                    f"{options[other]!r}. Pass {other}={needed!r}, or {name}=False."
+                )
+    requests += ["strategy='quantile'"] * (options["strategy"] == "quantile")
+    if is_canonical and requests:
         raise ValueError(
-            "strategy='quantile' needs predictions that have an order; found "
-            "multi_class='canonical', whose predictions are the vectors of all classes. Pass "
-            "strategy='median-variance' or 'uniform', or measure 'confidence', 'top-label' or "
-            "'classwise'."
-        )
-    name = "debias" if debias else "add_bin_width" if add_bin_width else None
-    if name:
-        raise ValueError(
-            f"{name}=True needs binary problems: only for them is the correction known; found "
-            f"multi_class='canonical' and more than two classes. Pass {name}=False, or measure "
+            f"{requests[0]} needs binary problems, whose predictions have an order; found "
+            "multi_class='canonical' and more than two classes. Leave it out, or measure "
             "'confidence', 'top-label' or 'classwise'."
         )
 

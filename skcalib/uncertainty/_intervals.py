@@ -517,7 +517,7 @@ def compare_models(
         Probabilities, or forecast, of model A, as :func:`confidence_interval` takes them.
 
     y_pred_b : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities or forecast of model B for the same samples.
+        Probabilities or forecast of model B for the same samples, or its own.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -576,6 +576,13 @@ def compare_models(
     ones: pass the tuple ``(right_a, right_b)`` as `y_true`, with the same question in each row. A
     single array says that both models predict the same event.
 
+    **Two samples.** If these are of different length, as questions that each model was asked, the
+    samples count as independent. The ends are those of :func:`confidence_interval` for each model,
+    whose distances from the estimates are squared and added [2]_; the p-value is where 0 is an end.
+    `sample_weight`, `given` and `groups` are then tuples of two, as `y_true`; a group in both is
+    refused. Samples of equal length are pairs of rows, unless one of these three is such a tuple.
+    Where many questions are shared, compare on these: it is sharper.
+
     **Means** over independent samples of equal weight have the paired t-test; with the same labels,
     the score interval, too, around the mean of both predictions. With blocks of a series as
     `groups` it is a test of equal accuracy in the manner of Diebold and Mariano [1]_.
@@ -597,6 +604,9 @@ def compare_models(
     ----------
     .. [1] Diebold and Mariano (1995). Comparing Predictive Accuracy. Journal of Business & Economic
        Statistics. :doi:`10.1080/07350015.1995.10524599`
+    .. [2] Newcombe (1998). Interval estimation for the difference between independent proportions.
+       Statistics in Medicine.
+       :doi:`10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I`
 
     Examples
     --------
