@@ -131,6 +131,31 @@ def test_names_of_other_packages_are_answered_with_ours(guess, answer):
         exec(f"from {module} import {name}")
 
 
+@pytest.mark.parametrize("module", skcalib._guesses.MODULES)
+def test_every_name_of_ours_is_answered_in_every_module(module):
+    here = importlib.import_module(f"skcalib.{module}")
+    for home in skcalib._guesses.MODULES:
+        for name in importlib.import_module(f"skcalib.{home}").__all__:
+            if name in vars(here):
+                continue
+            assert not hasattr(here, name)
+            with pytest.raises(ImportError, match=rf"Use skcalib\.{home}\.{name}\.$"):
+                exec(f"from skcalib.{module} import {name}")
+
+
+def test_names_like_ours_are_answered():
+    with pytest.raises(ImportError, match=r"Use skcalib\.uncertainty\.confidence_interval\.$"):
+        exec("from skcalib.metrics import confidence_intervals")
+    with pytest.raises(ImportError, match=r"Use skcalib\.metrics\.reliability_curve\.$"):
+        exec("from skcalib import reliability_curve")
+    with pytest.raises(ImportError, match=r"^cannot import name 'nothing'"):
+        exec("from skcalib.metrics import nothing")
+    with pytest.raises(ImportError, match=r"Use skcalib\.recalibration\.Nonhomogeneous"):
+        exec("from skcalib.recalibration import EMOS")
+    with pytest.raises(ImportError, match=r"Use skcalib\.uncertainty\.clinical_calibration\.$"):
+        exec("from skcalib import val_prob")
+
+
 def test_names_of_ours_are_found_elsewhere_and_refused_as_tools_expect():
     assert not hasattr(skcalib, "IsotonicRecalibrator")
     with pytest.raises(AttributeError, match=r"Use skcalib\.recalibration\.IsotonicRecalibrator$"):

@@ -205,7 +205,7 @@ def check_predicted(
     models: list[Any] = []
     lengths = {name: num_samples(values) for name, values in (outcomes or {}).items()}
     names = ("sample_weight", "given", "groups")
-    by_row = {name: (data_args | {"groups": groups}).get(name) for name in names}
+    by_row: dict[str, Any] = {name: (data_args | {"groups": groups}).get(name) for name in names}
     is_paired = outcomes is None or not any(map(split_outcomes, by_row.values()))
     if not may_be_unpaired:
         remedy = "Take those that all of them have, or two models at a time with compare_models."
@@ -239,7 +239,7 @@ def split_samples(arguments: dict[str, Any]) -> list[dict[str, Any]]:
                 f"{name} must be a tuple of two, as y_true, for two samples that are no pairs of "
                 f"rows; found {type(value).__name__}. Pass ({name}_a, {name}_b)."
             )
-    pairs = {name: (None, None) if value is None else value for name, value in arguments.items()}
+    pairs: Any = {name: (None, None) if x is None else x for name, x in arguments.items()}
     groups_a, groups_b = (set(np.ravel(groups).tolist()) - {None} for groups in pairs["groups"])
     if not groups_a.isdisjoint(groups_b):
         raise ValueError(

@@ -107,7 +107,10 @@ def test_groups_are_pairs_that_part_samples_of_equal_length_too(length):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample_weight": np.ones(80)}, r"sample_weight must be a tuple of two.*weight_a, .*weight_b\)"),
+        (
+            {"sample_weight": np.ones(80)},
+            r"sample_weight must be a tuple of two.*weight_a, .*weight_b\)",
+        ),
         ({"groups": np.arange(80)}, "groups must be a tuple of two"),
         ({"given": P_A}, "given must be a tuple of two"),
         (
