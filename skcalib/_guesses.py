@@ -80,8 +80,9 @@ def raise_no_attribute(module: str, name: str) -> NoReturn:
     `from ... import` shows the text of an ImportError alone. Names of other packages always raise
     one; names of ours elsewhere an AttributeError, as tools ask every module whether it has them.
     """
-    foreign = None if name in _find_homes() else WRITE_INSTEAD.get(_key(name))
-    public = foreign or (None if name.startswith("_") else find_own_name(name))
+    is_private = name.startswith("_")  # what the import of a module asks it for
+    foreign = None if is_private or name in _find_homes() else WRITE_INSTEAD.get(_key(name))
+    public = foreign or (None if is_private else find_own_name(name))
     caller = sys._getframe(1)
     if caller.f_code.co_name == "__getattr__":
         caller = cast(Any, caller.f_back)
@@ -103,8 +104,9 @@ def find_own_name(name: str) -> str | None:
     """The public name of ours that is this one or resembles it; None if there is none."""
     homes = _find_homes()
     by_key = {_key(public): public for public in homes}
-    similar = [_key(name)] if name in homes else get_close_matches(_key(name), by_key, 1, 0.85)
-    return f"skcalib.{homes[by_key[similar[0]]]}.{by_key[similar[0]]}" if similar else None
+    similar = (by_key[key] for key in get_close_matches(_key(name), by_key, n=1, cutoff=0.85))
+    public = name if name in homes else next(similar, None)
+    return public and f"skcalib.{homes[public]}.{public}"
 
 
 def _key(name: str) -> str:
