@@ -10,6 +10,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by, format_label, printable
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from .._statistics.base import TIE_RTOL
 from ..forecasts._quantile import check_same_levels
@@ -23,6 +24,9 @@ from ._measured import (
     split_outcomes,
 )
 from ._units import check_finite_values
+
+# The arguments of limits that are no data.
+_LIMITS_OPTIONS = ("confidence_level", "alternative", "n_resamples", "random_state", "n_jobs")
 
 INTERVAL_CONSTRAINTS = LIMITS_CONSTRAINTS | {"method": [StrOptions({"auto", "finite-sample"})]}
 
@@ -445,15 +449,8 @@ def confidence_interval(
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
-    interval: Callable = partial(
-        interval_of,
-        confidence_level=confidence_level,
-        alternative=alternative,
-        method=method,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
+    options = select_arguments(locals(), ("method", *_LIMITS_OPTIONS))
+    interval: Callable = partial(interval_of, **options)
     whole = interval(measured)  # so what fails in a subgroup is due to its samples
     if subgroups is None:
         return whole
@@ -624,14 +621,8 @@ def compare_models(
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     probas, outcomes = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, split_outcomes(y_true)
-    return comparison_of(
-        check_measured(metric, metric_params, probas, y_true, outcomes, **data),
-        confidence_level=confidence_level,
-        alternative=alternative,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
+    measured = check_measured(metric, metric_params, probas, y_true, outcomes, **data)
+    return comparison_of(measured, **select_arguments(locals(), _LIMITS_OPTIONS))
 
 
 def interval_of(
