@@ -131,18 +131,27 @@ def test_names_of_other_packages_are_answered_with_ours(guess, answer):
         exec(f"from {module} import {name}")
 
 
-@pytest.mark.parametrize("module", skcalib._guesses.MODULES)
-def test_every_name_of_ours_is_answered_in_every_module(module):
-    here = importlib.import_module(f"skcalib.{module}")
-    for home in skcalib._guesses.MODULES:
-        names = set(importlib.import_module(f"skcalib.{home}").__all__) - vars(here).keys()
-        for name in names:
-            with pytest.raises(AttributeError) as refusal:  # as tools expect that ask for names
-                getattr(here, name)
-            assert str(refusal.value).endswith(f"Use skcalib.{home}.{name}")
-        for name in sorted(names)[:1]:  # the form that everybody writes
-            with pytest.raises(ImportError, match=rf"Use skcalib\.{home}\.{name}\.$"):
+HOMES = {name: importlib.import_module(f"skcalib.{name}") for name in skcalib._guesses.MODULES}
+
+
+@pytest.mark.parametrize("module", HOMES)
+def test_every_module_answers_by_the_same_function(module):
+    function = HOMES[module].__getattr__
+    assert function.func is skcalib._guesses.raise_no_attribute
+    assert function.args == (f"skcalib.{module}",)
+    for home in HOMES.values():
+        for name in sorted({*home.__all__} - vars(HOMES[module]).keys())[:1]:
+            with pytest.raises(ImportError, match=rf"Use {home.__name__}\.{name}\.$"):
                 exec(f"from skcalib.{module} import {name}")
+
+
+def test_every_name_of_ours_is_answered_elsewhere():
+    for home in HOMES.values():
+        for name in home.__all__:
+            other = next(module for module in HOMES.values() if name not in vars(module))
+            with pytest.raises(AttributeError) as refusal:  # as tools expect that ask for names
+                getattr(other, name)
+            assert str(refusal.value).endswith(f"Use {home.__name__}.{name}")
 
 
 def test_names_like_ours_are_answered():

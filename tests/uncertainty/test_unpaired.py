@@ -10,7 +10,7 @@ from skcalib.report import calibration_report
 from skcalib.uncertainty import compare_models, confidence_interval
 from skcalib.uncertainty._limits import UnpairedLimits
 
-FAST = {"n_resamples": 19, "random_state": 0}
+FAST = {"n_resamples": 9, "random_state": 0}
 
 
 def sample(n, slope, seed):
@@ -65,7 +65,7 @@ def test_ends_are_those_of_each_model(metric):
     assert [*mirrored] == pytest.approx([-result.high, -result.low], rel=1e-9)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_intervals_and_p_values_agree(level):
     result, less, greater = (
         compare_models(
