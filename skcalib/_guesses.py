@@ -46,6 +46,7 @@ _NAMES_ELSEWHERE = {
     "metrics.observed_expected_ratio": ["oeratio", "eoratio"],
     "metrics.quantile_calibration_error": ["coverage", "intervalcoverage", "picp"],
     "metrics.reliability_curve": ["calibrationcurve", "reliabilitycurve"],
+    "metrics.risk_coverage_curve": ["aurc", "eaurc", "riskcoverage"],
     "metrics.score_decomposition": ["brierscoredecomposition"],
     "metrics.score_decomposition, whose skill_score it is": ["brierskillscore"],
     "metrics.smooth_expected_calibration_error": ["smece"],

@@ -250,6 +250,7 @@ def test_every_metric_is_registered():
         "observed_expected_ratio",
         "pit_histogram",
         "reliability_curve",
+        "risk_coverage_curve",
         "score_decomposition",
         "sharpness",
         "smooth_calibration_witness",
