@@ -10,6 +10,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by, format_label, printable
+from .._inputs.missing import omit_missing
 from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from .._statistics.base import TIE_RTOL
@@ -255,6 +256,7 @@ class _IntervalOptions(TypedDict, total=False):
     alternative: Literal["two-sided", "less", "greater"]
     method: Literal["auto", "finite-sample"]
     n_resamples: int
+    nan_policy: Literal["raise", "omit"]
     random_state: RandomState
     n_jobs: int | None
 
@@ -282,6 +284,7 @@ def confidence_interval(
 
 
 @validate_params(INTERVAL_CONSTRAINTS, prefer_skip_nested_validation=False)
+@omit_missing
 def confidence_interval(
     metric: str | Callable,
     y_true: ArrayLike,
@@ -297,6 +300,7 @@ def confidence_interval(
     alternative: Literal["two-sided", "less", "greater"] = "two-sided",
     method: Literal["auto", "finite-sample"] = "auto",
     n_resamples: int = 199,
+    nan_policy: Literal["raise", "omit"] = "raise",
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> ConfidenceInterval | SubgroupIntervals:
@@ -358,6 +362,10 @@ def confidence_interval(
         Number of draws of outcomes for the lower end of an error. With fewer than ``2 / (1 -
         confidence_level) - 1`` draws (half as many if one-sided) that end is 0. Other metrics need
         none.
+
+    nan_policy : {"raise", "omit"}, default="raise"
+        Refuse missing predictions (None or NaN), or leave out these rows, in all arguments, with a
+        warning that counts them. Of forecasts they are always refused.
 
     random_state : int, RandomState instance or None, default=None
         Seed of these draws, for any `n_jobs`.
@@ -478,6 +486,7 @@ def tabulate_subgroups(
 
 
 @validate_params(LIMITS_CONSTRAINTS, prefer_skip_nested_validation=False)
+@omit_missing
 def compare_models(
     metric: str | Callable,
     y_true: ArrayLike,
@@ -492,6 +501,7 @@ def compare_models(
     confidence_level: float = 0.95,
     alternative: Literal["two-sided", "less", "greater"] = "two-sided",
     n_resamples: int = 199,
+    nan_policy: Literal["raise", "omit"] = "raise",
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> Comparison:
@@ -545,6 +555,10 @@ def compare_models(
         Number of draws of outcomes for a difference of errors; the smallest p-value is then ``2 /
         (n_resamples + 1)``, or half of that if one-sided. If 1 − `confidence_level` is less, the
         ends are infinite. Other metrics need no draws.
+
+    nan_policy : {"raise", "omit"}, default="raise"
+        Refuse missing predictions (None or NaN), or leave out these rows, in all arguments, with a
+        warning that counts them. Of forecasts they are always refused.
 
     random_state : int, RandomState instance or None, default=None
         Seed of these draws, for any `n_jobs`.
