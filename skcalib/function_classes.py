@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
+from ._guesses import guess_other_names
 from ._inputs.scikit_learn import Interval, get_literal_constraints, validate_parameter_constraints
 from ._inputs.warnings import check_memory, warn_if_slow
 from ._statistics.kernels import (
@@ -32,6 +33,8 @@ __all__ = [
     "Sign",
     "TotalVariation",
 ]
+
+guess_other_names(__name__)
 
 # Up to this many points, `Lipschitz` constrains all pairs at once.
 _MAX_PAIRED_POINTS = 64

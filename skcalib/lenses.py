@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from ._data import ClassData, check_predictions
+from ._guesses import guess_other_names
 from ._inputs.arrays import ArrayLike, format_values
 from ._inputs.labels import as_labels, encode_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params
@@ -31,6 +32,8 @@ __all__ = [
     "class_groups",
     "top_k",
 ]
+
+guess_other_names(__name__)
 
 # By how much rounding takes a sum of probabilities beyond 0 or 1.
 _PROBABILITY_ATOL = 1e-9

@@ -133,6 +133,42 @@ def test_names_of_other_packages_are_answered_with_ours(guess, answer):
         exec(f"from {module} import {name}")
 
 
+HOMES = {name: importlib.import_module(f"skcalib.{name}") for name in skcalib._guesses.MODULES}
+
+
+@pytest.mark.parametrize("module", HOMES)
+def test_every_module_answers_by_the_same_function(module):
+    function = HOMES[module].__getattr__
+    assert function.func is skcalib._guesses.raise_no_attribute
+    assert function.args == (f"skcalib.{module}",)
+    for home in HOMES.values():
+        for name in sorted({*home.__all__} - vars(HOMES[module]).keys())[:1]:
+            with pytest.raises(ImportError, match=rf"Use {home.__name__}\.{name}\.$"):
+                exec(f"from skcalib.{module} import {name}")
+
+
+def test_every_name_of_ours_is_answered_elsewhere():
+    for home in HOMES.values():
+        for name in home.__all__:
+            other = next(module for module in HOMES.values() if name not in vars(module))
+            with pytest.raises(AttributeError) as refusal:  # as tools expect that ask for names
+                getattr(other, name)
+            assert str(refusal.value).endswith(f"Use {home.__name__}.{name}")
+
+
+def test_names_like_ours_are_answered():
+    with pytest.raises(ImportError, match=r"Use skcalib\.uncertainty\.confidence_interval\.$"):
+        exec("from skcalib.metrics import confidence_intervals")
+    with pytest.raises(ImportError, match=r"Use skcalib\.metrics\.reliability_curve\.$"):
+        exec("from skcalib import reliability_curve")
+    with pytest.raises(ImportError, match=r"^cannot import name 'nothing'"):
+        exec("from skcalib.metrics import nothing")
+    with pytest.raises(ImportError, match=r"Use skcalib\.recalibration\.Nonhomogeneous"):
+        exec("from skcalib.recalibration import EMOS")
+    with pytest.raises(ImportError, match=r"Use skcalib\.uncertainty\.clinical_calibration\.$"):
+        exec("from skcalib import val_prob")
+
+
 def test_names_of_ours_are_found_elsewhere_and_refused_as_tools_expect():
     assert not hasattr(skcalib, "IsotonicRecalibrator")
     with pytest.raises(AttributeError, match=r"Use skcalib\.recalibration\.IsotonicRecalibrator$"):
@@ -217,6 +253,7 @@ def test_every_metric_is_registered():
         "observed_expected_ratio",
         "pit_histogram",
         "reliability_curve",
+        "risk_coverage_curve",
         "score_decomposition",
         "sharpness",
         "smooth_calibration_witness",

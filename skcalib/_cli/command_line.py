@@ -113,7 +113,9 @@ def _make_parser() -> argparse.ArgumentParser:
     demo_parser.set_defaults(command=_run_demo)
 
     table = _Parser(add_help=False)
-    text = "separated values with a header (CSV), Parquet or Arrow; - is the standard input"
+    text = (
+        "separated values with a header (CSV), JSON Lines, Parquet, Arrow; - is the standard input"
+    )
     table.add_argument("file", metavar="FILE", help=text)
     text = "the class of a single column of --proba (default: the larger)"
     table.add_argument("--pos-label", metavar="LABEL", help=text)

@@ -4,10 +4,12 @@ import argparse
 import contextlib
 import csv
 import io
+import json
 import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,8 +22,8 @@ from ..report._sections import notify_progress
 # Rows of a text between two messages of progress.
 _MAX_BLOCK_ROWS = 2**16
 
-# The first bytes of Parquet and Arrow files.
-_BINARY = b"PAR1", b"ARROW1"
+# The first bytes of Parquet, Arrow and JSON Lines files.
+_FORMATS = b"PAR1", b"ARROW1", b"{", b"\xef\xbb\xbf{"
 
 # Characters of a line: a file with a longer one is no table.
 _MAX_LINE_LENGTH = 2**24
@@ -119,8 +121,8 @@ def load_table(path: str, columns: Sequence[Column], options: argparse.Namespace
     names = [name for name, _ in columns]
     try:
         with stdin if path == "-" else open(path, "rb") as file:
-            is_binary = file.peek(8).startswith(_BINARY)
-            read = _load_binary if is_binary else _load_text
+            is_typed = file.peek(8).startswith(_FORMATS)
+            read = _load_typed if is_typed else _load_text
             frame = read(file, source, names, options)
     except ImportError as error:
         raise ImportError(
@@ -129,7 +131,7 @@ def load_table(path: str, columns: Sequence[Column], options: argparse.Namespace
         ) from error
     except OSError as error:
         raise ValueError(f"{source} cannot be read: {error.strerror or error}.") from error
-    point = _COMMA_FOR_POINT if options.decimal == "," and not is_binary else {}
+    point = _COMMA_FOR_POINT if options.decimal == "," and not is_typed else {}
     values = [_to_values(frame[name], rule, point) for name, rule in columns]
     is_refused = np.column_stack([array != array for array in values])  # NaN
     is_wrong = is_refused
@@ -192,8 +194,6 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
             reader = csv.reader(chain([first], lines), delimiter=separator, strict=True)
             header = [name.strip() for name in next(reader, [])]
             hint = f" Values are taken to be separated by {separator!r}; --sep names another."
-            if first.startswith("{"):
-                hint = " Convert JSON Lines: pandas.read_json(path, lines=True).to_csv(table)."
             check_header(header, source, names, hint)
             columns, positions = header, list(range(len(header)))
             if not options.keeps_rows:
@@ -246,17 +246,24 @@ def _guess_separator(header: str) -> str:
     return max(_SEPARATORS, key=re.sub('"[^"]*("|$)', "", header).count)
 
 
-def _load_binary(file: BinaryIO, source: str, names: list[str], options: argparse.Namespace) -> Any:
-    """Return a data frame of the texts of a Parquet or Arrow file; "" where a value is missing."""
+def _load_typed(file: BinaryIO, source: str, names: list[str], options: argparse.Namespace) -> Any:
+    """Return a data frame of the texts of a Parquet, Arrow or JSON Lines file; "" where missing."""
     import pandas
 
     content = io.BytesIO(file.read())
-    is_parquet = content.getvalue().startswith(_BINARY[0])
+    is_parquet = content.getvalue().startswith(_FORMATS[0])
     read = pandas.read_parquet if is_parquet else pandas.read_feather
     try:
-        frame = read(content, dtype_backend="pyarrow")
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{source} is not a sound Parquet or Arrow file: {error}.") from error
+        if content.getvalue().startswith(_FORMATS[2:]):
+            parse = partial(json.loads, parse_float=str, parse_int=str)  # digits as they are
+            lines = content.getvalue().decode(options.encoding).splitlines()
+            frame = pandas.DataFrame([parse(line) for line in lines if line.strip()], dtype=object)
+        else:
+            frame = read(content, dtype_backend="pyarrow")
+    except (ValueError, LookupError, OSError, AttributeError) as error:
+        raise ValueError(
+            f"{source} is not a sound Parquet, Arrow or JSON Lines file: {error}."
+        ) from error
     check_header(list(frame.columns), source, names)
     columns = {}
     for name in frame.columns if options.keeps_rows else names:

@@ -106,7 +106,9 @@ def _check_whole(y: np.ndarray, name: str, partner: str) -> None:
         raise ValueError(
             f"{name} must hold class labels; found the fraction {float(y[row])!r} in row {row}, "
             f"which is a continuous value (Unknown label type: continuous). Perhaps {name} and "
-            f"{partner} are swapped. A soft label s is two rows: 1 of weight s, 0 of weight 1 - s."
+            f"{partner} are swapped. A soft label s is exactly two rows, 1 of weight s and 0 of "
+            f"weight 1 - s: {name}=np.repeat([1, 0], len(s)), {partner}=np.tile(p, 2), "
+            "sample_weight=np.r_[s, 1 - s]."
         )
 
 

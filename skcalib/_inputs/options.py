@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from .arrays import format_value
+import numpy as np
+
+from .arrays import ArrayLike, format_value
 
 # For an option, the names of the options that each of its values reads. The key "callable" stands
 # for functions; a value that is not listed reads all.
@@ -30,6 +32,15 @@ def check_options_of(
         allowed = names_by_value.get(key, names) if isinstance(key, str | None) else names
         cause = f"{decider}={format_value(value)}"
         refuse_unused(arguments, defaults, sorted(names - set(allowed)), cause)
+
+
+def check_edges(n_bins: ArrayLike, strategy: str) -> None:
+    """Refuse a strategy that finds other edges of bins than those that were given."""
+    if np.ndim(n_bins) and strategy != "uniform":
+        raise ValueError(
+            "strategy must be 'uniform', which keeps the edges in n_bins; found "
+            f"{strategy!r}. Pass strategy='uniform', or n_bins as a number."
+        )
 
 
 def refuse_unused(

@@ -70,6 +70,22 @@ class Count(IntegerInterval):
         return f"an int from {self.left} to {self.right:,}, no more, as each takes memory and time"
 
 
+class Bins(Count):
+    """A number of bins of probabilities or levels, "auto", or the edges of bins."""
+
+    def is_satisfied_by(self, value: object) -> bool:
+        try:
+            edges = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            return isinstance(value, str) and value == "auto"
+        if edges.ndim != 1:
+            return super().is_satisfied_by(value)
+        return edges.size > 0 and [*edges[[0, -1]]] == [0, 1] and np.diff(edges).min() > 0
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; 'auto'; or a list of edges of bins that increase from 0 to 1"
+
+
 class LensNames(StrOptions):
     """Names of lenses, where objects are not taken."""
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from .smooth_expected import interpolate_smooth_mass
-from .sorting import LabelWeights, quantile_bins, uniform_bins
+from .sorting import LabelWeights, interval_bins, quantile_bins
 
 # Cells that replace the predictions in `effective_counts`.
 _N_COUNT_CELLS = 1024
@@ -22,17 +22,16 @@ _WEIGHT_SUM_RTOL = 1e-12
 
 
 def assign_bins(
-    points: np.ndarray, weights: np.ndarray, n_bins: int, strategy: str
+    points: np.ndarray, weights: np.ndarray, edges: np.ndarray, strategy: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bins that hold points: the number of each point's bin (n,), and the bins' ends, (m,) each.
 
-    Uniform bins end at multiples of their width, quantile bins at their least and greatest points.
+    Uniform bins end at the edges, as many quantile bins at their least and greatest points.
     """
     if strategy == "uniform":
-        all_bins = uniform_bins(points, n_bins)
-        filled, bins = np.unique(all_bins, return_inverse=True)
-        return bins, filled / n_bins, (filled + 1) / n_bins
-    bins = np.unique(quantile_bins(points, weights, n_bins), return_inverse=True)[1]
+        filled, bins = np.unique(interval_bins(points, edges), return_inverse=True)
+        return bins, edges[filled], edges[filled + 1]
+    bins = np.unique(quantile_bins(points, weights, len(edges) - 1), return_inverse=True)[1]
     least, greatest = np.full((2, bins.max() + 1), [[np.inf], [-np.inf]])
     np.minimum.at(least, bins, points)
     np.maximum.at(greatest, bins, points)

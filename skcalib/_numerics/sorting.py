@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 # Equal shares of the weight differ by less than this, as they are rounded; so do variances,
 # relative to the largest.
@@ -106,15 +107,24 @@ def pool_label_weights(
 # Bins of one probability, or on the simplex
 
 
-def uniform_bins(points: np.ndarray, n_bins: int) -> np.ndarray:
-    """Index of [j/B, (j+1)/B) for each point; the last interval is closed.
+def bin_edges(n_bins: ArrayLike, size: float) -> np.ndarray:
+    """The ends (B + 1,) of bins: the numbers themselves, or of B bins of equal width.
+
+    "auto" is the cube root of the size, the effective number of samples, rounded up.
 
     The edges are the correctly rounded quotients j/B, so that a decimal such as 0.29 belongs to the
     interval that starts at 29/100. Multiplying would put it into the one before, as 0.29·100 =
     28.999….
     """
-    edges = np.arange(1, n_bins) / n_bins
-    return np.searchsorted(edges, points, side="right")  # (n,)
+    if isinstance(n_bins, str):
+        n_bins = int(np.ceil((1 - _SHARE_RTOL) * np.cbrt(size)))
+    edges = np.asarray(n_bins, dtype=np.float64)
+    return edges if edges.ndim else np.arange(float(edges) + 1) / edges
+
+
+def interval_bins(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Index of the interval [a, b) of each point between edges; the last interval is closed."""
+    return np.searchsorted(edges[1:-1], points, side="right")  # (n,)
 
 
 def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
@@ -179,16 +189,16 @@ def mean_variances(
     )
 
 
-def product_bins(points: np.ndarray, n_bins: int) -> tuple[np.ndarray, int]:
-    """Index of the product of intervals [j/B, (j+1)/B) of each point (n, K), and their number.
+def product_bins(points: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:
+    """Index of the product of intervals between edges of each point (n, K), and their number.
 
     Only products that hold a point are numbered: memory O(n), not B^K.
     """
-    cells, n_cells = np.zeros(len(points), dtype=np.int64), 1
+    cells, n_cells, n_bins = np.zeros(len(points), dtype=np.int64), 1, len(edges) - 1
     for column in points.T:
         if n_cells * n_bins > _MAX_CELL_NUMBER:
             cells, n_cells = _number_occupied(cells)
-        cells = cells * n_bins + uniform_bins(column, n_bins)
+        cells = cells * n_bins + interval_bins(column, edges)
         n_cells *= n_bins
     return _number_occupied(cells)
 

@@ -5,6 +5,7 @@ the metrics take them. Most return a sample; :func:`make_hard_instance` returns 
 distribution, with weights.
 """
 
+from .._guesses import guess_other_names
 from ._families import make_covariate_shift, make_dirichlet_family, make_temperature_family
 from ._forecasts import make_forecasts
 from ._hard_instances import make_hard_instance
@@ -16,3 +17,5 @@ __all__ = [
     "make_hard_instance",
     "make_temperature_family",
 ]
+
+guess_other_names(__name__)

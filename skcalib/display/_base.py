@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, format_value
 from .._inputs.scikit_learn import (
-    Count,
+    Bins,
     Function,
     IntegerInterval,
     check_matplotlib_support,
@@ -29,7 +29,7 @@ else:
 
 # Constraints of the options that several displays have.
 _SHARED: dict[str, Any] = {
-    "n_bins": [Count(1, 1000)],
+    "n_bins": [Bins(1, 1000)],
     "max_panels": [IntegerInterval(1)],
     "name": [str, None],
 }

@@ -134,7 +134,7 @@ class PITHistogramDisplay(_PitDisplay):
         y_forecast: object,
         *,
         sample_weight: ArrayLike | None = None,
-        n_bins: int | None = None,
+        n_bins: int | Literal["auto"] | ArrayLike | None = None,
         atoms: Literal["average", "randomize"] = "average",
         confidence_level: float | None = 0.9,
         n_resamples: int = 200,
@@ -157,10 +157,11 @@ class PITHistogramDisplay(_PitDisplay):
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
 
-        n_bins : int, default=None
-            Number of bins of equal width. By default one for each rank of an ensemble without
-            weights of up to 24 members, one for each cell of quantiles at given levels, and ten
-            otherwise.
+        n_bins : int, "auto" or array-like of shape (n_bins + 1,), default=None
+            Number of bins of equal width, or edges that increase from 0 to 1. "auto": the cube root
+            of the effective number of samples, rounded up. By default one for each rank of an
+            ensemble without weights of up to 24 members, one for each cell of quantiles at given
+            levels, and ten otherwise.
 
         atoms : {"average", "randomize"}, default="average"
             What becomes of the interval of PITs that an outcome of positive probability has: it is

@@ -189,7 +189,7 @@ class ReliabilityDisplay(CurvesDisplay):
         multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
         by: Any = None,
         method: Literal["isotonic", "smooth", "binned"] = "isotonic",
-        n_bins: int = 15,
+        n_bins: int | Literal["auto"] | ArrayLike = 15,
         strategy: Literal["uniform", "quantile"] = "uniform",
         bandwidth: float | None = None,
         band: Literal["consistency", "confidence"] | None = "consistency",
@@ -237,8 +237,9 @@ class ReliabilityDisplay(CurvesDisplay):
             The curve: least squares over increasing curves; kernel means, whose bandwidth is the
             smooth expected calibration error; or means in bins.
 
-        n_bins : int, default=15
-            Number of bins of "binned".
+        n_bins : int, "auto" or array-like of shape (n_bins + 1,), default=15
+            Number of bins of "binned", or their edges, which increase from 0 to 1 (with "uniform").
+            "auto": the cube root of the effective number of samples, rounded up.
 
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width or of equal mass.

@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import select_arguments
-from .._inputs.scikit_learn import RandomState, check_matplotlib_support
-from .._numerics.sorting import product_bins
+from .._inputs.scikit_learn import Count, RandomState, check_matplotlib_support
+from .._numerics.sorting import bin_edges, product_bins
 from ._base import (
     Axes,
     PredictionsDisplay,
@@ -135,7 +135,7 @@ class SimplexDisplay(PredictionsDisplay):
         return float(self.share @ _distance(self.observed - self.predicted))
 
     @classmethod
-    @validate_options()
+    @validate_options(n_bins=[Count(1, 1000)])
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -198,7 +198,7 @@ class SimplexDisplay(PredictionsDisplay):
         check_matplotlib_support("SimplexDisplay")
         data = check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=labels)
         check_three_classes(data)
-        cells, n_cells = product_bins(data.matrix, n_bins)
+        cells, n_cells = product_bins(data.matrix, bin_edges(n_bins, data.n_samples))
         share = np.bincount(cells, data.weight, n_cells)
         sums = [np.bincount(cells, data.weight * p, n_cells) for p in data.proba.T]
         predicted = np.column_stack(sums) / share[:, None]

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import make_batches
-from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, fit_context
+from .._inputs.scikit_learn import Bins, IntegerInterval, RandomState, fit_context
 from .._numerics.logistic_batch import LikelihoodCurve, likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
-from .._numerics.sorting import first_of_ties, quantile_bins
+from .._numerics.sorting import bin_edges, first_of_ties, interval_bins, quantile_bins
 from ..metrics._clinical import logistic_line
 from ._base import (
     HypothesisTest,
@@ -613,8 +613,10 @@ class HosmerLemeshowTest(ClassicalTest):
 
     Parameters
     ----------
-    n_bins : int, default=10
-        Number of groups of equal mass (total weight).
+    n_bins : int, "auto" or array-like of shape (n_bins + 1,), default=10
+        Number of groups of equal mass (total weight); or edges that increase from 0 to 1, for
+        groups of predictions between them. "auto": the cube root of the effective number of
+        samples, rounded up.
 
     method : {"conditional", "asymptotic"}, default="conditional"
         "conditional": the p-value is found by labels drawn from the predictions; exact.
@@ -702,9 +704,9 @@ class HosmerLemeshowTest(ClassicalTest):
     (16.16..., 0.1)
     """
 
-    _parameter_constraints = {"n_bins": [Count(1)], "ddof": [IntegerInterval(0)]}
+    _parameter_constraints = {"n_bins": [Bins(1)], "ddof": [IntegerInterval(0)]}
 
-    n_bins: int = 10
+    n_bins: int | Literal["auto"] | ArrayLike = 10
     _: KW_ONLY
     method: Literal["conditional", "asymptotic"] = "conditional"
     n_resamples: int = 999
@@ -714,7 +716,11 @@ class HosmerLemeshowTest(ClassicalTest):
 
     def _statistic(self, data: ClassData) -> Any:
         proba, weight = data.proba, data.weight  # sorted, so that each group is a range
-        start = np.flatnonzero(first_of_ties(quantile_bins(proba, weight, self.n_bins)))
+        edges = bin_edges(self.n_bins, 1 / data.inverse_effective_size)
+        bins = quantile_bins(proba, weight, len(edges) - 1)
+        if np.ndim(self.n_bins):
+            bins = interval_bins(proba, edges)
+        start = np.flatnonzero(first_of_ties(bins))
         positive = np.add.reduceat(weight**2 * proba, start)  # (B,)
         negative = np.add.reduceat(weight**2 * (1 - proba), start)
         product = positive * negative

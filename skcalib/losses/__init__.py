@@ -4,6 +4,7 @@ They take predictions first and targets second, as the losses of those packages 
 gradients come from the framework. :mod:`skcalib.torch` has them as modules.
 """
 
+from .._guesses import guess_other_names
 from ._baselines import kde_calibration_loss, soft_binned_calibration_loss
 from ._errors import (
     conditional_kernel_calibration_loss,
@@ -22,3 +23,5 @@ __all__ = [
     "smooth_calibration_loss",
     "soft_binned_calibration_loss",
 ]
+
+guess_other_names(__name__)

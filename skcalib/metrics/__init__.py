@@ -53,6 +53,7 @@ from ._pit_histogram import PITHistogram as PITHistogram, pit_histogram
 from ._proper import ScoreDecomposition as ScoreDecomposition, score_decomposition
 from ._quantile import Sharpness as Sharpness, sharpness
 from ._reliability_curve import ReliabilityCurve as ReliabilityCurve, reliability_curve
+from ._risk_coverage import RiskCoverageCurve as RiskCoverageCurve, risk_coverage_curve
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth_expected import smooth_expected_calibration_error
 from ._table import metric_table
@@ -100,6 +101,7 @@ __all__ = [
     "pit_histogram",
     "quantile_calibration_error",
     "reliability_curve",
+    "risk_coverage_curve",
     "score_decomposition",
     "sharpness",
     "smooth_calibration_error",

@@ -7,14 +7,16 @@ import numpy as np
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Average, Count, IntegerInterval, Label
+from .._inputs.options import check_edges
+from .._inputs.scikit_learn import Average, Bins, IntegerInterval, Label
 from .._numerics.sorting import (
+    bin_edges,
     bin_extents,
+    interval_bins,
     mean_variances,
     median_variance_bins,
     product_bins,
     quantile_bins,
-    uniform_bins,
 )
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
@@ -33,15 +35,16 @@ _DEBIAS_REQUIREMENT = SampleRequirement(
 def _assign_bins(data: ClassData, options: dict[str, Any]) -> tuple[np.ndarray, int]:
     """Return the index of the bin of each sample, (n,), and the number of bins."""
     proba, weight = data.proba.astype(np.float64, copy=False), data.weight
-    n_bins, strategy = options["n_bins"], options["strategy"]
+    strategy = options["strategy"]
     if strategy == "median-variance":
         points = proba.reshape(len(proba), -1)  # (n, K), or (n, 1)
         return median_variance_bins(points, weight, options["min_bin_size"])
+    edges = bin_edges(options["n_bins"], 1 / data.inverse_effective_size)
     if strategy == "quantile":
-        return quantile_bins(proba, weight, n_bins), n_bins
+        return quantile_bins(proba, weight, len(edges) - 1), len(edges) - 1
     if data.is_binary:
-        return uniform_bins(proba, n_bins), n_bins
-    return product_bins(proba, n_bins)
+        return interval_bins(proba, edges), len(edges) - 1
+    return product_bins(proba, edges)
 
 
 def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Iterator[np.ndarray]:
@@ -55,9 +58,9 @@ def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Ite
         yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
 
 
-def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, strategy: str) -> np.ndarray:
-    if strategy == "uniform":
-        return np.full(n_bins, 1 / n_bins)
+def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, options: dict) -> np.ndarray:
+    if options["strategy"] == "uniform":
+        return np.diff(bin_edges(options["n_bins"], 1 / data.inverse_effective_size))
     return bin_extents(bins, data.proba, n_bins)
 
 
@@ -69,7 +72,7 @@ def _bin_error(data: ClassData, *, signed: bool, **options: Any) -> float:
     # the share of each bin times its gap
     residual = factor * sums / np.where(share > 0, share, 1.0) ** (power - 1)
     if options["add_bin_width"]:
-        residual = residual + _bin_widths(data, bins, n_bins, options["strategy"]) * share
+        residual = residual + _bin_widths(data, bins, n_bins, options) * share
     if options["norm"] == "l1":
         return float(residual.sum())
     filled = share > 0
@@ -121,17 +124,15 @@ def _find_bin_witness(data: ClassData, **options: Any) -> Witness | None:
     witness = find_cell_witness(data, bins, n_bins, options["norm"], options["distance"])
     if not options["add_bin_width"]:
         return witness
-    widths = _bin_widths(data, bins, n_bins, options["strategy"])
+    widths = _bin_widths(data, bins, n_bins, options)
     return witness._replace(offset=witness.offset + widths[bins])
 
 
 def _expected_calibration_error(
     data: ClassData, *, signed: bool = False, **options: Any
 ) -> float | np.ndarray:
-    names = ("norm", "distance", "debias", "add_bin_width")
-    check_bin_options(*(options[name] for name in names))
-    if options["multi_class"] == "canonical" and not data.is_binary:
-        check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
+    is_canonical = options["multi_class"] == "canonical" and not data.is_binary
+    check_bin_options(options, is_canonical=is_canonical)
     error = average_over_reductions(
         _bin_error, data, needs=_DEBIAS_REQUIREMENT, signed=signed, **options
     )
@@ -145,7 +146,7 @@ def _expected_calibration_error(
 
 @register_metric(
     _expected_calibration_error,
-    {"n_bins": [Count(1)], "min_bin_size": [IntegerInterval(1)]},
+    {"n_bins": [Bins(1)], "min_bin_size": [IntegerInterval(1)]},
     largest=lambda options: 2 * _DISTANCES[options["distance"]][0] + options["add_bin_width"],
     cost="n log n",
     in_report=True,
@@ -160,7 +161,7 @@ def expected_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    n_bins: int = 15,
+    n_bins: int | Literal["auto"] | ArrayLike = 15,
     strategy: Literal["uniform", "quantile", "median-variance"] = "uniform",
     min_bin_size: int = 10,
     norm: Literal["l1", "l2", "max"] = "l1",
@@ -196,9 +197,10 @@ def expected_calibration_error(
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
         are only 0, or only 1, the other is added.
 
-    n_bins : int, default=15
-        Number of bins; with "canonical", of intervals for the probability of each class. Not for
-        "median-variance".
+    n_bins : int, "auto" or array-like of shape (n_bins + 1,), default=15
+        Number of bins, or their edges, which increase from 0 to 1 (with "uniform"). "auto": the
+        cube root of the effective number of samples, rounded up. With "canonical", of intervals for
+        the probability of each class. Not for "median-variance".
 
     strategy : {"uniform", "quantile", "median-variance"}, default="uniform"
         Bins of equal width; of equal mass (total weight; not with "canonical" for more than two
@@ -260,15 +262,15 @@ def expected_calibration_error(
     w_i (y_i - p_i)| / P_j`. The error is :math:`\sum_j P_j g_j`, :math:`(\sum_j P_j g_j^2)^{1/2}`
     or :math:`\max_j g_j`.
 
-    Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bins never separate ties.
-    With "canonical" they are products of the intervals of all classes, and most are soon of one
-    sample. Cost: :math:`O(n \log B)`, or :math:`O(n \log n)`.
+    Uniform bins are [j/B, (j+1)/B), or [a, b) between given edges, and the last contains 1.
+    Quantile bins never separate ties. With "canonical" they are products of the intervals of all
+    classes, and most are soon of one sample. Cost: :math:`O(n \log B)`, or :math:`O(n \log n)`.
 
     With `debias` [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
     :math:`g_j^2`, for :math:`n_j` samples of equal weight with the mean outcome :math:`\bar y_j`. A
     bin of one sample contributes 0. The mean square is clipped at 0, so the error is still biased
-    upwards. With `add_bin_width` (equation 5 of [5]_), the width is 1/B for a uniform bin,
-    otherwise from its least to its greatest prediction.
+    upwards. With `add_bin_width` (equation 5 of [5]_), the width is that between the edges of a
+    uniform bin, otherwise from its least to its greatest prediction.
 
     References
     ----------
@@ -299,41 +301,30 @@ def expected_calibration_error(
     return _expected_calibration_error(data, **select_options(locals()))
 
 
-def check_bin_options(norm: str, distance: str, debias: bool, add_bin_width: bool) -> None:
-    """Refuse `debias` except for squared gaps, `add_bin_width` except for mean absolute gaps."""
-    if debias and norm != "l2":
-        raise ValueError(
-            "debias=True needs norm='l2': only the bias of squared gaps is known; found "
-            f"norm={norm!r}. Pass norm='l2', or debias=False."
-        )
-    if add_bin_width and norm != "l1":
-        raise ValueError(
-            "add_bin_width=True needs norm='l1' (and debias=False): only with the mean absolute "
-            f"gap is the sum a bound on a distance; found norm={norm!r}. Pass norm='l1', or "
-            "add_bin_width=False."
-        )
-    name = "debias" if debias else "add_bin_width" if add_bin_width else None
-    if name and distance != "total-variation":
-        raise ValueError(
-            f"{name}=True needs distance='total-variation', whose gaps it is made for; found "
-            f"distance={distance!r}. Pass distance='total-variation', or {name}=False."
-        )
+# What each correction of the gaps needs.
+_CORRECTIONS = {
+    "debias": {"norm": "l2", "distance": "total-variation"},
+    "add_bin_width": {"norm": "l1", "distance": "total-variation"},
+}
 
 
-def check_simplex_options(strategy: str, debias: bool, add_bin_width: bool) -> None:
-    """Refuse options for all classes at once that need ordered predictions or two classes."""
-    if strategy == "quantile":
+def check_bin_options(options: dict[str, Any], *, is_canonical: bool) -> None:
+    """Refuse corrections and bins that other options, or all classes at once, do not allow."""
+    check_edges(options["n_bins"], options["strategy"])
+    requests = [f"{name}=True" for name in _CORRECTIONS if options[name]]
+    for request in requests:
+        name = request.removesuffix("=True")
+        for other, needed in _CORRECTIONS[name].items():
+            if options[other] != needed:
+                raise ValueError(
+                    f"{request} needs {other}={needed!r}, for which it is known; found {other}="
+                    f"{options[other]!r}. Pass {other}={needed!r}, or {name}=False."
+                )
+    requests += ["strategy='quantile'"] * (options["strategy"] == "quantile")
+    if is_canonical and requests:
         raise ValueError(
-            "strategy='quantile' needs predictions that have an order; found "
-            "multi_class='canonical', whose predictions are the vectors of all classes. Pass "
-            "strategy='median-variance' or 'uniform', or measure 'confidence', 'top-label' or "
-            "'classwise'."
-        )
-    name = "debias" if debias else "add_bin_width" if add_bin_width else None
-    if name:
-        raise ValueError(
-            f"{name}=True needs binary problems: only for them is the correction known; found "
-            f"multi_class='canonical' and more than two classes. Pass {name}=False, or measure "
+            f"{requests[0]} needs binary problems, whose predictions have an order; found "
+            "multi_class='canonical' and more than two classes. Leave it out, or measure "
             "'confidence', 'top-label' or 'classwise'."
         )
 

@@ -9,9 +9,10 @@ import numpy as np
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
-from .._inputs.scikit_learn import Count, Interval, RandomState, validate_params
+from .._inputs.scikit_learn import Bins, Count, Interval, RandomState, validate_params
 from .._inputs.warnings import check_memory
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
+from .._numerics.sorting import bin_edges
 from ._quantile import resolve_levels
 from ._registry import ALL_METRICS
 
@@ -27,7 +28,7 @@ _BIN_WIDTH_RTOL = 1e-9
 _GRID = np.arange(101) / 100
 
 PIT_CONSTRAINTS: dict = {
-    "n_bins": [Count(1, 1000), None],
+    "n_bins": [Bins(1, 1000), None],
     "confidence_level": [Interval(Real, 0, 1, closed="neither"), None],
     "n_resamples": [Count(1)],
 }
@@ -99,7 +100,7 @@ def pit_histogram(
     y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
-    n_bins: int | None = None,
+    n_bins: int | Literal["auto"] | ArrayLike | None = None,
     atoms: Literal["average", "randomize"] = "average",
     confidence_level: float | None = 0.9,
     n_resamples: int = 200,
@@ -121,9 +122,11 @@ def pit_histogram(
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
-    n_bins : int, default=None
-        Number of bins of equal width. By default one for each rank of an ensemble without weights
-        of up to 24 members, one for each cell of quantiles at given levels, and ten otherwise.
+    n_bins : int, "auto" or array-like of shape (n_bins + 1,), default=None
+        Number of bins of equal width, or edges that increase from 0 to 1. "auto": the cube root of
+        the effective number of samples, rounded up. By default one for each rank of an ensemble
+        without weights of up to 24 members, one for each cell of quantiles at given levels, and ten
+        otherwise.
 
     atoms : {"average", "randomize"}, default="average"
         An outcome of positive probability has an interval of PITs: spread it evenly over the bins,
@@ -219,7 +222,7 @@ def make_quantile_curve(
     return positions, pit_distribution(law, data.weight, positions), band, error
 
 
-def _edges(data: ForecastData, n_bins: int | None) -> np.ndarray:
+def _edges(data: ForecastData, n_bins: ArrayLike | None) -> np.ndarray:
     """Ends of the bins: of equal width, or the levels between which the PITs are known."""
     levels = getattr(data.forecast, "levels", None)
     if n_bins is None and levels is not None:
@@ -227,7 +230,7 @@ def _edges(data: ForecastData, n_bins: int | None) -> np.ndarray:
     if n_bins is None:
         n_ranks = np.max(data.forecast._n_members) + 1 if data.forecast.is_exchangeable else 10
         n_bins = int(n_ranks) if n_ranks <= _MAX_RANKS else 10
-    return np.arange(n_bins + 1) / n_bins
+    return bin_edges(n_bins, 1 / data.inverse_effective_size)
 
 
 def _densities(distribution: np.ndarray, edges: np.ndarray) -> np.ndarray:

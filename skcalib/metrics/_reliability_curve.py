@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
-from .._inputs.options import OptionsOf, check_options_of, select_arguments
-from .._inputs.scikit_learn import Count, Interval, Label, RandomState, validate_params
+from .._inputs.options import OptionsOf, check_edges, check_options_of, select_arguments
+from .._inputs.scikit_learn import Bins, Count, Interval, Label, RandomState, validate_params
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.reliability import (
     assign_bins,
@@ -23,7 +23,7 @@ from .._numerics.reliability import (
     smooth_rates,
 )
 from .._numerics.smooth_expected import interpolate_smooth_mass
-from .._numerics.sorting import LabelWeights
+from .._numerics.sorting import LabelWeights, bin_edges
 from ._registry import ALL_METRICS
 
 # The bars of the strip that shows the predictions, unless the bins of the curve are used.
@@ -282,11 +282,12 @@ class Binned(CurveMethod):
     metric, measure = "expected_calibration_error", "ECE"
 
     def __init__(
-        self, data: ClassData, error: float, scale: str, *, n_bins: int, strategy: str
+        self, data: ClassData, error: float, scale: str, *, n_bins: ArrayLike, strategy: str
     ) -> None:
         super().__init__(data, error, scale)
-        self.n_bars = n_bins if strategy == "uniform" and scale == "linear" else None
-        self.bins, begin, end = assign_bins(self.proba, self.weight, n_bins, strategy)
+        edges = bin_edges(n_bins, 1 / data.inverse_effective_size)
+        self.bars = edges if strategy == "uniform" and scale == "linear" else None
+        self.bins, begin, end = assign_bins(self.proba, self.weight, edges, strategy)
         self.ends = begin, end
         self.share = np.bincount(self.bins, self.weight)
         self.predicted = bin_means(self.bins, self.proba, self.weight)
@@ -308,7 +309,7 @@ class Binned(CurveMethod):
         return _step_coordinates(lower), _step_coordinates(upper)
 
     def edges(self) -> np.ndarray:
-        return super().edges() if self.n_bars is None else np.arange(self.n_bars + 1) / self.n_bars
+        return super().edges() if self.bars is None else self.bars
 
 
 def _step_coordinates(values: np.ndarray) -> np.ndarray:
@@ -399,7 +400,7 @@ def make_curve(
 
 
 CURVE_CONSTRAINTS: dict = {
-    "n_bins": [Count(1)],
+    "n_bins": [Bins(1)],
     "bandwidth": [Interval(Real, MIN_CURVE_BANDWIDTH, None, closed="left"), None],
     "n_resamples": [Count(1)],
 }
@@ -419,6 +420,7 @@ CURVE_OPTIONS: OptionsOf = {
 def select_curve_options(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the options that a curve of this method has; refuse those that nothing reads."""
     check_options_of(reliability_curve, CURVE_OPTIONS, arguments)
+    check_edges(arguments["n_bins"], arguments["strategy"])
     return select_arguments(arguments, CURVE_OPTIONS["method"][arguments["method"]])
 
 
@@ -431,7 +433,7 @@ def reliability_curve(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     method: Literal["isotonic", "smooth", "binned"] = "isotonic",
-    n_bins: int = 15,
+    n_bins: int | Literal["auto"] | ArrayLike = 15,
     strategy: Literal["uniform", "quantile"] = "uniform",
     bandwidth: float | None = None,
     band: Literal["consistency", "confidence"] | None = "consistency",
@@ -466,8 +468,9 @@ def reliability_curve(
         The curve: least squares over increasing curves; kernel means, whose bandwidth is the
         smooth expected calibration error; or means in bins.
 
-    n_bins : int, default=15
-        Number of bins of "binned".
+    n_bins : int, "auto" or array-like of shape (n_bins + 1,), default=15
+        Number of bins of "binned", or their edges, which increase from 0 to 1 (with "uniform").
+        "auto": the cube root of the effective number of samples, rounded up.
 
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width or of equal mass.

@@ -1,9 +1,6 @@
 """Recalibrators as scikit-learn transformers, and what joins them to a classifier or regressor."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from .._guesses import raise_no_attribute
+from .._guesses import guess_other_names
 from ._auto import AutoRecalibrator
 from ._binning import (
     IntervalBinningRecalibrator,
@@ -73,6 +70,4 @@ __all__ = [
     "export_table",
 ]
 
-
-if not TYPE_CHECKING:  # type checkers know all names
-    __getattr__ = partial(raise_no_attribute, __name__)
+guess_other_names(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from os import PathLike
-from typing import Any, TypedDict, Unpack, cast, overload
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 import numpy as np
 import scipy
@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by_each, printable
+from .._inputs.missing import omit_missing
 from .._inputs.probabilities import check_outcomes_by_model
 from .._inputs.scikit_learn import Function, Label, RandomState, num_samples, validate_params
 from .._versions import __version__
@@ -326,6 +327,7 @@ class _ReportOptions(TypedDict, total=False):
     recalibrated: bool
     name: str | None
     date: str | datetime.date | None
+    nan_policy: Literal["raise", "omit"]
     random_state: RandomState
 
 
@@ -343,6 +345,7 @@ def calibration_report(
 
 @_refuse_estimators
 @validate_params({"name": [str, None], "date": [str, datetime.date, None]})
+@omit_missing
 def calibration_report(
     y_true: ArrayLike,
     y_pred: Any,
@@ -356,6 +359,7 @@ def calibration_report(
     recalibrated: bool = False,
     name: str | None = None,
     date: str | datetime.date | None = None,
+    nan_policy: Literal["raise", "omit"] = "raise",
     random_state: RandomState = None,
 ) -> "CalibrationReport | ComparisonReport":
     """Report how well probabilities or forecasts are calibrated, and whether that could be chance.
@@ -402,6 +406,10 @@ def calibration_report(
 
     date : str or datetime.date, default=None
         The date that the report bears, such as ``datetime.date.today()``; none by default.
+
+    nan_policy : {"raise", "omit"}, default="raise"
+        Refuse missing predictions (None or NaN), or leave out these rows, in all arguments, with a
+        warning that counts them. Of forecasts they are always refused.
 
     random_state : int, RandomState instance or None, default=None
         Seed of what is resampled. Pass an int for a report that can be repeated.

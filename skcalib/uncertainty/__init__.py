@@ -1,9 +1,6 @@
 """Intervals around calibration errors, and the comparison of two models."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from .._guesses import raise_no_attribute
+from .._guesses import guess_other_names
 from ._clinical import (
     ClinicalCalibration as ClinicalCalibration,
     RandomEffects as RandomEffects,
@@ -28,6 +25,4 @@ __all__ = [
     "most_prudent_default_rates",
 ]
 
-
-if not TYPE_CHECKING:  # type checkers know all names
-    __getattr__ = partial(raise_no_attribute, __name__)
+guess_other_names(__name__)

@@ -10,6 +10,8 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by, format_label, printable
+from .._inputs.missing import omit_missing
+from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from .._statistics.base import TIE_RTOL
 from ..forecasts._quantile import check_same_levels
@@ -23,6 +25,9 @@ from ._measured import (
     split_outcomes,
 )
 from ._units import check_finite_values
+
+# The arguments of limits that are no data.
+_LIMITS_OPTIONS = ("confidence_level", "alternative", "n_resamples", "random_state", "n_jobs")
 
 INTERVAL_CONSTRAINTS = LIMITS_CONSTRAINTS | {"method": [StrOptions({"auto", "finite-sample"})]}
 
@@ -256,6 +261,7 @@ class _IntervalOptions(TypedDict, total=False):
     alternative: Literal["two-sided", "less", "greater"]
     method: Literal["auto", "finite-sample"]
     n_resamples: int
+    nan_policy: Literal["raise", "omit"]
     random_state: RandomState
     n_jobs: int | None
 
@@ -283,6 +289,7 @@ def confidence_interval(
 
 
 @validate_params(INTERVAL_CONSTRAINTS, prefer_skip_nested_validation=False)
+@omit_missing
 def confidence_interval(
     metric: str | Callable,
     y_true: ArrayLike,
@@ -298,6 +305,7 @@ def confidence_interval(
     alternative: Literal["two-sided", "less", "greater"] = "two-sided",
     method: Literal["auto", "finite-sample"] = "auto",
     n_resamples: int = 199,
+    nan_policy: Literal["raise", "omit"] = "raise",
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> ConfidenceInterval | SubgroupIntervals:
@@ -359,6 +367,10 @@ def confidence_interval(
         Number of draws of outcomes for the lower end of an error. With fewer than ``2 / (1 -
         confidence_level) - 1`` draws (half as many if one-sided) that end is 0. Other metrics need
         none.
+
+    nan_policy : {"raise", "omit"}, default="raise"
+        Refuse missing predictions (None or NaN), or leave out these rows, in all arguments, with a
+        warning that counts them. Of forecasts they are always refused.
 
     random_state : int, RandomState instance or None, default=None
         Seed of these draws, for any `n_jobs`.
@@ -450,15 +462,8 @@ def confidence_interval(
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
-    interval: Callable = partial(
-        interval_of,
-        confidence_level=confidence_level,
-        alternative=alternative,
-        method=method,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
+    options = select_arguments(locals(), ("method", *_LIMITS_OPTIONS))
+    interval: Callable = partial(interval_of, **options)
     whole = interval(measured)  # so what fails in a subgroup is due to its samples
     if subgroups is None:
         return whole
@@ -486,6 +491,7 @@ def tabulate_subgroups(
 
 
 @validate_params(LIMITS_CONSTRAINTS, prefer_skip_nested_validation=False)
+@omit_missing
 def compare_models(
     metric: str | Callable,
     y_true: ArrayLike,
@@ -500,6 +506,7 @@ def compare_models(
     confidence_level: float = 0.95,
     alternative: Literal["two-sided", "less", "greater"] = "two-sided",
     n_resamples: int = 199,
+    nan_policy: Literal["raise", "omit"] = "raise",
     random_state: RandomState = None,
     n_jobs: int | None = None,
 ) -> Comparison:
@@ -522,7 +529,7 @@ def compare_models(
         Probabilities, or forecast, of model A, as :func:`confidence_interval` takes them.
 
     y_pred_b : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
-        Probabilities or forecast of model B for the same samples.
+        Probabilities or forecast of model B for the same samples, or its own.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -554,6 +561,10 @@ def compare_models(
         (n_resamples + 1)``, or half of that if one-sided. If 1 − `confidence_level` is less, the
         ends are infinite. Other metrics need no draws.
 
+    nan_policy : {"raise", "omit"}, default="raise"
+        Refuse missing predictions (None or NaN), or leave out these rows, in all arguments, with a
+        warning that counts them. Of forecasts they are always refused.
+
     random_state : int, RandomState instance or None, default=None
         Seed of these draws, for any `n_jobs`.
 
@@ -581,6 +592,13 @@ def compare_models(
     ones: pass the tuple ``(right_a, right_b)`` as `y_true`, with the same question in each row. A
     single array says that both models predict the same event.
 
+    **Two samples.** If these are of different length, as questions that each model was asked, the
+    samples count as independent. The ends are those of :func:`confidence_interval` for each model,
+    whose distances from the estimates are squared and added [2]_; the p-value is where 0 is an end.
+    `sample_weight`, `given` and `groups` are then tuples of two, as `y_true`; a group in both is
+    refused. Samples of equal length are pairs of rows, unless one of these three is such a tuple.
+    Where many questions are shared, compare on these: it is sharper.
+
     **Means** over independent samples of equal weight have the paired t-test; with the same labels,
     the score interval, too, around the mean of both predictions. With blocks of a series as
     `groups` it is a test of equal accuracy in the manner of Diebold and Mariano [1]_.
@@ -602,6 +620,9 @@ def compare_models(
     ----------
     .. [1] Diebold and Mariano (1995). Comparing Predictive Accuracy. Journal of Business & Economic
        Statistics. :doi:`10.1080/07350015.1995.10524599`
+    .. [2] Newcombe (1998). Interval estimation for the difference between independent proportions.
+       Statistics in Medicine.
+       :doi:`10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I`
 
     Examples
     --------
@@ -619,14 +640,8 @@ def compare_models(
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     probas, outcomes = {"y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, split_outcomes(y_true)
-    return comparison_of(
-        check_measured(metric, metric_params, probas, y_true, outcomes, **data),
-        confidence_level=confidence_level,
-        alternative=alternative,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
+    measured = check_measured(metric, metric_params, probas, y_true, outcomes, **data)
+    return comparison_of(measured, **select_arguments(locals(), _LIMITS_OPTIONS))
 
 
 def interval_of(

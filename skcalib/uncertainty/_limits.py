@@ -31,6 +31,9 @@ _TILT_ATOL = 1e-9
 # How far the mean of a tilt may be from the one that is sought, in standard deviations.
 _MEAN_RTOL = 1e-7
 
+# Logarithms of p-values between which the one of given ends is found, by halves.
+_LOG_TAILS, _N_HALVINGS = (-700.0, float(np.log(0.5))), 24
+
 # Keeps the logarithms of probabilities of 0 finite.
 _MIN_PROBA = 1e-30
 
@@ -344,6 +347,32 @@ class ScaledLimits(MeasureLimits):
 
     def cross(self, other: "ScaledLimits", both: "ScaledLimits") -> "ScaledLimits":
         return replace(self, limits=self.limits.cross(other.limits, both.limits))
+
+
+@dataclass(frozen=True)
+class UnpairedLimits(MeasureLimits):
+    """Limits of the difference of two measures of independent samples, by the limits of each.
+
+    The distances of their ends from the estimates are squared and added (Newcombe, 1998).
+    """
+
+    limits: Sequence[Any]
+    clip: Callable[[float, float], tuple[float, float]]  # ends, to what a measure can be
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        a, b = (limit.estimate for limit in self.limits)
+        (low_a, high_a), (low_b, high_b) = (self.clip(*limit.ends(tail)) for limit in self.limits)
+        below, above = np.hypot([a - low_a, high_a - a], [high_b - b, b - low_b]).tolist()
+        return a - b - below, a - b + above
+
+    def tails(self, null: float) -> tuple[float, float]:
+        least, most = _LOG_TAILS  # the interval of the first holds `null`, that of the second not
+        for _ in range(_N_HALVINGS):
+            middle = (least + most) / 2
+            low, high = self.ends(float(np.exp(middle)))
+            least, most = (middle, most) if low <= null <= high else (least, middle)
+        tail, (a, b) = float(np.exp(most)), (limit.estimate for limit in self.limits)
+        return (1 - tail, tail) if a - b > null else (tail, 1 - tail)
 
 
 def cross_groups(

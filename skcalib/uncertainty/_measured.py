@@ -27,7 +27,7 @@ from ..metrics._statistic import check_metric_fits
 from ..metrics._terms import MetricTerms
 from ._closed_form import signed_limits
 from ._errors import error_limits
-from ._limits import Changes, Hull, ScaledLimits, cross_groups, to_root, to_square
+from ._limits import Changes, Hull, ScaledLimits, UnpairedLimits, cross_groups, to_root, to_square
 from ._losses import mean_limits, mean_terms, subtract_terms
 from ._units import Units, check_finite_values
 
@@ -55,6 +55,7 @@ class MeasuredModels:
     options: dict[str, Any]  # judged
     models: tuple[AnyData, ...]
     shares_outcomes: bool = True  # False if each model has outcomes of its own
+    is_paired: bool = True  # False if each model has samples of its own
 
     @classmethod
     def make(
@@ -65,7 +66,7 @@ class MeasuredModels:
         models: Sequence[AnyData],
         as_matrix: Sequence[bool],
         weighted: bool,
-        shares_outcomes: bool = True,
+        **pairing: bool,
     ) -> "MeasuredModels":
         """The measured models, if the metric takes such data and all that is given."""
         entries = [
@@ -80,7 +81,7 @@ class MeasuredModels:
             )
         check_metric_fits(first, models[0], "metric")
         metrics = tuple(entry for entry, _ in entries)
-        return cls(metrics, options, tuple(models), shares_outcomes)
+        return cls(metrics, options, tuple(models), **pairing)
 
     def take(self, rows: np.ndarray | slice) -> "MeasuredModels":
         """This metric and its models, with only some of the samples."""
@@ -97,6 +98,11 @@ class MeasuredModels:
         `name` is that of the outcomes in messages. The options of draws are n_resamples,
         random_state and n_jobs.
         """
+        if not self.is_paired:
+            pairs = zip(self.metrics, self.models, strict=True)
+            singles = [replace(self, metrics=(m,), models=(x,), is_paired=True) for m, x in pairs]
+            limits = [x.limits(f"{name}[{k}]", **drawing) for k, x in enumerate(singles)]
+            return UnpairedLimits(limits, self.clip)
         return cross_groups(self.models, lambda models: [self._limits(models, name, drawing)])[0]
 
     def _limits(self, models: tuple[AnyData, ...], name: str, drawing: dict[str, Any]) -> Any:
@@ -176,7 +182,8 @@ def check_measured(
         metric = partial(entry.function, **fixed)
     elif isinstance((metric_params or {}).get("pos_label"), str):  # numbers tell by themselves
         data_args["pos_label"] = (metric_params or {})["pos_label"]
-    models = check_predicted(probas, y_true, outcomes, multi_class=multi_class, **data_args)
+    data_args["multi_class"] = multi_class
+    models = check_predicted(probas, y_true, outcomes, may_be_unpaired=True, **data_args)
     return MeasuredModels.make(metric, metric_params, **models)
 
 
@@ -187,23 +194,34 @@ def check_predicted(
     *,
     groups: ArrayLike | None,
     may_be_crossed: bool = True,
+    may_be_unpaired: bool = False,
     **data_args: Any,
 ) -> dict[str, Any]:
     """The predictions of one model or several, given by name, as `MeasuredModels.make` takes them.
 
     `outcomes` are those of each model by name, if it has its own, in place of `y_true`; `data_args`
-    hold sample_weight, labels, given and multi_class. Groups may have two columns.
+    hold sample_weight, labels, given and multi_class. Groups may have two columns. Two outcomes of
+    different lengths, or tuples of two of what belongs to rows, are those of independent samples.
     """
     check_same_kind(probas)
     models: list[Any] = []
-    if outcomes is not None:
-        lengths = {name: num_samples(values) for name, values in outcomes.items()}
-        check_same_length(lengths, "Compare models on the samples that all of them have.")
+    lengths = {name: num_samples(values) for name, values in (outcomes or {}).items()}
+    names = ("sample_weight", "given", "groups")
+    by_row: dict[str, Any] = {name: (data_args | {"groups": groups}).get(name) for name in names}
+    is_paired = outcomes is None or not any(map(split_outcomes, by_row.values()))
+    if not may_be_unpaired:
+        remedy = "Take those that all of them have, or two models at a time with compare_models."
+        check_same_length(lengths, remedy)
+    elif len(set(lengths.values())) > 1:
+        is_paired = False
+    samples = [by_row] * len(probas) if is_paired else split_samples(by_row)
     pairs = outcomes.items() if outcomes else [("y_true", y_true)] * len(probas)
-    for (outcome_name, outcome), (name, y_pred) in zip(pairs, probas.items(), strict=True):
-        data = check_data(outcome, y_pred, names=(outcome_name, name), **data_args)
-        by_weight = data_args["sample_weight"]
-        models.append(with_groups(data, outcome, groups, by_weight, may_be_crossed=may_be_crossed))
+    triples = zip(pairs, probas.items(), samples, strict=True)
+    for (outcome_name, outcome), (name, y_pred), of_sample in triples:
+        arguments = data_args | of_sample
+        groups, weight = arguments.pop("groups"), arguments["sample_weight"]
+        data = check_data(outcome, y_pred, names=(outcome_name, name), **arguments)
+        models.append(with_groups(data, outcome, groups, weight, may_be_crossed=may_be_crossed))
         if data_args["labels"] is None:  # those of the first model hold for the next ones, too
             data_args["labels"] = _order_columns(models[0].labels, data_args.get("pos_label"))
     return {
@@ -211,7 +229,27 @@ def check_predicted(
         "as_matrix": [has_several_columns(y_pred) for y_pred in probas.values()],
         "weighted": data_args["sample_weight"] is not None,
         "shares_outcomes": outcomes is None,
+        "is_paired": is_paired,
     }
+
+
+def split_samples(arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """Weights, groups and what is conditioned on, of each of two independent samples."""
+    for name, value in arguments.items():
+        if value is not None and split_outcomes(value) is None:
+            raise ValueError(
+                f"{name} must be a tuple of two, as y_true, for two samples that are no pairs of "
+                f"rows; found {type(value).__name__}. Pass ({name}_a, {name}_b)."
+            )
+    pairs: Any = {name: (None, None) if x is None else x for name, x in arguments.items()}
+    groups_a, groups_b = (set(np.ravel(groups).tolist()) - {None} for groups in pairs["groups"])
+    if not groups_a.isdisjoint(groups_b):
+        raise ValueError(
+            "groups must differ between two samples that are no pairs of rows, as these count as "
+            f"independent; found {len(groups_a & groups_b)} in both. Compare the models on the "
+            "rows that both have."
+        )
+    return [{name: pair[k] for name, pair in pairs.items()} for k in range(2)]
 
 
 def _order_columns(classes: np.ndarray | None, pos_label: Label | None) -> np.ndarray | None:

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from oracles import quantile_bin, uniform_bin
 
-from skcalib._numerics.sorting import bin_extents, mean_variances, quantile_bins, uniform_bins
+from skcalib._numerics.sorting import (
+    bin_edges,
+    bin_extents,
+    interval_bins,
+    mean_variances,
+    quantile_bins,
+)
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 10, 15, 100])
@@ -12,13 +18,22 @@ def test_uniform_bins_equal_the_definition(n_bins):
     decimals = np.arange(101) / 100
     points = np.concatenate([decimals, np.random.default_rng(0).random(50)])
     expected = [uniform_bin(p, n_bins) for p in points]
-    np.testing.assert_array_equal(uniform_bins(points, n_bins), expected)
+    np.testing.assert_array_equal(interval_bins(points, bin_edges(n_bins, 1)), expected)
 
 
 def test_decimals_belong_to_the_bin_they_start():
     points = np.array([0.29, 0.3, 0.57, 0.58, 0.6, 0.7, 1.0])
-    np.testing.assert_array_equal(uniform_bins(points, 100), [29, 30, 57, 58, 60, 70, 99])
-    np.testing.assert_array_equal(uniform_bins(np.array([0.3, 0.6, 1.0]), 10), [3, 6, 9])
+    bins = interval_bins(points, bin_edges(100, 1))
+    np.testing.assert_array_equal(bins, [29, 30, 57, 58, 60, 70, 99])
+    bins = interval_bins(np.array([0.3, 0.6, 1.0]), bin_edges(10, 1))
+    np.testing.assert_array_equal(bins, [3, 6, 9])
+
+
+def test_automatic_number_of_bins_is_the_cube_root_rounded_up():
+    # as n_bins="cube_root" of scikit-learn, pull request 33856
+    sizes = [1, 2, 8, 9, 27, 28, 1000, 1001, 10**6, 10**6 + 1]
+    numbers = [len(bin_edges("auto", size)) - 1 for size in sizes]
+    assert numbers == [1, 2, 2, 3, 3, 4, 10, 11, 100, 101]
 
 
 @pytest.mark.parametrize("n_bins", [1, 3, 7])

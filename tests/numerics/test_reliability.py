@@ -49,10 +49,10 @@ def test_smoothed_residuals_integrate_to_the_error():
 
 def test_bins_end_where_they_should():
     points, weight = np.array([0.0, 0.05, 0.5, 1.0]), np.ones(4)
-    bins, begin, end = assign_bins(points, weight, 4, "uniform")
+    bins, begin, end = assign_bins(points, weight, np.arange(5) / 4, "uniform")
     assert bins.tolist() == [0, 0, 1, 2]
     np.testing.assert_array_equal([begin, end], [[0, 0.5, 0.75], [0.25, 0.75, 1]])
-    bins, begin, end = assign_bins(points, weight, 2, "quantile")
+    bins, begin, end = assign_bins(points, weight, np.arange(3) / 2, "quantile")
     assert bins.tolist() == [0, 0, 1, 1]
     np.testing.assert_array_equal([begin, end], [[0, 0.5], [0.05, 1]])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import uniform_bin
 
-from skcalib._numerics.sorting import median_variance_bins, product_bins
+from skcalib._numerics.sorting import bin_edges, median_variance_bins, product_bins
 
 
 def as_partition(bins):
@@ -33,7 +33,7 @@ def test_product_bins_equal_loops(seed):
     cells = {}
     for i, row in enumerate(points):
         cells.setdefault(tuple(uniform_bin(p, n_bins) for p in row), set()).add(i)
-    bins, n_filled = product_bins(points, n_bins)
+    bins, n_filled = product_bins(points, bin_edges(n_bins, 1))
     assert as_partition(bins) == {frozenset(cell) for cell in cells.values()}
     check_numbers(bins, n_filled)
 
@@ -42,7 +42,7 @@ def test_more_products_than_integers():
     # 1000^40 products; rows differ in one coordinate only, the first or the last
     points = np.full((5, 40), 0.5)
     points[1, 0] = points[2, 0] = points[3, -1] = 0.25
-    bins, n_bins = product_bins(points, 1000)
+    bins, n_bins = product_bins(points, bin_edges(1000, 1))
     assert as_partition(bins) == {frozenset({0, 4}), frozenset({1, 2}), frozenset({3})}
     check_numbers(bins, n_bins)
 

@@ -174,8 +174,16 @@ def test_demo_without_matplotlib(monkeypatch, capsys):
 
 MISTAKES = {
     "unknown column": ("y,p\n1,0.5\n", ["q"], "has no column 'q'; its columns are ['y', 'p']"),
-    "JSON Lines": ('{"y": 1, "p": 0.5}\n', ["p"], "Convert JSON Lines: pandas.read_json"),
-    "JSON Lines without blanks": ('{"y":1,"p":0.5}\n', ["p"], "or convert JSON."),
+    "JSON Lines": (
+        '{"y": 1, "p": 0.5}\n{"y": 0',
+        ["p"],
+        "is not a sound Parquet, Arrow or JSON Lines",
+    ),
+    "JSON Lines without objects": ('{"y":1,"p":0.5}\n[1]', ["p"], "Arrow or JSON Lines file"),
+    "missing in JSON Lines": ('{"y":1,"p":0.5}\n{"y":0}', ["p"], "found nothing in row 2"),
+    "null in JSON Lines": ('{"y":1,"p":0.5}\n{"y":0,"p":null}', ["p"], "found nothing in row 2"),
+    "nested JSON Lines": ('{"y":1,"p":[0.5]}\n', ["p"], "'p' must hold numbers or texts"),
+    "column of JSON Lines": ('{"y":1,"p":0.5}\n', ["q"], "has no column 'q'; its columns are ['y'"),
     "another separator": ("y:p\n1:0.5\n", ["p"], "are taken to be separated by ','; --sep names"),
     "missing probability": ("y,p\n1,0.5\n0,\n", ["p"], "found nothing in line 3"),
     "nan": ("y,p\n1,0.5\n0,nan\n", ["p"], "'p' must hold a probability in [0, 1]"),
@@ -864,6 +872,31 @@ def test_parquet_and_arrow(kind, arrow, tmp_path, capsys, monkeypatch):
     np.testing.assert_array_equal(read_predictions("-", "y", columns)[1], proba)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_json_lines_are_read_as_the_same_table(encoding, table, tmp_path, capsys):
+    label, proba = random_problem(np.random.default_rng(0), 20)
+    frame = pd.DataFrame({"y": label == 1, "p": proba, "site": ["ä, b", "7"] * 10})
+    lines = tmp_path / "log.jsonl"
+    text = frame.to_json(orient="records", lines=True, double_precision=15)
+    lines.write_text(text.replace("\n", "\n\n", 1), encoding=encoding)
+    found, expected = (
+        read_predictions(path, "y", ["p"], "--by", "site") for path in (lines, table(frame))
+    )
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-15)
+    assert found[2] == ["False", "True"]
+    digits = '{"y": 1, "p": 0.12345678901234567}\n{"y": 12345678901234567890, "p": 1}\n'
+    lines.write_text(digits)
+    y, p, _ = read_predictions(lines, "y", ["p"])
+    assert (y.tolist(), p[0]) == (["1", "12345678901234567890"], 0.12345678901234567)
+    lines.write_text('{"y": 1, "p": 0.7}\n{"p": 0.2}\n{"y": 0, "p": null}\n{"y": 0, "p": 0.1}\n')
+    status, out, err = run(
+        capsys, "report", str(lines), "--label", "y", "--proba", "p", "--drop-missing"
+    )
+    assert (status, "left out 2 rows with missing values" in err) == (0, True)
+    assert "Calibration of 2 predictions" in out
+
+
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
     path = str(tmp_path / "table")
@@ -879,7 +912,7 @@ def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
         assert (status, message in err) == (2, True)
     Path(path).write_bytes(Path(path).read_bytes()[:50])
     status, _, err = run(capsys, "report", path, "--label", "y", "--proba", "p")
-    assert (status, "is not a sound Parquet or Arrow file" in err) == (2, True)
+    assert (status, "is not a sound Parquet, Arrow or JSON Lines file" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_the_report_of_two_models(monkeypatch):
     [
         (
             (RIGHT[0], RIGHT[1][:-1]),
-            r"y_true\[0\] and y_true\[1\] .*on the samples that all",
+            r"y_true\[1\] and y_pred_b must have the same length",
         ),
         ((RIGHT[0][:-1], RIGHT[1][:-1]), r"y_true\[0\] and y_pred_a must have the same length"),
         ((RIGHT[0], CONFIDENCE[1]), r"y_true\[1\]"),
