@@ -356,7 +356,7 @@ def test_table_is_a_data_frame_and_a_text():
     assert header.split() == ["grade", *frame.columns]
     assert len({len(line) for line in (header, *rows)}) == 1
     assert [row.split()[0] for row in rows] == ["A", "B", "C", "total"]
-    assert rows[1].split()[2:9] == "1 % 40 4 % 2.87 %".split()
+    assert rows[1].split()[2:9] == ["1", "%", "40", "4", "%", "2.87", "%"]
     assert "95 % interval" in note
     with pytest.raises(ValueError, match="not fitted"):
         RatingGradeTest().summary()
