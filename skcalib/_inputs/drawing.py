@@ -146,21 +146,34 @@ def draw_labels_in_groups(
         observed = np.column_stack([ranked[:, 0], 1 - ranked[:, 0]])
         outcome = (label != classes[:, 0]).astype(np.int32)
     dependences = [estimate_group_dependence(observed, outcome, code, weight) for code in codes]
+    position = _draw_coupled(ranked, codes, dependences, n_draws, generator)
+    if by_rank:
+        position = np.take_along_axis(classes, position, axis=1).astype(np.int32)
+    return contiguous(position.T)
+
+
+def _draw_coupled(
+    proba: np.ndarray,
+    codes: list[np.ndarray],
+    dependences: list[np.ndarray],
+    n_draws: int,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Draw labels (n, n_draws). A group shares one number with a probability `dependences` (G,).
+
+    Of two columns, the first one decides where groups of the second do not. Two samples of a group
+    of the first one are both left to it with the probability (1 − d)², if d is the mean dependence
+    of the second column, so it is drawn that much more often.
+    """
     if len(codes) > 1:
-        # the first column decides where groups of the second do not: two samples of a group of the
-        # first are both left to it with the probability (1 − d)², if d is the mean dependence of
-        # the second, so it is drawn that much more often
         left = 1 - dependences[1][codes[1]].mean()
-        dependences[0] = dependences[0] / max(left**2, np.finfo(np.float64).tiny)
+        dependences = [dependences[0] / max(left**2, np.finfo(np.float64).tiny), dependences[1]]
     shared = []
     for code, dependence in zip(codes, dependences, strict=True):
         common = generator.random((len(dependence), n_draws))
         common[generator.random(common.shape) >= dependence[:, None]] = np.nan
         shared.append((common, code))
-    position = draw_by_sample(ranked, n_draws, generator, shared=shared)
-    if by_rank:
-        position = np.take_along_axis(classes, position, axis=1).astype(np.int32)
-    return contiguous(position.T)
+    return draw_by_sample(proba, n_draws, generator, shared=shared)
 
 
 def estimate_group_dependence(
