@@ -127,7 +127,12 @@ def check_predictions(
 
 
 def _check_multilabel(
-    y_true: Any, y_proba: Any, sample_weight: Any, pos_label: Any, labels: Any, names: Any
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    pos_label: Label | None,
+    labels: ArrayLike | None,
+    names: tuple[str, str],
 ) -> MultilabelData:
     """Labels (n, L), and probabilities (n, L) or scikit-learn's list of L arrays (n, 2)."""
     if pos_label is not None:
