@@ -1,6 +1,7 @@
 """Default rates of the grades of a rating, beside their predictions."""
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,9 @@ from ._base import Axes, Display, axes_of, check_options, draw_legend
 
 # Colour and marker of each light.
 _LIGHTS = {"green": ("tab:green", "o"), "yellow": ("gold", "^"), "red": ("tab:red", "s")}
+
+# Letters of a line of the name of a grade.
+_WIDTH = 8
 
 
 @dataclass(eq=False, repr=False)
@@ -28,7 +32,7 @@ class RatingGradeDisplay(Display):
         The table of a fitted :class:`~skcalib.hypothesis_tests.RatingGradeTest`.
 
     name : str, default=None
-        Name of the model, for the legend.
+        Name of the rating, for the title.
 
     Attributes
     ----------
@@ -82,7 +86,7 @@ class RatingGradeDisplay(Display):
             The test.
 
         name : str, default=None
-            Name of the model, for the legend.
+            Name of the rating, for the title.
 
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
@@ -109,20 +113,21 @@ class RatingGradeDisplay(Display):
         columns = [np.asarray(self.table[name], float) for name in ("PD", "rate", "low", "high")]
         bottom = min(column[column > 0].min(initial=1.0) for column in columns) / 2
         predicted, rate, low, high = (np.maximum(column, bottom) for column in columns)
-        place = np.arange(len(rate))
-        self.intervals_ = ax.vlines(place, low, high, color="0.8", linewidth=6)
-        prefix = "" if name is None else f"{name}, "
-        options = {"color": "black", "markersize": 14, "label": f"{prefix}predicted"}
-        (self.predicted_,) = ax.plot(place, predicted, "_", **options)
+        x = np.arange(len(rate))
+        self.intervals_ = ax.vlines(x, low, high, color="0.8", linewidth=6)
+        (self.predicted_,) = ax.plot(x, predicted, "k_", markersize=14, label="predicted")
         self.points_ = {}
         for light, (colour, marker) in _LIGHTS.items():
-            shown = np.asarray(self.table["light"]) == light
-            if shown.any():
-                options = {"color": colour, "marker": marker, "markeredgecolor": "black"}
-                options |= {"linestyle": "none", "label": f"{prefix}observed, {light}"} | style
-                (self.points_[light],) = ax.plot(place[shown], rate[shown], **options)
+            has_light = np.asarray(self.table["light"]) == light
+            if has_light.any():
+                defaults = {"color": colour, "marker": marker, "markeredgecolor": "black"}
+                defaults |= {"linestyle": "none", "label": f"observed: {light}"}
+                (self.points_[light],) = ax.plot(
+                    x[has_light], rate[has_light], **(defaults | style)
+                )
         ax.set_yscale("log")
         ax.set(ylim=(bottom, None), xlabel="grade", ylabel="rate of events")
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-        ax.set_xticks(place, list(map(format_label, self.table["grade"])))
+        ax.set_xticks(x, [fill(format_label(grade), _WIDTH) for grade in self.table["grade"]])
+        ax.set_title("" if name is None else name)
         draw_legend(ax)

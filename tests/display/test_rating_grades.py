@@ -19,7 +19,8 @@ def test_the_artists_have_the_numbers_of_the_table():
         assert points.get_xdata().tolist() == rows.tolist()
         rate = np.maximum(table["rate"][rows], shown.ax_.get_ylim()[0])
         np.testing.assert_allclose(points.get_ydata(), rate)
-        assert (points.get_markersize(), points.get_label()) == (9.0, f"card, observed, {light}")
+        assert (points.get_markersize(), points.get_label()) == (9.0, f"observed: {light}")
+    assert shown.ax_.get_title() == "card"
     assert set(shown.points_) == {"green", "red"}
     np.testing.assert_allclose(shown.predicted_.get_ydata(), [0.02, 0.1, 0.3])
     for segment, low, high in zip(
