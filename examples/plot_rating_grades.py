@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import norm
 
+from skcalib.display import RatingGradeDisplay
 from skcalib.hypothesis_tests import RatingGradeTest
 from skcalib.uncertainty import most_prudent_default_rates
 
@@ -43,13 +44,9 @@ for correlation in (0, 0.12):
 # ---------------------
 # And the most prudent PDs of Pluto and Tasche, which are never 0.
 
-table = test.table_
-prudent = most_prudent_default_rates(n, table["defaults"], confidence_level=0.75, correlation=0.12)
-x, observed = table["grade"], np.maximum(table["rate"], 1e-5)
-plt.vlines(x, np.maximum(table["low"], 1e-5), table["high"], color="0.7", linewidth=6)
-plt.scatter(x, observed, c=table["light"], edgecolor="k", zorder=3, label="observed")
-plt.plot(x, table["PD"], "k_", markersize=16, label="assigned PD")
-plt.plot(x, prudent, "bv", label="most prudent PD (75 %)")
-plt.gca().set(yscale="log", xlabel="grade", ylabel="default rate (0 is drawn at 0.00001)")
-plt.legend()
+shown = RatingGradeDisplay.from_test(test)
+defaults = test.table_["defaults"]
+prudent = most_prudent_default_rates(n, defaults, confidence_level=0.75, correlation=0.12)
+shown.ax_.plot(prudent, "bv", label="most prudent PD (75 %)")
+shown.ax_.legend()
 plt.show()

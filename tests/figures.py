@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from skcalib import datasets, display
-from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
+from skcalib.hypothesis_tests import CalibrationTest, RatingGradeTest, SequentialCalibrationTest
 from skcalib.uncertainty import clinical_calibration
 
 WIDTHS = (2.2, 3.2, 4.0, 8.0)
@@ -202,6 +202,17 @@ def _sequential(width):
     return drawn.figure_
 
 
+def _rating_grades(width):
+    n_debtors, n_defaults = [3000, 2000, 1000, 400], [0, 9, 21, 40]
+    pd_assigned = np.repeat([0.001, 0.004, 0.01, 0.05], n_debtors)
+    pairs = zip(n_debtors, n_defaults, strict=True)
+    default = np.concatenate([np.arange(n) < d for n, d in pairs])
+    grades = np.repeat(["AA", "A", "B", "watch list"], n_debtors)
+    test = RatingGradeTest().fit(pd_assigned, default, grades=grades)
+    ax = _axes(width, 2.5 if width > 3 else 4)
+    return display.RatingGradeDisplay.from_test(test, name="scorecard", ax=ax).figure_
+
+
 def _comparison(**options):
     def draw(width):
         label, _ = two_classes(n=60)
@@ -256,6 +267,7 @@ FIGURES = {
     "null_distribution_omnibus": _null_distribution("omnibus", 1.1),
     "pit_histogram": _forecasts("PITHistogramDisplay"),
     "quantile_reliability": _forecasts("QuantileReliabilityDisplay"),
+    "rating_grades": _rating_grades,
     "reliability": _reliability(*two_classes()),
     "reliability_smooth": _reliability(*two_classes(), method="smooth", shade=True, name="forest"),
     "reliability_binned": _reliability(*two_classes(), method="binned", shade=True),

@@ -16,6 +16,7 @@ from skcalib.display import (
     NullDistributionDisplay,
     PITHistogramDisplay,
     QuantileReliabilityDisplay,
+    RatingGradeDisplay,
     ReliabilityDisplay,
     SequentialTestDisplay,
 )
@@ -65,18 +66,7 @@ def rating_grades():
     pd_assigned = np.repeat([0.001, 0.004, 0.01, 0.05], n_debtors)
     default = np.concatenate([np.arange(n) < d for n, d in zip(n_debtors, n_defaults, strict=True)])
     grades = np.repeat(["A", "B", "C", "D"], n_debtors)
-    table = RatingGradeTest().fit(pd_assigned, default, grades=grades).table_
-    ax = plt.subplots(figsize=(6, 3.6), layout="constrained")[1]
-    lights = {"green": "tab:green", "yellow": "gold", "red": "tab:red"}
-    for k, light in enumerate(table["light"]):
-        ax.vlines(k, max(table["low"][k], 1e-4), table["high"][k], color="0.7", linewidth=6)
-        ax.plot(k, table["rate"][k], "o", color=lights[light], markeredgecolor="black")
-        ax.plot(k, table["PD"][k], "k_", markersize=20)
-    ax.plot([], [], "ko", fillstyle="none", label="observed, with its light")
-    ax.plot([], [], "k_", markersize=10, label="assigned PD")
-    ax.set(yscale="log", xlabel="grade", ylabel="default rate", xticks=range(4))
-    ax.set_xticklabels(table["grade"])
-    ax.legend()
+    RatingGradeDisplay.from_test(RatingGradeTest().fit(pd_assigned, default, grades=grades))
 
 
 def rank_histograms():

@@ -235,7 +235,7 @@ def encode_column(
     distinct, code = _distinct(column, n, name, remedy)
     if getattr(getattr(column, "dtype", None), "kind", "") == "b":  # numbers, if some are missing
         distinct = [value if value is None else bool(value) for value in distinct]
-    categories = _categories(column)
+    categories = read_categories(column)
     if categories and set(distinct) <= {*categories, None}:
         return _sort_labels(distinct, code, _category_sort_key(categories))
     if not may_be_quantity:
@@ -295,13 +295,16 @@ def _check_no_quantity(numbers: list[Any], name: str) -> None:
         )
 
 
-def _categories(column: object) -> list[Any]:
+def read_categories(column: object, *, ordered: bool = False) -> list[Any]:
     """Return the categories of a column that declares them, in their order.
 
-    The categories of polars' Categorical are no array, and have no order.
+    The categories of polars' Categorical are no array, and have no order. With `ordered`, those of
+    pandas must be declared as ordered, too.
     """
-    declared = getattr(getattr(column, "dtype", None), "categories", None)
-    return [] if declared is None or not hasattr(declared, "dtype") else list(declared)
+    kind = getattr(column, "dtype", None)
+    declared: Any = getattr(kind, "categories", None)
+    is_refused = ordered and not getattr(kind, "ordered", True)
+    return [] if is_refused or not hasattr(declared, "dtype") else list(declared)
 
 
 def _category_sort_key(categories: list[Any]) -> Callable[[Any], Any]:

@@ -4,6 +4,7 @@ from .._guesses import guess_other_names
 from ._comparison import ComparisonDisplay
 from ._decisions import DecisionDisplay
 from ._forest import ForestDisplay
+from ._grades import RatingGradeDisplay
 from ._pit import PITHistogramDisplay, QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
 from ._score_decomposition import ScoreDecompositionDisplay
@@ -18,6 +19,7 @@ __all__ = [
     "NullDistributionDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",
+    "RatingGradeDisplay",
     "ReliabilityDisplay",
     "ScoreDecompositionDisplay",
     "SequentialTestDisplay",

@@ -1,6 +1,7 @@
 """The test of the default rates of a rating, grade by grade."""
 
 import sys
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data import ClassData, with_groups
 from .._inputs.arrays import ArrayLike, check_same_length
-from .._inputs.by import format_bounded, format_columns
+from .._inputs.by import format_bounded, format_columns, read_categories
 from .._inputs.drawing import estimate_group_dependence, make_batches
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
@@ -26,6 +27,7 @@ from ._base import HypothesisTest, check_class_input, draw_signs, monte_carlo_p_
 _YELLOW, _RED = 0.05, 0.001
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RatingGradeTest(HypothesisTest):
     r"""Test of whether each grade of a rating has as many defaults as predicted.
 
@@ -69,13 +71,19 @@ class RatingGradeTest(HypothesisTest):
         The p-value of the rating, in (0, 1]: the smallest of `adjusted_p_values_`.
 
     grades_ : ndarray of shape (n_grades,)
-        The grades, sorted: their labels, else the distinct predictions.
+        The grades: their labels in the order of their mean predictions, or of ordered categories;
+        else the distinct predictions.
 
     table_ : dict
         A table with a row for each grade, ready for :class:`pandas.DataFrame`: "grade", "n"
         (samples), "PD" (mean prediction), "defaults", "rate" (observed), "low" and "high" (its
         confidence interval), "p_value", "adjusted_p_value" and "light": "green" if that is above
         0.05, "red" if at most 0.001, else "yellow".
+
+    total_ : dict
+        A row of the same columns for the whole portfolio, as if it were one grade of its mean
+        prediction, which is conservative if predictions differ. It is a test by itself: `p_value_`
+        and the adjusted p-values do not count it.
 
     n_samples_ : ndarray of shape (n_grades,)
         Number of samples of each grade.
@@ -166,24 +174,13 @@ class RatingGradeTest(HypothesisTest):
 
     _parameter_constraints = {"correlation": [Interval(Real, 0, 1, closed="left")]}
 
-    def __init__(
-        self,
-        *,
-        method: Literal["binomial", "jeffreys"] = "binomial",
-        correlation: float = 0.0,
-        alternative: Literal["greater", "less", "two-sided"] = "greater",
-        confidence_level: float = 0.95,
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.method = method
-        self.correlation = correlation
-        self.alternative = alternative
-        self.confidence_level = confidence_level
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
+    method: Literal["binomial", "jeffreys"] = "binomial"
+    correlation: float = 0.0
+    alternative: Literal["greater", "less", "two-sided"] = "greater"
+    confidence_level: float = 0.95
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -233,39 +230,44 @@ class RatingGradeTest(HypothesisTest):
         else:
             self.grades_, code = encode_labels(grades, name="grades", partner="y")
             check_same_length({"y": len(data.label), "grades": len(code)})
-        self.n_samples_ = np.bincount(code)
-        self.n_positives_ = np.bincount(code[data.label == 1], minlength=len(self.grades_))
-        self.predicted_rates_ = np.bincount(code, weights=data.proba) / self.n_samples_
-        tail = (1 - self.confidence_level) / 2
-        if groups is None:
-            sides, limits = TAILS[self.method], LIMITS[self.method]
-            counts = self.n_samples_, self.n_positives_
-            greater, less = sides(*counts, self.predicted_rates_, self.correlation)
-            p_values = select_side(greater, less, self.alternative)
-            self.p_values_ = np.maximum(p_values, sys.float_info.min)
-            low, high = limits(*counts, tail, self.correlation)
-        else:
-            self.p_values_ = self._group_p_values(data, code)
-            share = effective_sizes(data, code) / self.n_samples_
-            low, high = default_rate_limits(
-                share * self.n_samples_, share * self.n_positives_, tail, 0.0
-            )
+            order = np.argsort(rank_grades(self.grades_, code, grades, data.proba), kind="stable")
+            self.grades_, code = self.grades_[order], np.argsort(order)[code]
+        table, total = (self._test(data, column) for column in (code, np.zeros_like(code)))
+        self.n_samples_, self.n_positives_ = table["n"], table["defaults"]
+        self.predicted_rates_, self.p_values_ = table["PD"], table["p_value"]
         self.adjusted_p_values_ = holm(self.p_values_)
         self.p_value_ = float(self.adjusted_p_values_.min())
-        level = np.searchsorted([_RED, _YELLOW], self.adjusted_p_values_)
-        self.table_ = {
-            "grade": self.grades_,
-            "n": self.n_samples_,
-            "PD": self.predicted_rates_,
-            "defaults": self.n_positives_,
-            "rate": self.n_positives_ / self.n_samples_,
+        self.table_ = {"grade": self.grades_} | add_lights(table, self.adjusted_p_values_)
+        columns = add_lights(total, total["p_value"])
+        self.total_ = {"grade": "total"} | {name: value.item() for name, value in columns.items()}
+        return self
+
+    def _test(self, data: ClassData, code: np.ndarray) -> dict[str, np.ndarray]:
+        """Counts, rates, intervals and p-values of grades with these codes."""
+        n, defaults = (
+            np.bincount(code),
+            np.bincount(code[data.label == 1], minlength=code.max() + 1),
+        )
+        predicted, tail = np.bincount(code, weights=data.proba) / n, (1 - self.confidence_level) / 2
+        if data.groups is None:
+            sides, limits = TAILS[self.method], LIMITS[self.method]
+            greater, less = sides(n, defaults, predicted, self.correlation)
+            p_values = select_side(greater, less, self.alternative)
+            p_values = np.maximum(p_values, sys.float_info.min)
+            low, high = limits(n, defaults, tail, self.correlation)
+        else:
+            p_values = self._group_p_values(data, code)
+            share = effective_sizes(data, code) / n
+            low, high = default_rate_limits(share * n, share * defaults, tail, 0.0)
+        return {
+            "n": n,
+            "PD": predicted,
+            "defaults": defaults,
+            "rate": defaults / n,
             "low": low,
             "high": high,
-            "p_value": self.p_values_,
-            "adjusted_p_value": self.adjusted_p_values_,
-            "light": np.array(["red", "yellow", "green"])[level],
+            "p_value": p_values,
         }
-        return self
 
     def summary(self) -> str:
         """Return `table_` as a text, a line for each grade.
@@ -278,11 +280,12 @@ class RatingGradeTest(HypothesisTest):
         check_is_fitted(self)
         columns = []
         for name, values in self.table_.items():
-            numbers = np.issubdtype(values.dtype, np.floating)
-            cells = [f"{value:.4g}" if numbers else str(value) for value in values]
+            cells = [*values.tolist(), self.total_[name]]
             if "p_value" in name:
-                cells = [format_bounded(value, digits=4).removeprefix("= ") for value in values]
-            columns.append([name, *cells])
+                cells = [format_bounded(value, digits=4).removeprefix("= ") for value in cells]
+            elif name in ("PD", "rate", "low", "high"):
+                cells = [f"{100 * value:.3g} %" for value in cells]
+            columns.append([name, *map(str, cells)])
         lines = format_columns(list(zip(*columns, strict=True)), n_texts=0)
         percent = f"{100 * self.confidence_level:.4g} %"
         lights = f"light by the adjusted p-value: yellow <= {_YELLOW}, red <= {_RED}"
@@ -349,6 +352,23 @@ def jeffreys_limits(n: np.ndarray, positives: np.ndarray, tail: float, _: float)
     posterior = beta(positives + 0.5, n - positives + 0.5)
     low, high = np.where(positives > 0, posterior.ppf(tail), 0.0), posterior.isf(tail)
     return low, np.where(positives < n, high, 1.0)
+
+
+def rank_grades(
+    labels: np.ndarray, code: np.ndarray, grades: ArrayLike, proba: np.ndarray
+) -> np.ndarray:
+    """The rank (m,) of each label: in the order of ordered categories, else by mean prediction."""
+    categories = read_categories(grades, ordered=True)
+    if categories and set(labels.tolist()) <= set(categories):
+        return np.array([categories.index(label) for label in labels.tolist()])
+    return np.bincount(code, weights=proba) / np.bincount(code)
+
+
+def add_lights(table: dict[str, np.ndarray], p_values: np.ndarray) -> dict[str, np.ndarray]:
+    """The table with the p-values that decide, and their lights."""
+    level = np.searchsorted([_RED, _YELLOW], p_values)
+    light = np.array(["red", "yellow", "green"])[level]
+    return table | {"adjusted_p_value": p_values, "light": light}
 
 
 TAILS = {"binomial": binomial_tails, "jeffreys": jeffreys_tails}

@@ -92,7 +92,8 @@ def risk_coverage_curve(
         Non-negative sample weights; only their ratios matter.
 
     pos_label : int, float, bool or str, default=None
-        The class of a one-dimensional `y_proba`; by default the last of `labels`.
+        The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are
+        names, such as "yes" and "no", pass one of them.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these

@@ -6,6 +6,7 @@ import pytest
 from problems import random_problem
 from scipy.special import betainc, ndtr, ndtri
 from scipy.stats import beta, binom, binomtest, false_discovery_control, norm
+from sklearn.base import clone
 
 from skcalib.hypothesis_tests import RatingGradeTest
 
@@ -112,16 +113,43 @@ def test_grades_average_their_predictions(method):
     grades = rng.choice(["A", "BB", "C"], size=90)
     proba, label = rng.random(90), rng.integers(2, size=90)
     test = RatingGradeTest(method=method).fit(proba, label, grades=grades)
-    assert test.grades_.tolist() == ["A", "BB", "C"]
-    means = pd.Series(proba).groupby(grades).mean()
+    means = pd.Series(proba).groupby(grades).mean().sort_values()
+    assert test.grades_.tolist() == means.index.tolist() != ["A", "BB", "C"]
     np.testing.assert_allclose(test.predicted_rates_, means, rtol=1e-12)
     same = RatingGradeTest(method=method).fit(means.loc[grades].to_numpy(), label)
-    order = np.argsort(means.to_numpy())
-    np.testing.assert_allclose(same.p_values_, test.p_values_[order], rtol=1e-9)
+    np.testing.assert_allclose(same.p_values_, test.p_values_, rtol=1e-9)
     numbered = RatingGradeTest(method=method).fit(
         proba, label, grades=pd.Series(grades).map(ord_sum)
     )
     np.testing.assert_allclose(np.sort(numbered.p_values_), np.sort(test.p_values_), rtol=1e-12)
+
+
+def test_grades_are_in_the_order_of_their_risk_or_of_their_categories():
+    names, rates = ["AAA", "AA", "B", "C"], [0.01, 0.02, 0.1, 0.3]
+    proba, grades = np.repeat(rates, 20), np.repeat(names, 20)
+    label = np.arange(80) % 7 == 0
+    by_risk = [grades, grades.tolist(), pd.Series(grades, dtype="category")]
+    by_hand = pd.Categorical(grades, names[::-1], ordered=True)
+    for column, expected in [(column, names) for column in by_risk] + [(by_hand, names[::-1])]:
+        test = RatingGradeTest().fit(proba, label, grades=column)
+        assert test.grades_.tolist() == expected
+        counted = [label[grades == name].sum() for name in expected]
+        assert test.n_positives_.tolist() == counted
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "jeffreys"}, {"correlation": 0.2, "alternative": "two-sided"}]
+)
+def test_the_total_is_one_grade_of_all(options):
+    rng = np.random.default_rng(0)
+    proba, grades = rng.uniform(0.01, 0.2, 300), rng.choice(["A", "B"], 300)
+    label = rng.random(300) < 2 * proba
+    for groups in (None, np.arange(300) // 2) if not options else (None,):
+        test = RatingGradeTest(**options, random_state=0)
+        total = test.fit(proba, label, grades=grades, groups=groups).total_
+        whole = clone(test).fit(proba, label, grades=np.zeros(300, int), groups=groups).table_
+        assert total == {name: values.item() for name, values in whole.items()} | {"grade": "total"}
+        assert test.p_value_ == test.adjusted_p_values_.min()
 
 
 def ord_sum(grade):
@@ -327,7 +355,8 @@ def test_table_is_a_data_frame_and_a_text():
     header, *rows, note, _ = test.summary().splitlines()
     assert header.split() == ["grade", *frame.columns]
     assert len({len(line) for line in (header, *rows)}) == 1
-    assert [row.split()[0] for row in rows] == ["A", "B", "C"]
+    assert [row.split()[0] for row in rows] == ["A", "B", "C", "total"]
+    assert rows[1].split()[2:9] == ["1", "%", "40", "4", "%", "2.87", "%"]
     assert "95 % interval" in note
     with pytest.raises(ValueError, match="not fitted"):
         RatingGradeTest().summary()
@@ -396,4 +425,4 @@ def test_bad_dependence(options, groups, message):
 def test_summary_shows_tiny_p_values_as_bounds():
     test = RatingGradeTest().fit(np.full(500, 0.01), np.arange(500) % 2, grades=["A"] * 500)
     assert test.p_value_ < 1e-6
-    assert test.summary().count(" ≤ 1e-6 ") == 2
+    assert test.summary().count(" ≤ 1e-6 ") == 4  # of the grade and of all
