@@ -1,7 +1,8 @@
 """The base class of all forecasts, and the checks that several kinds share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
@@ -12,7 +13,14 @@ from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import RandomState
 from .._inputs.warnings import check_memory, warn
 from .._numerics.array_api import root_mean_square
-from .._numerics.crps import crps_ensemble, crps_ppf_between, gauss_legendre, quantile_nodes
+from .._numerics.crps import (
+    crps_ensemble,
+    crps_ppf_between,
+    gauss_legendre,
+    integrate_levels,
+    nodes_of_pieces,
+    quantile_nodes,
+)
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _MIN_RELATIVE_SPREAD = 1e-6
@@ -20,11 +28,23 @@ _MIN_RELATIVE_SPREAD = 1e-6
 # Quantiles that stand for a forecast where its Wasserstein distances have no closed form.
 _WASSERSTEIN_NODES = 64
 
+# The most counts of a row that are added up, and the most that are in memory at a time.
+_MAX_COUNTS, _MAX_BLOCK_COUNTS = 2**22, 2**20
+
+# Values that are less likely than this share do not count among the likely ones.
+_MIN_PROBABILITY = 1e-15
+
+# The most rows whose expectations are integrated at a time.
+_MAX_BLOCK_ROWS = 2**9
+
 # The largest number of a forecast, or of a feature, whose square is finite.
 MAX_NUMBER = 1e150
 
 # Maps outcomes (n,) to the loss of each forecast, and to its derivative in the outcome.
 ScoreWithSlope = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+# Functions of outcomes (m, q) and the rows (m,) to which they belong, (m, q) or (a, m, q).
+RowFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Components(NamedTuple):
@@ -105,6 +125,9 @@ class Forecast(ABC):
     _has_quantiles_only: ClassVar[bool] = False
     levels: np.ndarray
     values: np.ndarray
+
+    # True if all outcomes are whole numbers, from the least one up.
+    _is_of_counts: bool = False
 
     # Names of the attributes that hold something for each row, which rows are taken from.
     _row_attributes: ClassVar[tuple[str, ...]] = ()
@@ -278,7 +301,10 @@ class Forecast(ABC):
         """
         if self._has_quantiles_only:
             self._raise_unknown("mean", "has quantiles only, and no tails", "Use ppf(0.5).")
-        return self.components()._mean()
+        atoms, centre = self._atoms(), self._centre_and_unit()[0]
+        if atoms is not None:
+            return atoms._mean()
+        return centre + self._expect(lambda y, row: y - centre[row, None])[:, 0]
 
     def std(self) -> np.ndarray:
         """Standard deviations, in the units of the outcome.
@@ -290,7 +316,12 @@ class Forecast(ABC):
         """
         if self._has_quantiles_only:
             self._raise_unknown("std", "has quantiles only, and no tails", "Use interval.")
-        return self.components()._std()
+        atoms = self._atoms()
+        if atoms is not None:
+            return atoms._std()
+        mean, unit = self.mean(), self._centre_and_unit()[1]
+        square = self._expect(lambda y, row: ((y - mean[row, None]) / unit[row, None]) ** 2)
+        return unit * np.sqrt(square[:, 0])
 
     def entropy(self) -> np.ndarray:
         """Differential entropy: minus the mean of the log density, in nats.
@@ -428,28 +459,119 @@ class Forecast(ABC):
         y = self._outcomes(y)
         return self._crps(y) if estimator == "ecdf" else self._fair_crps(y)
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def components(self, n_nodes: int | None = None) -> Components:
         """The forecasts as mixtures of normals, which may have the variance 0.
 
         Parameters
         ----------
-        n_nodes : int, default=64
-            Number of quadrature nodes, for distributions that are not such a mixture.
+        n_nodes : int, default=None
+            Number of quadrature nodes, for distributions that are not such a mixture. By default 64
+            of smooth quantile functions, and as many as it takes near jumps and kinks of others,
+            with a warning if these are too many.
 
         Returns
         -------
         components : Components
             Arrays `location`, `variance` and `weight` of shape (n_samples, n_components).
         """
-        check_count(n_nodes, "n_nodes")
         atoms = self._atoms()
         if atoms is not None:
             return atoms
-        level, weight = quantile_nodes(n_nodes)
+        level, weight = self._nodes(n_nodes)
         # not `quantiles`, which may be those of ranks, and infinite
-        location = self._ppf(np.broadcast_to(level, (len(self), len(level))))
-        variance = np.zeros_like(location)
-        return Components(location, variance, np.broadcast_to(weight, location.shape))
+        location = self._ppf(level)
+        return Components(location, np.zeros_like(location), weight)
+
+    def _nodes(self, n_nodes: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return levels and weights (n, m) that average the quantile function."""
+        n = len(self)
+        if n_nodes is None:
+            centre, unit = self._centre_and_unit()
+
+            def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
+                z = (self._ppf_at(level, row) - centre[row, None]) / unit[row, None]
+                return 1 + z / np.hypot(1, z)
+
+            _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
+            if not is_rough.any():
+                return nodes_of_pieces(pieces, n)
+            self._warn_of(is_rough, "distributions")
+        else:
+            check_count(n_nodes, "n_nodes")
+        level, weight = quantile_nodes(64 if n_nodes is None else n_nodes)
+        return np.broadcast_to(level, (n, len(level))), np.broadcast_to(weight, (n, len(level)))
+
+    def _centre_and_unit(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return medians and positive numbers of the size of the spread, (n,) each."""
+        low, *quartiles, high = self._ppf(
+            np.tile([0.001, 0.25, 0.5, 0.75, 0.999], (len(self), 1))
+        ).T
+        unit = quartiles[2] - quartiles[0] + (high - low) / 1000
+        return quartiles[1], np.where(unit > 0, unit, 1.0)
+
+    def _kink_levels(self) -> np.ndarray:
+        """Return levels (n, k) at which quantile functions have kinks."""
+        return np.full((len(self), 1), 0.5)  # those of two halves have one, as that of a Laplace
+
+    def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
+        """Return E f(Y_i), (n, a).
+
+        The functions may have kinks or jumps at the outcomes (n, k).
+        """
+        if self._is_of_counts or self._atoms() is not None:
+            indices, values = [], []
+            for rows, location, weight in self._iter_atoms():
+                value = function(location, rows).reshape(-1, *location.shape)
+                values.append(np.einsum("anc,nc->na", value, weight))
+                indices.append(rows)
+            return np.concatenate(values)[np.argsort(np.concatenate(indices))]
+        levels = self._kink_levels()
+        if kinks is not None:
+            levels = np.column_stack([levels, self._cdf(kinks)])
+        values, masks = [], []
+        for first in range(0, len(self), _MAX_BLOCK_ROWS):
+            rows = np.arange(first, min(first + _MAX_BLOCK_ROWS, len(self)))
+            value, is_rough, _ = integrate_levels(
+                partial(self[rows]._integrand, function, first), levels[rows]
+            )
+            values.append(value.T)
+            masks.append(is_rough)
+        self._warn_of(np.concatenate(masks), "expectations")
+        return np.concatenate(values)
+
+    def _iter_atoms(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield rows (b,), and all their likely outcomes and the probabilities of these (b, c)."""
+        atoms = self._atoms()
+        if atoms is None:
+            for rows, forecast, count in self._iter_counts():
+                yield rows, count, np.diff(forecast._cdf(count[:, :-1]), prepend=0.0, append=1.0)
+            return
+        size = max(1, _MAX_BLOCK_COUNTS // atoms.location.shape[1])
+        for first in range(0, len(self), size):
+            rows = np.arange(first, min(first + size, len(self)))
+            yield rows, atoms.location[rows], atoms.weight[rows]
+
+    def _iter_counts(self) -> Iterator[tuple[np.ndarray, Self, np.ndarray]]:
+        """Yield rows (b,), their forecasts, and all their likely counts (b, c)."""
+        first, last = self._likely_range().T
+        n_counts = last - first + 1
+        if not n_counts.max() <= _MAX_COUNTS:
+            row = int(np.argmax(np.where(np.isnan(n_counts), np.inf, n_counts)))
+            raise ValueError(
+                f"dist must have at most {_MAX_COUNTS} likely counts in each row, which are added "
+                f"up; found {n_counts[row]:.3g} in row {row}. Pass a continuous distribution near "
+                "it, or an EnsembleForecast of its quantiles."
+            )
+        exponent = np.ceil(np.log2(n_counts + 1)).astype(np.intp)
+        for power in np.unique(exponent):
+            members = np.flatnonzero(exponent == power)
+            n_blocks = -(-len(members) * 2**power // _MAX_BLOCK_COUNTS)
+            for rows in np.array_split(members, n_blocks):
+                yield rows, self[rows], first[rows, None] + np.arange(2**power)
+
+    def _likely_range(self) -> np.ndarray:
+        """Return the least and the greatest likely count, (n, 2)."""
+        return self._ppf(np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1)))
 
     def _parameters(self) -> np.ndarray:
         """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""
@@ -540,7 +662,7 @@ class Forecast(ABC):
         """Return quantiles (n, m) at levels (n, m)."""
 
     def _atoms(self) -> Components | None:
-        """Return all likely outcomes in increasing order, if they are known and few; else None."""
+        """Return members, or all likely counts in increasing order if they are few; else None."""
         return None
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
@@ -581,21 +703,46 @@ class Forecast(ABC):
     def _crps_by_quantiles(
         self, y: np.ndarray, levels: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
     ) -> np.ndarray:
-        all_rows = np.repeat(np.arange(len(y)), levels.shape[1] + 1)
+        if self._is_of_counts:
+            return self._crps_of_counts(y, *np.broadcast_arrays(low, high, y)[:2])
+        score, is_rough = crps_ppf_between(y, self._ppf_at, levels, low, high)
+        self._warn_of(is_rough, "CRPS")
+        return score
 
-        def ppf(level: np.ndarray, row: np.ndarray) -> np.ndarray:
-            if np.array_equal(row, all_rows):  # undivided, so that errors name the row
-                return self._ppf(level.reshape(len(y), -1)).reshape(level.shape)
-            return self[row]._ppf(level)
-
-        score, is_rough = crps_ppf_between(y, ppf, levels, low, high)
-        if is_rough.any():
-            warn(
-                f"The CRPS of {is_rough.sum()} forecasts, the first in row {np.argmax(is_rough)}, "
-                "may not be exact to six digits, as their quantile functions have too many jumps "
-                "or kinks. Pass an EnsembleForecast of their quantiles."
+    def _crps_of_counts(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        score = np.empty(len(y))
+        for rows, forecast, count in self._iter_counts():
+            first, last = count[:, 0], count[:, -1]
+            inner = np.clip(y[rows], first, last)
+            # beyond the likely counts (F(k) − 1[k ≥ y])² is 1
+            outer = np.clip(y[rows], low[rows], high[rows]) - np.clip(inner, low[rows], high[rows])
+            tail = np.where(count < inner[:, None], forecast._cdf(count), forecast._sf(count))
+            ends = np.clip(np.stack([count, count + 1]), low[rows, None], high[rows, None])
+            score[rows] = np.abs(outer) + np.einsum(
+                "nk,nk,nk->n", tail, tail, np.diff(ends, axis=0)[0]
             )
         return score
+
+    def _ppf_at(self, level: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """Return quantiles (m, q) at levels (m, q) of rows (m,)."""
+        n = len(self)
+        if np.array_equal(row, np.repeat(np.arange(n), len(row) // n)):  # so that errors name rows
+            return self._ppf(level.reshape(n, -1)).reshape(level.shape)
+        return self[row]._ppf(level)
+
+    def _integrand(
+        self, function: RowFunction, first: int, level: np.ndarray, row: np.ndarray
+    ) -> np.ndarray:
+        return function(self._ppf_at(level, row), first + row)
+
+    def _warn_of(self, is_rough: np.ndarray, what: str) -> None:
+        if is_rough.any():
+            warn(
+                f"The {what} of {is_rough.sum()} forecasts, the first in row "
+                f"{np.argmax(is_rough)}, "
+                "may not be exact to six digits, as their quantile functions have too many jumps "
+                "or kinks, or too heavy tails. Pass an EnsembleForecast of their quantiles."
+            )
 
     def _make_crps_with_slope(self) -> ScoreWithSlope:
         """Return the CRPS as a function of outcomes (n,), with its derivatives 2F(y) − 1."""

@@ -16,16 +16,8 @@ from .._inputs.arrays import (
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
 from .._inputs.scikit_learn import validate_params
-from .._numerics.crps import split_nodes
 from ._as_forecast import as_forecast
 from ._base import Forecast
-from ._censored import CensoredForecast
-
-# Quadrature nodes for each piece between two breakpoints.
-_NODES = 64
-
-# The largest number of losses in one block of rows (8 MB).
-_MAX_BLOCK_LOSSES = 2**20
 
 # Expected losses that differ by less than this share of the larger one are equal.
 _LOSS_RTOL = 1e-12
@@ -177,22 +169,11 @@ class DecisionLoss:
                 "loss must be a number (a threshold) for a QuantileForecast, which knows no "
                 "expected losses; found a callable. Pass a threshold, or an EnsembleForecast."
             )
-        width = _NODES * (len(self.breakpoints) + 1)
-        if not forecast.is_continuous:
-            width = forecast[:1].components().location.shape[1]
-        size = max(1, _MAX_BLOCK_LOSSES // width)
-        starts = range(0, len(forecast), size)
-        return np.concatenate([self._integrate(forecast[i : i + size]) for i in starts])
 
-    def _integrate(self, forecast: Forecast) -> np.ndarray:
-        """Sum over members, or over nodes of the quantile function between the breakpoints."""
-        is_censored = isinstance(forecast, CensoredForecast) and len(self.breakpoints) > 0
-        if not forecast.is_continuous and not is_censored:
-            location, _, weight = forecast.components()
-        else:
-            location, weight = _split_nodes(forecast, self.breakpoints)
-        losses = self._call_loss(location.ravel())
-        return np.einsum("nca,nc->na", losses.reshape(*location.shape, -1), weight)
+        def losses(y: np.ndarray, row: np.ndarray) -> np.ndarray:
+            return self._call_loss(y.ravel()).T.reshape(-1, *y.shape)
+
+        return forecast._expect(losses, np.tile(self.breakpoints, (len(forecast), 1)))
 
     def best_for(self, forecast: Forecast) -> np.ndarray:
         """Numbers of the actions of the least expected loss.
@@ -322,20 +303,6 @@ def _number_classes(classes: np.ndarray, threshold: float) -> np.ndarray:
             "act where the probability of the second class exceeds t, pass [[0, 1 - t], [t, 0]]."
         )
     return values
-
-
-def _split_nodes(forecast: Forecast, breakpoints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return locations and weights (n, c) for integrals of the quantile function, in pieces."""
-    if not len(breakpoints):
-        components = Forecast.components(forecast)
-        return components.location, components.weight
-    at_breakpoints = forecast.cdf(np.tile(breakpoints, (len(forecast), 1)))
-    if isinstance(forecast, CensoredForecast):
-        at_breakpoints = np.column_stack([at_breakpoints, forecast.cdf(forecast.lower)])
-    levels, weight = split_nodes(at_breakpoints, _NODES)
-    is_inside = (levels > 0) & (levels < 1)  # rounding may reach the ends, where nothing is left
-    location = forecast.ppf(np.where(is_inside, levels, 0.5))
-    return location, np.where(is_inside, weight, 0.0)
 
 
 def argmin_first(expected: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.warnings import warn
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_nodes
-from ._base import Components, Forecast, check_common_levels
+from ._base import Components, Forecast, RowFunction, check_common_levels
 from ._gaussian import GaussianForecast
 from ._logistic import LogisticForecast
 
@@ -116,7 +116,13 @@ class AffineForecast(Forecast):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return self.factor * self.base.crps(self._to_base(y))
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
+        def of_base(y: np.ndarray, row: np.ndarray) -> np.ndarray:
+            return function(self.shift[row, None] + self.factor[row, None] * y, row)
+
+        return self.base._expect(of_base, None if kinks is None else self._to_base(kinks))
+
+    def components(self, n_nodes: int | None = None) -> Components:
         return self._shift_components(self.base.components(n_nodes))
 
     def _atoms(self) -> Components | None:
@@ -147,6 +153,10 @@ class RecalibratedForecast(Forecast):
     @property
     def is_continuous(self) -> bool:  # type: ignore[override]
         return self.base.is_continuous
+
+    @property
+    def _is_of_counts(self) -> bool:  # type: ignore[override]
+        return self.base._is_of_counts
 
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
         return self.level_map.log_cdf(self.base._log_odds(y))
@@ -242,12 +252,12 @@ class RecalibratedForecast(Forecast):
         return atoms._replace(weight=remap_weights(atoms.weight, self.level_map))
 
     def mean(self) -> np.ndarray:
-        if self._atoms() is not None:
+        if self.level_map.has_density or not self.is_continuous:
             return super().mean()
         return self._integrate(lambda values, level, weight, rows: values @ weight)
 
     def std(self) -> np.ndarray:
-        if self._atoms() is not None:
+        if self.level_map.has_density or not self.is_continuous:
             return super().std()
         return self._integrate(
             lambda values, level, weight, rows: root_mean_square(
@@ -256,7 +266,7 @@ class RecalibratedForecast(Forecast):
         )
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        if self.level_map.has_density or self._atoms() is not None:
+        if self.level_map.has_density or not self.is_continuous:
             return super()._crps(y)
         return self._integrate(
             lambda values, level, weight, rows: crps_nodes(

@@ -112,7 +112,7 @@ class GaussianForecast(Forecast):
     def _wasserstein_points(self) -> np.ndarray:
         return np.column_stack([self.loc, self.scale])
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def components(self, n_nodes: int | None = None) -> Components:
         location = self.loc[:, None]
         return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
 
@@ -230,7 +230,7 @@ class GaussianMixtureForecast(Forecast):
         centred = self.loc - self.mean()[:, None]
         return root_mean_square(self.weights, np.hypot(centred, self.scale))
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def components(self, n_nodes: int | None = None) -> Components:
         return Components(self.loc, self.scale**2, self.weights)
 
 
