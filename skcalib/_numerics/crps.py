@@ -42,6 +42,7 @@ NODES_PER_PIECE = 32
 # A piece is halved while its error is above _PIECE_RTOL of the integral: at most _MAX_HALVINGS
 # times, and not if more than _MAX_PIECES for each row would be, on average. A result with an error
 # above _INTEGRAL_RTOL of the integral is marked as inexact.
+_MIN_LEVEL, _MAX_LEVEL = np.nextafter([0.0, 1.0], 0.5)
 _PIECE_RTOL, _MAX_HALVINGS, _MAX_PIECES, _INTEGRAL_RTOL = 1e-8, 60, 200, 1e-6
 
 
@@ -201,8 +202,8 @@ def integrate_levels(
 
     The integrand takes levels (m, q) and the rows (m,) to which they belong, and returns (m, q), or
     (a, m, q) for a functions. Pieces are halved until the last Legendre coefficients of all are
-    small. Returns the integrals (a, n); a mask (n,), True where these coefficients remain large;
-    and the pieces: their rows, starts and widths, (3, m).
+    small, or halves agree with the whole. Returns the integrals (a, n); a mask (n,), True where
+    neither came about; and the pieces: their rows, starts and widths, (3, m).
     """
     n = len(levels)
     ends = np.column_stack([np.zeros(n), np.sort(levels, axis=1), np.ones(n)])
@@ -219,11 +220,14 @@ def integrate_levels(
         return np.array([np.bincount(rows, column, n) for column in values])
 
     for halving in range(_MAX_HALVINGS + 1):
-        level = start[:, None] + width[:, None] * node
-        is_inner = (level > 0) & (level < 1)  # rounding may give 0 or 1, of no weight
-        value = np.where(is_inner, integrand(np.where(is_inner, level, 0.5), row), 0.0)
-        value = value.reshape(-1, *level.shape)
+        exact = start[:, None] + width[:, None] * node
+        level = np.where(width[:, None] > 0, np.clip(exact, _MIN_LEVEL, _MAX_LEVEL), 0.5)
+        value = integrand(level, row).reshape(-1, *level.shape)
         piece, gap = width * (value @ weight), width * np.abs(value @ check).sum(axis=-1)
+        if halving:  # or until halves agree with the whole
+            change = np.abs(whole - piece[:, ::2] - piece[:, 1::2])
+            gap = np.minimum(gap, np.repeat(change, 2, axis=1))
+        gap += width * (np.abs(value * (level != exact)) @ weight)  # beyond what doubles resolve
         size = np.maximum(size, add(np.abs(piece), row))
         is_open = (gap > _PIECE_RTOL * size[:, row]).any(axis=0)
         if halving == _MAX_HALVINGS or is_open.sum() > _MAX_PIECES * n:
@@ -232,6 +236,7 @@ def integrate_levels(
         pieces.append(np.stack([row, start, width])[:, ~is_open])
         if not is_open.any():
             break
+        whole = piece[:, is_open]
         row, start, width = (np.repeat(array[is_open], 2) for array in (row, start, width / 2))
         start[1::2] += width[1::2]
     is_rough = (add(gap, row) > _INTEGRAL_RTOL * size).any(axis=0)

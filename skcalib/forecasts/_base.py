@@ -28,11 +28,8 @@ _MIN_RELATIVE_SPREAD = 1e-6
 # Quantiles that stand for a forecast where its Wasserstein distances have no closed form.
 _WASSERSTEIN_NODES = 64
 
-# The most counts of a row that are added up, and the most that are in memory at a time.
-_MAX_COUNTS, _MAX_BLOCK_COUNTS = 2**22, 2**20
-
-# Values that are less likely than this share do not count among the likely ones.
-_MIN_PROBABILITY = 1e-15
+# Nodes of components unless asked for, and levels that tell the location and the spread.
+_N_NODES, _PROBE_LEVELS = 64, (0.001, 0.25, 0.5, 0.75, 0.999)
 
 # The most rows whose expectations are integrated at a time.
 _MAX_BLOCK_ROWS = 2**9
@@ -477,35 +474,26 @@ class Forecast(ABC):
         atoms = self._atoms()
         if atoms is not None:
             return atoms
-        level, weight = self._nodes(n_nodes)
+        n = len(self)
+        check_count(_N_NODES if n_nodes is None else n_nodes, "n_nodes")
+        level, weight = (np.tile(a, (n, 1)) for a in quantile_nodes(n_nodes or _N_NODES))
+        if n_nodes is None:
+            centre, unit = (values[:, None] for values in self._centre_and_unit())
+
+            def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
+                return 2 + np.tanh((self._ppf_at(level, row) - centre[row]) / unit[row])
+
+            _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
+            self._warn_of(is_rough, "components")
+            if not is_rough.any():
+                level, weight = nodes_of_pieces(pieces, n)
         # not `quantiles`, which may be those of ranks, and infinite
         location = self._ppf(level)
         return Components(location, np.zeros_like(location), weight)
 
-    def _nodes(self, n_nodes: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return levels and weights (n, m) that average the quantile function."""
-        n = len(self)
-        if n_nodes is None:
-            centre, unit = self._centre_and_unit()
-
-            def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
-                z = (self._ppf_at(level, row) - centre[row, None]) / unit[row, None]
-                return 1 + z / np.hypot(1, z)
-
-            _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
-            if not is_rough.any():
-                return nodes_of_pieces(pieces, n)
-            self._warn_of(is_rough, "distributions")
-        else:
-            check_count(n_nodes, "n_nodes")
-        level, weight = quantile_nodes(64 if n_nodes is None else n_nodes)
-        return np.broadcast_to(level, (n, len(level))), np.broadcast_to(weight, (n, len(level)))
-
     def _centre_and_unit(self) -> tuple[np.ndarray, np.ndarray]:
         """Return medians and positive numbers of the size of the spread, (n,) each."""
-        low, *quartiles, high = self._ppf(
-            np.tile([0.001, 0.25, 0.5, 0.75, 0.999], (len(self), 1))
-        ).T
+        low, *quartiles, high = self._ppf(np.tile(_PROBE_LEVELS, (len(self), 1))).T
         unit = quartiles[2] - quartiles[0] + (high - low) / 1000
         return quartiles[1], np.where(unit > 0, unit, 1.0)
 
@@ -518,60 +506,33 @@ class Forecast(ABC):
 
         The functions may have kinks or jumps at the outcomes (n, k).
         """
-        if self._is_of_counts or self._atoms() is not None:
-            indices, values = [], []
-            for rows, location, weight in self._iter_atoms():
-                value = function(location, rows).reshape(-1, *location.shape)
-                values.append(np.einsum("anc,nc->na", value, weight))
-                indices.append(rows)
-            return np.concatenate(values)[np.argsort(np.concatenate(indices))]
-        levels = self._kink_levels()
-        if kinks is not None:
-            levels = np.column_stack([levels, self._cdf(kinks)])
-        values, masks = [], []
-        for first in range(0, len(self), _MAX_BLOCK_ROWS):
-            rows = np.arange(first, min(first + _MAX_BLOCK_ROWS, len(self)))
-            value, is_rough, _ = integrate_levels(
-                partial(self[rows]._integrand, function, first), levels[rows]
-            )
+        masks, values = [], []
+        for rows, forecast, atoms in self._iter_blocks():
+            if atoms is not None:
+                value = function(atoms.location, rows).reshape(-1, *atoms.location.shape)
+                values.append(np.einsum("anc,nc->na", value, atoms.weight))
+                continue
+            levels = forecast._kink_levels()
+            if kinks is not None:
+                levels = np.column_stack([levels, forecast._cdf(kinks[rows])])
+            integrand = partial(_evaluate_at_levels, forecast, function, rows)
+            value, is_rough, _ = integrate_levels(integrand, levels)
             values.append(value.T)
             masks.append(is_rough)
-        self._warn_of(np.concatenate(masks), "expectations")
+        if masks:
+            self._warn_of(np.concatenate(masks), "expectations")
         return np.concatenate(values)
 
-    def _iter_atoms(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield rows (b,), and all their likely outcomes and the probabilities of these (b, c)."""
-        atoms = self._atoms()
-        if atoms is None:
-            for rows, forecast, count in self._iter_counts():
-                yield rows, count, np.diff(forecast._cdf(count[:, :-1]), prepend=0.0, append=1.0)
+    def _iter_blocks(self) -> Iterator[tuple[np.ndarray, Self, Components | None]]:
+        """Yield few rows, their forecasts, and their members or all their likely counts."""
+        n = len(self)
+        atoms = self._atoms() if n <= _MAX_BLOCK_ROWS else None
+        if n == 1 or atoms is not None or (n <= _MAX_BLOCK_ROWS and not self._is_of_counts):
+            yield np.arange(n), self, atoms
             return
-        size = max(1, _MAX_BLOCK_COUNTS // atoms.location.shape[1])
-        for first in range(0, len(self), size):
-            rows = np.arange(first, min(first + size, len(self)))
-            yield rows, atoms.location[rows], atoms.weight[rows]
-
-    def _iter_counts(self) -> Iterator[tuple[np.ndarray, Self, np.ndarray]]:
-        """Yield rows (b,), their forecasts, and all their likely counts (b, c)."""
-        first, last = self._likely_range().T
-        n_counts = last - first + 1
-        if not n_counts.max() <= _MAX_COUNTS:
-            row = int(np.argmax(np.where(np.isnan(n_counts), np.inf, n_counts)))
-            raise ValueError(
-                f"dist must have at most {_MAX_COUNTS} likely counts in each row, which are added "
-                f"up; found {n_counts[row]:.3g} in row {row}. Pass a continuous distribution near "
-                "it, or an EnsembleForecast of its quantiles."
-            )
-        exponent = np.ceil(np.log2(n_counts + 1)).astype(np.intp)
-        for power in np.unique(exponent):
-            members = np.flatnonzero(exponent == power)
-            n_blocks = -(-len(members) * 2**power // _MAX_BLOCK_COUNTS)
-            for rows in np.array_split(members, n_blocks):
-                yield rows, self[rows], first[rows, None] + np.arange(2**power)
-
-    def _likely_range(self) -> np.ndarray:
-        """Return the least and the greatest likely count, (n, 2)."""
-        return self._ppf(np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1)))
+        for half in np.array_split(np.arange(n), 2):
+            for rows, forecast, atoms in self[half]._iter_blocks():
+                yield half[rows], forecast, atoms
 
     def _parameters(self) -> np.ndarray:
         """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""
@@ -703,25 +664,22 @@ class Forecast(ABC):
     def _crps_by_quantiles(
         self, y: np.ndarray, levels: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
     ) -> np.ndarray:
-        if self._is_of_counts:
-            return self._crps_of_counts(y, *np.broadcast_arrays(low, high, y)[:2])
-        score, is_rough = crps_ppf_between(y, self._ppf_at, levels, low, high)
-        self._warn_of(is_rough, "CRPS")
-        return score
-
-    def _crps_of_counts(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        score = np.empty(len(y))
-        for rows, forecast, count in self._iter_counts():
-            first, last = count[:, 0], count[:, -1]
-            inner = np.clip(y[rows], first, last)
-            # beyond the likely counts (F(k) − 1[k ≥ y])² is 1
-            outer = np.clip(y[rows], low[rows], high[rows]) - np.clip(inner, low[rows], high[rows])
-            tail = np.where(count < inner[:, None], forecast._cdf(count), forecast._sf(count))
-            ends = np.clip(np.stack([count, count + 1]), low[rows, None], high[rows, None])
-            score[rows] = np.abs(outer) + np.einsum(
-                "nk,nk,nk->n", tail, tail, np.diff(ends, axis=0)[0]
-            )
-        return score
+        if not self._is_of_counts:
+            score, is_rough = crps_ppf_between(y, self._ppf_at, levels, low, high)
+            self._warn_of(is_rough, "CRPS")
+            return score
+        scores = []
+        for rows, _, atoms in self._iter_blocks():
+            if atoms is None:
+                raise ValueError(
+                    "forecasts of counts must have at most 2²² likely ones in each row for their "
+                    f"CRPS; found more in row {rows[0]}. Pass a continuous distribution near it, "
+                    "or an EnsembleForecast of its quantiles."
+                )
+            first, last = (np.broadcast_to(end, len(y))[rows] for end in (low, high))
+            members = np.clip(atoms.location, first[:, None], last[:, None])
+            scores.append(crps_ensemble(np.clip(y[rows], first, last), members, atoms.weight))
+        return np.concatenate(scores)
 
     def _ppf_at(self, level: np.ndarray, row: np.ndarray) -> np.ndarray:
         """Return quantiles (m, q) at levels (m, q) of rows (m,)."""
@@ -729,11 +687,6 @@ class Forecast(ABC):
         if np.array_equal(row, np.repeat(np.arange(n), len(row) // n)):  # so that errors name rows
             return self._ppf(level.reshape(n, -1)).reshape(level.shape)
         return self[row]._ppf(level)
-
-    def _integrand(
-        self, function: RowFunction, first: int, level: np.ndarray, row: np.ndarray
-    ) -> np.ndarray:
-        return function(self._ppf_at(level, row), first + row)
 
     def _warn_of(self, is_rough: np.ndarray, what: str) -> None:
         if is_rough.any():
@@ -750,6 +703,12 @@ class Forecast(ABC):
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         self._raise_unknown("estimator='fair'", "has no members", "Use estimator='ecdf'.")
+
+
+def _evaluate_at_levels(
+    forecast: Forecast, function: RowFunction, rows: np.ndarray, level: np.ndarray, row: np.ndarray
+) -> np.ndarray:
+    return function(forecast._ppf_at(level, row), rows[row])
 
 
 def take_attribute_rows(values: Any, rows: np.ndarray) -> Any:

@@ -11,6 +11,9 @@ from ._foreign import wrap
 # Methods that return the probability of all outcomes up to a value, or beyond it.
 _CUMULATIVE_METHODS = ("cdf", "sf", "logcdf", "logsf")
 
+# Values that are less likely than this share do not count among the likely ones.
+_MIN_PROBABILITY = 1e-15
+
 # A discrete distribution is the sum over its likely values if each has at most this many, or all
 # together that many.
 _MAX_ATOMS, _MAX_ALL_ATOMS = 512, 2**22
@@ -166,7 +169,8 @@ class DistributionForecast(Forecast):
         """Return all likely values of a discrete distribution of whole numbers, if they are few."""
         if not self._is_of_counts:
             return None
-        bounds = self._likely_range()
+        levels = np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1))
+        bounds = self._ppf(levels)
         most = np.ptp(bounds, axis=1).max() + 1
         if not most <= max(_MAX_ATOMS, _MAX_ALL_ATOMS // len(self)):
             return None
