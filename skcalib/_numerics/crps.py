@@ -202,8 +202,8 @@ def integrate_levels(
 
     The integrand takes levels (m, q) and the rows (m,) to which they belong, and returns (m, q), or
     (a, m, q) for a functions. Pieces are halved until the last Legendre coefficients of all are
-    small, or halves agree with the whole. Returns the integrals (a, n); a mask (n,), True where
-    neither came about; and the pieces: their rows, starts and widths, (3, m).
+    small, or halves agree with the whole. Returns the integrals (a, n); a mask (n,),
+    True where neither came about; and the pieces: their rows, starts and widths, (3, m).
     """
     n = len(levels)
     ends = np.column_stack([np.zeros(n), np.sort(levels, axis=1), np.ones(n)])
@@ -213,7 +213,7 @@ def integrate_levels(
     position = 2 * gauss_legendre(NODES_PER_PIECE)[0] - 1
     waves = np.polynomial.legendre.legvander(position, NODES_PER_PIECE - 1)[:, -2:]
     check = 2 * NODES_PER_PIECE * weight[:, None] * waves  # the last two Legendre coefficients
-    total = size = np.zeros(n)
+    total = size = whole = np.zeros(n)
     pieces = []
 
     def add(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -224,9 +224,9 @@ def integrate_levels(
         level = np.where(width[:, None] > 0, np.clip(exact, _MIN_LEVEL, _MAX_LEVEL), 0.5)
         value = integrand(level, row).reshape(-1, *level.shape)
         piece, gap = width * (value @ weight), width * np.abs(value @ check).sum(axis=-1)
-        if halving:  # or until halves agree with the whole
+        if halving:  # halves that agree with the whole may do so by chance: a geometric mean
             change = np.abs(whole - piece[:, ::2] - piece[:, 1::2])
-            gap = np.minimum(gap, np.repeat(change, 2, axis=1))
+            gap = np.minimum(gap, np.sqrt(gap * np.repeat(change, 2, axis=1)))
         gap += width * (np.abs(value * (level != exact)) @ weight)  # beyond what doubles resolve
         size = np.maximum(size, add(np.abs(piece), row))
         is_open = (gap > _PIECE_RTOL * size[:, row]).any(axis=0)

@@ -32,7 +32,7 @@ _WASSERSTEIN_NODES = 64
 _N_NODES, _PROBE_LEVELS = 64, (0.001, 0.25, 0.5, 0.75, 0.999)
 
 # The most rows whose expectations are integrated at a time.
-_MAX_BLOCK_ROWS = 2**9
+_MAX_EXPECTED_ROWS = 2**9
 
 # The largest number of a forecast, or of a feature, whose square is finite.
 MAX_NUMBER = 1e150
@@ -481,7 +481,8 @@ class Forecast(ABC):
             centre, unit = (values[:, None] for values in self._centre_and_unit())
 
             def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
-                return 2 + np.tanh((self._ppf_at(level, row) - centre[row]) / unit[row])
+                z = (self._ppf_at(level, row) - centre[row]) / unit[row]
+                return 2 + z / np.hypot(1, z)
 
             _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
             self._warn_of(is_rough, "components")
@@ -526,8 +527,8 @@ class Forecast(ABC):
     def _iter_blocks(self) -> Iterator[tuple[np.ndarray, Self, Components | None]]:
         """Yield few rows, their forecasts, and their members or all their likely counts."""
         n = len(self)
-        atoms = self._atoms() if n <= _MAX_BLOCK_ROWS else None
-        if n == 1 or atoms is not None or (n <= _MAX_BLOCK_ROWS and not self._is_of_counts):
+        atoms = self._atoms() if n <= _MAX_EXPECTED_ROWS else None
+        if n == 1 or atoms is not None or (n <= _MAX_EXPECTED_ROWS and not self._is_of_counts):
             yield np.arange(n), self, atoms
             return
         for half in np.array_split(np.arange(n), 2):

@@ -43,7 +43,7 @@ class DecisionLoss:
 
     breakpoints : array-like of shape (n_breakpoints,), default=None
         Outcomes at which a callable has a step or a kink. The expected losses of continuous
-        forecasts are integrated between them, and more accurate.
+        forecasts are integrated between them, and sooner exact.
 
     See Also
     --------
@@ -377,7 +377,7 @@ def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
 
 @validate_params()
 def bayes_action(y_pred: object, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
-    """The action of the least expected loss for each prediction.
+    r"""The action of the least expected loss for each prediction.
 
     Parameters
     ----------
@@ -397,7 +397,9 @@ def bayes_action(y_pred: object, *, loss: Any, labels: ArrayLike | None = None) 
     -------
     action : ndarray of shape (n_samples,)
         The actions of `loss` if they have names, else their numbers from 0. The first of several
-        that are equally good, up to rounding.
+        that are equally good, up to rounding: list the one first that is taken at ties. To act
+        where :math:`p \ge t`, as :func:`skcalib.metrics.decision_curve` does, the losses are
+        ``[[t, 0], [0, 1 - t]]``.
 
     See Also
     --------
@@ -405,8 +407,8 @@ def bayes_action(y_pred: object, *, loss: Any, labels: ArrayLike | None = None) 
 
     Notes
     -----
-    Cost: O(n_samples · n_classes · n_actions), and for callables and forecasts 64 nodes or all
-    members in place of the classes.
+    Cost: O(n_samples · n_classes · n_actions), and for callables and forecasts all members, all
+    likely counts, or 64 nodes and more in place of the classes (see :func:`expected_loss`).
 
     Examples
     --------
@@ -460,9 +462,11 @@ def expected_loss(
     Notes
     -----
     :math:`E \ell(a_i, Y_i)` with :math:`Y_i \sim Q_i`, the prediction. It is exact for classes, for
-    a number, for ensembles, and for discrete distributions on not too many whole numbers. Otherwise
-    a callable is integrated over 64 nodes of the quantile function, between each two of the
-    breakpoints of `loss`. A step that is no breakpoint costs accuracy: about 0.02 of its height.
+    a number, for ensembles, and for distributions of whole numbers. Otherwise a callable is
+    integrated over levels of the quantile function, in pieces between the breakpoints of `loss`,
+    each with 32 nodes, which are halved until they are exact to 1e-8 of the integral; a warning
+    says where more than 1e-6 remains. Steps and kinks that are no breakpoints take many pieces, and
+    some ten times as long.
 
     References
     ----------

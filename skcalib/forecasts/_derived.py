@@ -117,10 +117,10 @@ class AffineForecast(Forecast):
         return self.factor * self.base.crps(self._to_base(y))
 
     def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
-        def of_base(y: np.ndarray, row: np.ndarray) -> np.ndarray:
+        def evaluate_at_base(y: np.ndarray, row: np.ndarray) -> np.ndarray:
             return function(self.shift[row, None] + self.factor[row, None] * y, row)
 
-        return self.base._expect(of_base, None if kinks is None else self._to_base(kinks))
+        return self.base._expect(evaluate_at_base, None if kinks is None else self._to_base(kinks))
 
     def components(self, n_nodes: int | None = None) -> Components:
         return self._shift_components(self.base.components(n_nodes))
@@ -141,7 +141,9 @@ class RecalibratedForecast(Forecast):
     """The forecasts R∘F, where F are the cdfs of the base forecasts, and R is a map of levels.
 
     :meth:`quantiles` and :meth:`interval` of a conformal map are those of ranks, for which the
-    statements on coverage hold; `cdf`, `ppf` and what follows from them interpolate.
+    statements on coverage hold; `cdf`, `ppf` and what follows from them interpolate. Its mean,
+    deviation and CRPS are integrals with two nodes in each of some 200 pieces: exact to about 1e-3
+    of the deviation where quantile functions are smooth, and tails not heavy.
     """
 
     _row_attributes: ClassVar[tuple[str, ...]] = ("base",)
