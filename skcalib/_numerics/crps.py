@@ -43,7 +43,7 @@ NODES_PER_PIECE = 32
 # times, and not if more than _MAX_PIECES for each row would be, on average. A result with an error
 # above _INTEGRAL_RTOL of the integral is marked as inexact.
 _MIN_LEVEL, _MAX_LEVEL = np.nextafter([0.0, 1.0], 0.5)
-_PIECE_RTOL, _MAX_HALVINGS, _MAX_PIECES, _INTEGRAL_RTOL = 1e-8, 60, 200, 1e-6
+_PIECE_RTOL, _MAX_HALVINGS, _MAX_PIECES, _INTEGRAL_RTOL = 1e-7, 60, 200, 1e-6
 
 
 def gauss_legendre(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -464,7 +464,7 @@ def expected_loss(
     :math:`E \ell(a_i, Y_i)` with :math:`Y_i \sim Q_i`, the prediction. It is exact for classes, for
     a number, for ensembles, and for distributions of whole numbers. Otherwise a callable is
     integrated over levels of the quantile function, in pieces between the breakpoints of `loss`,
-    each with 32 nodes, which are halved until they are exact to 1e-8 of the integral; a warning
+    each with 32 nodes, which are halved until they are exact to 1e-7 of the integral; a warning
     says where more than 1e-6 remains. Steps and kinks that are no breakpoints take many pieces, and
     some ten times as long.
 

@@ -109,7 +109,8 @@ def test_integrals_over_levels_are_exact_or_warn(name):
         rough += [quadrature for warning in seen if "may not be exact" in str(warning.message)]
         if not seen:
             reference = std if function is None else expected
-            np.testing.assert_allclose(value, reference, rtol=1e-6, atol=1e-9, err_msg=quadrature)
+            rtol = 1e-5 if quadrature == "components" else 1e-6  # atoms for any kernel
+            np.testing.assert_allclose(value, reference, rtol, atol=1e-9, err_msg=quadrature)
     assert rough == (["std"] if name == "heavier tail" else [])
 
 
