@@ -226,7 +226,7 @@ def integrate_levels(
         piece, gap = width * (value @ weight), width * np.abs(value @ check).sum(axis=-1)
         if halving:  # halves that agree with the whole may do so by chance: a geometric mean
             change = np.abs(whole - piece[:, ::2] - piece[:, 1::2])
-            gap = np.minimum(gap, np.sqrt(gap * np.repeat(change, 2, axis=1)))
+            gap = np.minimum(gap, np.sqrt(gap) * np.sqrt(np.repeat(change, 2, axis=1)))
         gap += width * (np.abs(value * (level != exact)) @ weight)  # beyond what doubles resolve
         size = np.maximum(size, add(np.abs(piece), row))
         is_open = (gap > _PIECE_RTOL * size[:, row]).any(axis=0)
@@ -239,8 +239,8 @@ def integrate_levels(
         whole = piece[:, is_open]
         row, start, width = (np.repeat(array[is_open], 2) for array in (row, start, width / 2))
         start[1::2] += width[1::2]
-    is_rough = (add(gap, row) > _INTEGRAL_RTOL * size).any(axis=0)
-    return total, is_rough, np.concatenate(pieces, axis=1)
+    is_rough = add(gap, row) > _INTEGRAL_RTOL * size
+    return total, np.any(is_rough, axis=0), np.concatenate(pieces, axis=1)
 
 
 def nodes_of_pieces(pieces: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
@@ -507,21 +506,19 @@ class Forecast(ABC):
 
         The functions may have kinks or jumps at the outcomes (n, k).
         """
-        masks, values = [], []
+        values, is_rough = [], np.zeros(len(self), dtype=bool)
         for rows, forecast, atoms in self._iter_blocks():
             if atoms is not None:
                 value = function(atoms.location, rows).reshape(-1, *atoms.location.shape)
                 values.append(np.einsum("anc,nc->na", value, atoms.weight))
                 continue
-            levels = forecast._kink_levels()
-            if kinks is not None:
-                levels = np.column_stack([levels, forecast._cdf(kinks[rows])])
-            integrand = partial(_evaluate_at_levels, forecast, function, rows)
-            value, is_rough, _ = integrate_levels(integrand, levels)
+            outcomes = np.empty((len(rows), 0)) if kinks is None else kinks[rows]
+            value, is_rough[rows], _ = integrate_levels(
+                lambda level, row, f=forecast, r=rows: function(f._ppf_at(level, row), r[row]),  # type: ignore[misc]
+                np.column_stack([forecast._kink_levels(), forecast._cdf(outcomes)]),
+            )
             values.append(value.T)
-            masks.append(is_rough)
-        if masks:
-            self._warn_of(np.concatenate(masks), "expectations")
+        self._warn_of(is_rough, "expectations")
         return np.concatenate(values)
 
     def _iter_blocks(self) -> Iterator[tuple[np.ndarray, Self, Components | None]]:
@@ -704,12 +701,6 @@ class Forecast(ABC):
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         self._raise_unknown("estimator='fair'", "has no members", "Use estimator='ecdf'.")
-
-
-def _evaluate_at_levels(
-    forecast: Forecast, function: RowFunction, rows: np.ndarray, level: np.ndarray, row: np.ndarray
-) -> np.ndarray:
-    return function(forecast._ppf_at(level, row), rows[row])
 
 
 def take_attribute_rows(values: Any, rows: np.ndarray) -> Any:

@@ -253,13 +253,19 @@ class RecalibratedForecast(Forecast):
             return None
         return atoms._replace(weight=remap_weights(atoms.weight, self.level_map))
 
+    @property
+    def _needs_nodes(self) -> bool:
+        """True if integrals have the kinks of many ranks."""
+        has_sum = self._is_of_counts or self._atoms() is not None
+        return not (self.level_map.has_density or has_sum)
+
     def mean(self) -> np.ndarray:
-        if self.level_map.has_density or not self.is_continuous:
+        if not self._needs_nodes:
             return super().mean()
         return self._integrate(lambda values, level, weight, rows: values @ weight)
 
     def std(self) -> np.ndarray:
-        if self.level_map.has_density or not self.is_continuous:
+        if not self._needs_nodes:
             return super().std()
         return self._integrate(
             lambda values, level, weight, rows: root_mean_square(
@@ -268,7 +274,7 @@ class RecalibratedForecast(Forecast):
         )
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        if self.level_map.has_density or not self.is_continuous:
+        if not self._needs_nodes:
             return super()._crps(y)
         return self._integrate(
             lambda values, level, weight, rows: crps_nodes(

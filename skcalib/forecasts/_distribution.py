@@ -40,8 +40,10 @@ class DistributionForecast(Forecast):
     --------
     as_forecast : Also makes a :class:`GaussianForecast` of normal distributions.
 
-    Notes ----- Without `logcdf` and `logsf`, the log odds of an outcome whose `cdf` is 0 or 1 in
-    double precision are refused, not guessed. The score :meth:`crps` is found by quadrature of the
+    Notes
+    -----
+    Without `logcdf` and `logsf`, the log odds of an outcome whose `cdf` is 0 or 1 in double
+    precision are refused, not guessed. The score :meth:`crps` is found by quadrature of the
     quantile function, with 32 nodes on each piece between 0, 1/2, the level of the outcome and 1;
     pieces are halved until their error is below 1e-7 of the integral, and a warning says where more
     than 1e-6 remains. So are :meth:`mean` and :meth:`std` of objects without their own. Of a

@@ -210,7 +210,7 @@ class ConcatenatedForecast(Forecast):
     def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
         answers = [
             forecast._expect(
-                lambda y, row, rows=rows: function(y, rows[row]),
+                lambda y, row, rows=rows: function(y, rows[row]),  # type: ignore[misc]
                 None if kinks is None else kinks[rows],
             )
             for forecast, rows in zip(self.forecasts, self.row_indices, strict=True)
