@@ -226,6 +226,9 @@ class GaussianMixtureForecast(Forecast):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_mixture(y, self.loc, self.scale, self.weights)
 
+    def mean(self) -> np.ndarray:
+        return self.components()._mean()
+
     def std(self) -> np.ndarray:
         centred = self.loc - self.mean()[:, None]
         return root_mean_square(self.weights, np.hypot(centred, self.scale))
