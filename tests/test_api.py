@@ -289,7 +289,7 @@ SAME_WORDS = {
     "y_proba": ("metrics", "lenses", "uncertainty"),
     "y_pred": ("metrics", "report", "uncertainty"),
     "y_forecast": ("metrics",),
-    "sample_weight": ("metrics", "report", "uncertainty"),
+    "sample_weight": ("metrics",),
     "pos_label": ("metrics", "report"),
     "labels": ("metrics", "lenses", "report"),
     "average": ("metrics",),
@@ -310,6 +310,22 @@ def test_the_same_parameter_has_the_same_words(parameter):
         of_kind.pop(None, None)
         assert len(of_kind) <= 1, of_kind
     assert any(words.values())
+
+
+def test_what_infers_says_how_counts_become_rows():
+    line = "For counts, repeat the rows: take all arrays at ``np.repeat(np.arange(n), counts)``."
+    words = {"Non-negative sample weights; only their ratios matter. " + line}
+    words |= {"None, or equal for all samples, as outcomes are counted. " + line}  # of grades
+    infers = [f"skcalib.{module}." for module in ("uncertainty", "hypothesis_tests", "report")]
+    described_here = {
+        function: " ".join(parameter.desc)
+        for function, parameter in documented_parameters()
+        if parameter.name == "sample_weight" and function.startswith((*infers, "skcalib.display."))
+    }
+    assert set(described_here.values()) == words
+    assert len(described_here) >= 20
+    venn_abers = inspect.getdoc(load("skcalib.recalibration.VennAbersRecalibrator"))
+    assert line in " ".join(venn_abers.split())
 
 
 # Which kinds of values the documented type of a parameter allows.

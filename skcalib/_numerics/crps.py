@@ -37,12 +37,13 @@ _MAX_EDGES = 2048
 _PROBABILITY_RTOL = 1e-6
 
 # Nodes of the quadrature on each piece between kinks.
-_NODES_PER_PIECE = 32
+NODES_PER_PIECE = 32
 
 # A piece is halved while its error is above _PIECE_RTOL of the integral: at most _MAX_HALVINGS
 # times, and not if more than _MAX_PIECES for each row would be, on average. A result with an error
 # above _INTEGRAL_RTOL of the integral is marked as inexact.
-_PIECE_RTOL, _MAX_HALVINGS, _MAX_PIECES, _INTEGRAL_RTOL = 1e-8, 60, 200, 1e-6
+_MIN_LEVEL, _MAX_LEVEL = np.nextafter([0.0, 1.0], 0.5)
+_PIECE_RTOL, _MAX_HALVINGS, _MAX_PIECES, _INTEGRAL_RTOL = 1e-7, 60, 200, 1e-6
 
 
 def gauss_legendre(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -196,54 +197,68 @@ def quantile_nodes(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return t**3 * (10 - 15 * t + 6 * t**2), 30 * (t * (1 - t)) ** 2 * weight
 
 
-def split_nodes(
-    levels: np.ndarray, n_nodes: int = _NODES_PER_PIECE
-) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights for integrals over [0, 1], in k + 1 pieces between levels (n, k).
-
-    Both are (n, (k + 1) n_nodes).
-    """
-    n = len(levels)
-    ends = np.column_stack([np.zeros(n), np.sort(levels, axis=1), np.ones(n)])
-    node, weight = quantile_nodes(n_nodes)
-    width = np.diff(ends, axis=1)[:, :, None]
-    nodes = ends[:, :-1, None] + width * node
-    return nodes.reshape(n, -1), (width * weight).reshape(n, -1)
-
-
 def integrate_levels(
     integrand: Callable[[np.ndarray, np.ndarray], np.ndarray], levels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Integrate functions of a level, with kinks at `levels` (n, k), over [0, 1].
 
-    The integrand takes levels (m, q) and the rows (m,) to which they belong. Pieces are halved
-    until the last Legendre coefficients are small. Returns the integrals and a mask, (n,) each; the
-    mask is True where these coefficients remain large.
+    The integrand takes levels (m, q) and the rows (m,) to which they belong, and returns (m, q), or
+    (a, m, q) for a functions. Pieces are halved until the last Legendre coefficients of all are
+    small, or halves agree with the whole. Returns the integrals (a, n); a mask (n,),
+    True where neither came about; and the pieces: their rows, starts and widths, (3, m).
     """
     n = len(levels)
     ends = np.column_stack([np.zeros(n), np.sort(levels, axis=1), np.ones(n)])
     row = np.repeat(np.arange(n), ends.shape[1] - 1)
     start, width = ends[:, :-1].ravel(), np.diff(ends, axis=1).ravel()
-    node, weight = quantile_nodes(_NODES_PER_PIECE)
-    position = 2 * gauss_legendre(_NODES_PER_PIECE)[0] - 1
-    waves = np.polynomial.legendre.legvander(position, _NODES_PER_PIECE - 1)[:, -2:]
-    check = 2 * _NODES_PER_PIECE * weight[:, None] * waves  # the last two Legendre coefficients
-    total, size = np.zeros((2, n))
+    node, weight = quantile_nodes(NODES_PER_PIECE)
+    position = 2 * gauss_legendre(NODES_PER_PIECE)[0] - 1
+    waves = np.polynomial.legendre.legvander(position, NODES_PER_PIECE - 1)[:, -2:]
+    check = 2 * NODES_PER_PIECE * weight[:, None] * waves  # the last two Legendre coefficients
+    total = size = whole = np.zeros(n)
+    pieces = []
+
+    def add(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.array([np.bincount(rows, column, n) for column in values])
+
     for halving in range(_MAX_HALVINGS + 1):
-        level = start[:, None] + width[:, None] * node
-        is_inner = (level > 0) & (level < 1)  # rounding may give 0 or 1, of no weight
-        value = np.where(is_inner, integrand(np.where(is_inner, level, 0.5), row), 0.0)
-        piece, gap = width * (value @ weight), width * np.abs(value @ check).sum(axis=1)
-        size = np.maximum(size, np.bincount(row, np.abs(piece), n))
-        is_open = gap > _PIECE_RTOL * size[row]
+        exact = start[:, None] + width[:, None] * node
+        level = np.where(width[:, None] > 0, np.clip(exact, _MIN_LEVEL, _MAX_LEVEL), 0.5)
+        value = integrand(level, row).reshape(-1, *level.shape)
+        piece, gap = width * (value @ weight), width * np.abs(value @ check).sum(axis=-1)
+        if halving:  # halves that agree with the whole may do so by chance: a geometric mean
+            change = np.abs(whole - piece[:, ::2] - piece[:, 1::2])
+            gap = np.minimum(gap, np.sqrt(gap) * np.sqrt(np.repeat(change, 2, axis=1)))
+        gap += width * (np.abs(value * (level != exact)) @ weight)  # beyond what doubles resolve
+        size = np.maximum(size, add(np.abs(piece), row))
+        is_open = (gap > _PIECE_RTOL * size[:, row]).any(axis=0)
         if halving == _MAX_HALVINGS or is_open.sum() > _MAX_PIECES * n:
             is_open[:] = False
-        total += np.bincount(row[~is_open], piece[~is_open], n)
+        total = total + add(piece[:, ~is_open], row[~is_open])
+        pieces.append(np.stack([row, start, width])[:, ~is_open])
         if not is_open.any():
             break
+        whole = piece[:, is_open]
         row, start, width = (np.repeat(array[is_open], 2) for array in (row, start, width / 2))
         start[1::2] += width[1::2]
-    return total, np.bincount(row, gap, n) > _INTEGRAL_RTOL * size
+    is_rough = add(gap, row) > _INTEGRAL_RTOL * size
+    return total, np.any(is_rough, axis=0), np.concatenate(pieces, axis=1)
+
+
+def nodes_of_pieces(pieces: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Levels and weights (n, c) of the nodes in the pieces (3, m) of n rows.
+
+    Rows of fewer pieces have nodes of the weight 0 at the level 1/2.
+    """
+    row, start, width = pieces[:, np.lexsort(pieces[1::-1])]
+    row = row.astype(np.intp)
+    count = np.bincount(row, minlength=n)
+    column = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    level, share = np.full((2, n, count.max(), NODES_PER_PIECE), [[[[0.5]]], [[[0.0]]]])
+    node, weight = quantile_nodes(NODES_PER_PIECE)
+    level[row, column] = start[:, None] + width[:, None] * node
+    share[row, column] = width[:, None] * weight
+    return level.reshape(n, -1), share.reshape(n, -1)
 
 
 def crps_nodes(
@@ -364,7 +379,8 @@ def crps_ppf_between(
         quantiles = np.clip(ppf(level, row), low[row, None], high[row, None])
         return 2 * pinball(y[row, None] - quantiles, level)
 
-    return integrate_levels(loss, levels)
+    score, is_rough, _ = integrate_levels(loss, levels)
+    return score[0], is_rough
 
 
 def threshold_cells(

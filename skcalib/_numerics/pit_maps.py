@@ -204,13 +204,6 @@ class BetaMap:
         slope = np.logaddexp(np.log(self.a) - log_expit(z), np.log(self.b) - log_expit(-z))
         return log_expit(odds) + log_expit(-odds) + slope
 
-    def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Nodes z, their levels and weights, each (m,): the trapezoidal rule in logit R(u)."""
-        odds = np.arange(-38.0, 38.5, 0.5)
-        weight = expit(odds) * expit(-odds)
-        z = self.inverse(log_expit(odds), log_expit(-odds))
-        return z, expit(odds), weight / weight.sum()
-
     def inverse(self, log_level: np.ndarray, log_rest: np.ndarray) -> np.ndarray:
         """The z at which R is the level, from the logarithms of it and of one minus it."""
         target = log_level - log_rest - self.c

@@ -85,7 +85,7 @@ class OutcomeWaves(Features):
             self.components = None
             low, high = location.min() + residuals[0], location.max() + residuals[-1]
         else:
-            self.components = forecast.components(NODES)
+            self.components = forecast.components()
             reach = _NORMAL_REACH * np.sqrt(self.components.variance)
             low = (self.components.location - reach).min()
             high = (self.components.location + reach).max()
@@ -172,7 +172,7 @@ class RandomWaves(Features):
     def __init__(
         self, forecast: Forecast, mass: np.ndarray, given: ConditionKernel, options: MatchingOptions
     ) -> None:
-        self.components, self.mass = forecast.components(NODES), mass
+        self.components, self.mass = forecast.components(), mass
         size, generator = options.n_components, np.random.default_rng(options.seed)
         self.size = 2 * size
         self.frequency = generator.standard_cauchy(size)  # of the bandwidth 1
@@ -318,7 +318,7 @@ def _mean_steps(forecast: Forecast, thresholds: np.ndarray, scale: float) -> np.
 
 def _mean_steps_of(forecast: Any, thresholds: np.ndarray, scale: float) -> np.ndarray:
     """E tanh((Y_i − c)/s), (L, n): closed for normal components, else by nodes."""
-    location, variance, weight = forecast.components(NODES)
+    location, variance, weight = forecast.components()
     mean = np.empty((len(thresholds), len(forecast)))
     is_normal = variance.any(axis=1)
     check_width_of_steps(scale, variance)
@@ -346,7 +346,7 @@ def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast)
     median = median_distance(value, weight, "cityblock")
     if median > 0:
         return median
-    components = forecast.components(NODES)
+    components = forecast.components()
     spread = components.variance.mean() + components.location.var()
     return float(np.sqrt(spread)) or 1.0
 

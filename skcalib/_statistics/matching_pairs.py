@@ -28,9 +28,9 @@ class OutcomePairs:
 
     def __init__(self, forecast: Forecast, kernel: Any, bandwidth: float) -> None:
         self.kernel, self.bandwidth = kernel, bandwidth
-        components = forecast.components(NODES)
+        components = forecast.components()
         if callable(kernel) and components.variance.any():  # it takes single values only
-            components = Forecast.components(forecast, NODES)
+            components = Forecast.components(forecast)
         self.components = Components(*(np.ascontiguousarray(array) for array in components))
         self.has_spread = bool(components.variance.any())
         self.atoms = None

@@ -201,7 +201,8 @@ class ComparisonDisplay(PredictionsDisplay):
             Further arguments of the measures, by their names.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         labels : array-like of shape (n_classes,), default=None
             The classes, in the order of the columns of the probabilities. None for forecasts.

@@ -151,7 +151,8 @@ class DecisionDisplay(PredictionsDisplay):
             a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         pos_label : int, float, bool or str, default=None
             With two classes, the one whose probability is compared with the thresholds, and which a

@@ -14,8 +14,8 @@ from ._base import Axes, Display, axes_of, check_options, draw_legend
 # Colour and marker of each light.
 _LIGHTS = {"green": ("tab:green", "o"), "yellow": ("gold", "^"), "red": ("tab:red", "s")}
 
-# Letters of a line of the name of a grade.
-_WIDTH = 8
+# Of the name of a grade.
+_LETTERS_IN_LINE = 8
 
 
 @dataclass(eq=False, repr=False)
@@ -128,6 +128,8 @@ class RatingGradeDisplay(Display):
         ax.set_yscale("log")
         ax.set(ylim=(bottom, None), xlabel="grade", ylabel="rate of events")
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-        ax.set_xticks(x, [fill(format_label(grade), _WIDTH) for grade in self.table["grade"]])
+        ax.set_xticks(
+            x, [fill(format_label(grade), _LETTERS_IN_LINE) for grade in self.table["grade"]]
+        )
         ax.set_title("" if name is None else name)
         draw_legend(ax)

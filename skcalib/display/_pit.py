@@ -155,7 +155,8 @@ class PITHistogramDisplay(_PitDisplay):
             :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         n_bins : int, "auto" or array-like of shape (n_bins + 1,), default=None
             Number of bins of equal width, or edges that increase from 0 to 1. "auto": the cube root
@@ -318,7 +319,8 @@ class QuantileReliabilityDisplay(_PitDisplay):
             :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         kind : {"quantile", "interval"}, default="quantile"
             Whether the levels are those of quantiles, or of central intervals.

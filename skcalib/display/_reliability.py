@@ -216,7 +216,8 @@ class ReliabilityDisplay(CurvesDisplay):
             samples, such as ``{"before": p, "after": q}``, which are drawn on the same axes.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         pos_label : int, float, bool or str, default=None
             With two classes, the one whose probability is shown. By default the last of `labels`.

@@ -143,7 +143,8 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
             drawn on the same axes.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         pos_label : int, float, bool or str, default=None
             With two classes, the one whose probability is scored. By default the last of `labels`.

@@ -163,7 +163,8 @@ class SimplexDisplay(PredictionsDisplay):
             to 1.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         labels : array-like of shape (n_classes,), default=None
             The classes, in the order of the columns of `y_proba`. By default the sorted labels in

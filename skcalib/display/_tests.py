@@ -181,7 +181,8 @@ class NullDistributionDisplay(PredictionsDisplay):
             :class:`~skcalib.hypothesis_tests.CalibrationTest`.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         labels : array-like of shape (n_classes,), default=None
             The classes, in the order of the columns of `y_pred`. By default those of the test.

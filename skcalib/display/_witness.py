@@ -215,7 +215,8 @@ class WitnessDisplay(CurvesDisplay):
             Probabilities of the positive class, or of all classes (rows sum to 1).
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         pos_label : int, float, bool or str, default=None
             With two classes, the one whose probability is shown, and which a one-dimensional

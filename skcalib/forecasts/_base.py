@@ -1,7 +1,7 @@
 """The base class of all forecasts, and the checks that several kinds share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
@@ -12,7 +12,14 @@ from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import RandomState
 from .._inputs.warnings import check_memory, warn
 from .._numerics.array_api import root_mean_square
-from .._numerics.crps import crps_ensemble, crps_ppf_between, gauss_legendre, quantile_nodes
+from .._numerics.crps import (
+    crps_ensemble,
+    crps_ppf_between,
+    gauss_legendre,
+    integrate_levels,
+    nodes_of_pieces,
+    quantile_nodes,
+)
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _MIN_RELATIVE_SPREAD = 1e-6
@@ -20,11 +27,20 @@ _MIN_RELATIVE_SPREAD = 1e-6
 # Quantiles that stand for a forecast where its Wasserstein distances have no closed form.
 _WASSERSTEIN_NODES = 64
 
+# Nodes of components unless asked for, and levels that tell the location and the spread.
+_N_NODES, _PROBE_LEVELS = 64, (0.001, 0.25, 0.5, 0.75, 0.999)
+
+# The most rows whose expectations are integrated at a time.
+_MAX_EXPECTED_ROWS = 2**9
+
 # The largest number of a forecast, or of a feature, whose square is finite.
 MAX_NUMBER = 1e150
 
 # Maps outcomes (n,) to the loss of each forecast, and to its derivative in the outcome.
 ScoreWithSlope = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+# Functions of outcomes (m, q) and the rows (m,) to which they belong, (m, q) or (a, m, q).
+RowFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Components(NamedTuple):
@@ -109,6 +125,8 @@ class Forecast(ABC):
     # What only exchangeable forecasts have: members (n, s), NaN if missing, and their number (s_i).
     members: np.ndarray
     _n_members: Any
+    # True if all outcomes are whole numbers, from the least one up.
+    _is_of_counts: bool = False
 
     # Names of the attributes that hold something for each row, which rows are taken from.
     _row_attributes: ClassVar[tuple[str, ...]] = ()
@@ -282,7 +300,10 @@ class Forecast(ABC):
         """
         if self._has_quantiles_only:
             self._raise_unknown("mean", "has quantiles only, and no tails", "Use ppf(0.5).")
-        return self.components()._mean()
+        atoms, centre = self._atoms(), self._centre_and_unit()[0]
+        if atoms is not None:
+            return atoms._mean()
+        return centre + self._expect(lambda y, row: y - centre[row, None])[:, 0]
 
     def std(self) -> np.ndarray:
         """Standard deviations, in the units of the outcome.
@@ -294,7 +315,12 @@ class Forecast(ABC):
         """
         if self._has_quantiles_only:
             self._raise_unknown("std", "has quantiles only, and no tails", "Use interval.")
-        return self.components()._std()
+        atoms = self._atoms()
+        if atoms is not None:
+            return atoms._std()
+        mean, unit = self.mean(), self._centre_and_unit()[1]
+        square = self._expect(lambda y, row: ((y - mean[row, None]) / unit[row, None]) ** 2)
+        return unit * np.sqrt(square[:, 0])
 
     def entropy(self) -> np.ndarray:
         """Differential entropy: minus the mean of the log density, in nats.
@@ -432,29 +458,82 @@ class Forecast(ABC):
         y = self._outcomes(y)
         return self._crps(y) if estimator == "ecdf" else self._fair_crps(y)
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def components(self, n_nodes: int | None = None) -> Components:
         """The forecasts as mixtures of normals, which may have the variance 0.
 
         Parameters
         ----------
-        n_nodes : int, default=64
-            Number of quadrature nodes, for distributions that are not such a mixture.
+        n_nodes : int, default=None
+            Number of quadrature nodes, for distributions that are not such a mixture. By default 64
+            of smooth quantile functions, and as many as it takes near jumps and kinks of others,
+            with a warning if these are too many.
 
         Returns
         -------
         components : Components
             Arrays `location`, `variance` and `weight` of shape (n_samples, n_components).
         """
-        check_count(n_nodes, "n_nodes")
         atoms = self._atoms()
         if atoms is not None:
             return atoms
-        level, weight = quantile_nodes(n_nodes)
+        n = len(self)
+        check_count(_N_NODES if n_nodes is None else n_nodes, "n_nodes")
+        level, weight = (np.tile(a, (n, 1)) for a in quantile_nodes(n_nodes or _N_NODES))
+        if n_nodes is None:
+            centre, unit = (values[:, None] for values in self._centre_and_unit())
+
+            def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
+                z = (self._ppf_at(level, row) - centre[row]) / unit[row]
+                return 2 + z / np.hypot(1, z)
+
+            _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
+            self._warn_of(is_rough, "components")
+            if not is_rough.any():
+                level, weight = nodes_of_pieces(pieces, n)
         # not `quantiles`, which may be those of ranks, and infinite
-        location = self._ppf(np.broadcast_to(level, (len(self), len(level))))
-        return Components(
-            location, np.zeros_like(location), np.broadcast_to(weight, location.shape)
-        )
+        location = self._ppf(level)
+        return Components(location, np.zeros_like(location), weight)
+
+    def _centre_and_unit(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return medians and positive numbers of the size of the spread, (n,) each."""
+        low, *quartiles, high = self._ppf(np.tile(_PROBE_LEVELS, (len(self), 1))).T
+        unit = quartiles[2] - quartiles[0] + (high - low) / 1000
+        return quartiles[1], np.where(unit > 0, unit, 1.0)
+
+    def _kink_levels(self) -> np.ndarray:
+        """Return levels (n, k) at which quantile functions have kinks."""
+        return np.full((len(self), 1), 0.5)  # those of two halves have one, as that of a Laplace
+
+    def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
+        """Return E f(Y_i), (n, a).
+
+        The functions may have kinks or jumps at the outcomes (n, k).
+        """
+        values, is_rough = [], np.zeros(len(self), dtype=bool)
+        for rows, forecast, atoms in self._iter_blocks():
+            if atoms is not None:
+                value = function(atoms.location, rows).reshape(-1, *atoms.location.shape)
+                values.append(np.einsum("anc,nc->na", value, atoms.weight))
+                continue
+            outcomes = np.empty((len(rows), 0)) if kinks is None else kinks[rows]
+            value, is_rough[rows], _ = integrate_levels(
+                lambda level, row, f=forecast, r=rows: function(f._ppf_at(level, row), r[row]),  # type: ignore[misc]
+                np.column_stack([forecast._kink_levels(), forecast._cdf(outcomes)]),
+            )
+            values.append(value.T)
+        self._warn_of(is_rough, "expectations")
+        return np.concatenate(values)
+
+    def _iter_blocks(self) -> Iterator[tuple[np.ndarray, Self, Components | None]]:
+        """Yield few rows, their forecasts, and their members or all their likely counts."""
+        n = len(self)
+        atoms = self._atoms() if n <= _MAX_EXPECTED_ROWS else None
+        if n == 1 or atoms is not None or (n <= _MAX_EXPECTED_ROWS and not self._is_of_counts):
+            yield np.arange(n), self, atoms
+            return
+        for half in np.array_split(np.arange(n), 2):
+            for rows, forecast, atoms in self[half]._iter_blocks():
+                yield half[rows], forecast, atoms
 
     def _parameters(self) -> np.ndarray:
         """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""
@@ -545,7 +624,7 @@ class Forecast(ABC):
         """Return quantiles (n, m) at levels (n, m)."""
 
     def _atoms(self) -> Components | None:
-        """Return all likely outcomes in increasing order, if they are known and few; else None."""
+        """Return members, or all likely counts in increasing order if they are few; else None."""
         return None
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
@@ -586,21 +665,38 @@ class Forecast(ABC):
     def _crps_by_quantiles(
         self, y: np.ndarray, levels: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
     ) -> np.ndarray:
-        all_rows = np.repeat(np.arange(len(y)), levels.shape[1] + 1)
+        if not self._is_of_counts:
+            score, is_rough = crps_ppf_between(y, self._ppf_at, levels, low, high)
+            self._warn_of(is_rough, "CRPS")
+            return score
+        scores = []
+        for rows, _, atoms in self._iter_blocks():
+            if atoms is None:
+                raise ValueError(
+                    "forecasts of counts must have at most 2²² likely ones in each row for their "
+                    f"CRPS; found more in row {rows[0]}. Pass a continuous distribution near it, "
+                    "or an EnsembleForecast of its quantiles."
+                )
+            first, last = (np.broadcast_to(end, len(y))[rows] for end in (low, high))
+            members = np.clip(atoms.location, first[:, None], last[:, None])
+            scores.append(crps_ensemble(np.clip(y[rows], first, last), members, atoms.weight))
+        return np.concatenate(scores)
 
-        def ppf(level: np.ndarray, row: np.ndarray) -> np.ndarray:
-            if np.array_equal(row, all_rows):  # undivided, so that errors name the row
-                return self._ppf(level.reshape(len(y), -1)).reshape(level.shape)
-            return self[row]._ppf(level)
+    def _ppf_at(self, level: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """Return quantiles (m, q) at levels (m, q) of rows (m,)."""
+        n = len(self)
+        if np.array_equal(row, np.repeat(np.arange(n), len(row) // n)):  # so that errors name rows
+            return self._ppf(level.reshape(n, -1)).reshape(level.shape)
+        return self[row]._ppf(level)
 
-        score, is_rough = crps_ppf_between(y, ppf, levels, low, high)
+    def _warn_of(self, is_rough: np.ndarray, what: str) -> None:
         if is_rough.any():
             warn(
-                f"The CRPS of {is_rough.sum()} forecasts, the first in row {np.argmax(is_rough)}, "
+                f"The {what} of {is_rough.sum()} forecasts, the first in row "
+                f"{np.argmax(is_rough)}, "
                 "may not be exact to six digits, as their quantile functions have too many jumps "
-                "or kinks. Pass an EnsembleForecast of their quantiles."
+                "or kinks, or too heavy tails. Pass an EnsembleForecast of their quantiles."
             )
-        return score
 
     def _make_crps_with_slope(self) -> ScoreWithSlope:
         """Return the CRPS as a function of outcomes (n,), with its derivatives 2F(y) − 1."""

@@ -5,9 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers
-from .._numerics.crps import quantile_nodes
 from ._as_forecast import as_forecast
-from ._base import MAX_NUMBER, Components, Forecast
+from ._base import MAX_NUMBER, Forecast
 from ._derived import ppf_log_odds
 from ._thresholds import Bound, threshold_weighted_crps
 from ._transformed import affine, apply_level_map
@@ -113,14 +112,8 @@ class CensoredForecast(Forecast):
         low, high = (np.maximum(end, self.lower) for end in self.base.interval(coverage))
         return low, high
 
-    def components(self, n_nodes: int = 64) -> Components:
-        node, weight = quantile_nodes(n_nodes)
-        lower = self.lower[:, None]
-        below, above = self.base._cdf(lower), self.base._sf(lower)
-        level = below + above * node
-        location = self._ppf(np.where(level < 1, level, 0.5))  # so rarely above, it adds nothing
-        location = np.column_stack([self.lower, location])
-        return Components(location, np.zeros_like(location), np.hstack([below, above * weight]))
+    def _kink_levels(self) -> np.ndarray:
+        return np.column_stack([super()._kink_levels(), self.base._cdf(self.lower[:, None])])
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
         return np.maximum(self.base._sample(generator, size), self.lower[:, None])

@@ -12,7 +12,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.warnings import warn
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_nodes
-from ._base import Components, Forecast, check_common_levels
+from ._base import Components, Forecast, RowFunction, check_common_levels
 from ._ensemble import cumulative_weights
 from ._gaussian import GaussianForecast
 from ._logistic import LogisticForecast
@@ -114,7 +114,13 @@ class AffineForecast(Forecast):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return self.factor * self.base.crps(self._to_base(y))
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
+        def evaluate_at_base(y: np.ndarray, row: np.ndarray) -> np.ndarray:
+            return function(self.shift[row, None] + self.factor[row, None] * y, row)
+
+        return self.base._expect(evaluate_at_base, None if kinks is None else self._to_base(kinks))
+
+    def components(self, n_nodes: int | None = None) -> Components:
         return self._shift_components(self.base.components(n_nodes))
 
     def _atoms(self) -> Components | None:
@@ -133,7 +139,9 @@ class RecalibratedForecast(Forecast):
     """The forecasts R∘F, where F are the cdfs of the base forecasts, and R is a map of levels.
 
     :meth:`quantiles` and :meth:`interval` of a conformal map are those of ranks, for which the
-    statements on coverage hold; `cdf`, `ppf` and what follows from them interpolate.
+    statements on coverage hold; `cdf`, `ppf` and what follows from them interpolate. Its mean,
+    deviation and CRPS are integrals with two nodes in each of some 200 pieces: exact to about 1e-3
+    of the deviation where quantile functions are smooth, and tails not heavy.
     """
 
     _row_attributes: ClassVar[tuple[str, ...]] = ("base",)
@@ -145,6 +153,10 @@ class RecalibratedForecast(Forecast):
     @property
     def is_continuous(self) -> bool:  # type: ignore[override]
         return self.base.is_continuous
+
+    @property
+    def _is_of_counts(self) -> bool:  # type: ignore[override]
+        return self.base._is_of_counts
 
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
         return self.level_map.log_cdf(self.base._log_odds(y))
@@ -239,13 +251,19 @@ class RecalibratedForecast(Forecast):
             return None
         return atoms._replace(weight=remap_weights(atoms.weight, self.level_map))
 
+    @property
+    def _needs_nodes(self) -> bool:
+        """True if integrals have the kinks of many ranks."""
+        has_sum = self._is_of_counts or self._atoms() is not None
+        return not (self.level_map.has_density or has_sum)
+
     def mean(self) -> np.ndarray:
-        if self._atoms() is not None:
+        if not self._needs_nodes:
             return super().mean()
         return self._integrate(lambda values, level, weight, rows: values @ weight)
 
     def std(self) -> np.ndarray:
-        if self._atoms() is not None:
+        if not self._needs_nodes:
             return super().std()
         return self._integrate(
             lambda values, level, weight, rows: root_mean_square(
@@ -254,7 +272,7 @@ class RecalibratedForecast(Forecast):
         )
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        if self.level_map.has_density or self._atoms() is not None:
+        if not self._needs_nodes:
             return super()._crps(y)
         return self._integrate(
             lambda values, level, weight, rows: crps_nodes(

@@ -11,14 +11,12 @@ from ._foreign import wrap
 # Methods that return the probability of all outcomes up to a value, or beyond it.
 _CUMULATIVE_METHODS = ("cdf", "sf", "logcdf", "logsf")
 
-# A discrete distribution with at most this many likely values is the sum over them.
-_MAX_ATOMS = 512
-
-# The most counts that the CRPS of a row adds up, and the most that are in memory at a time.
-_MAX_COUNTS, _MAX_BLOCK_COUNTS = 2**22, 2**20
-
 # Values that are less likely than this share do not count among the likely ones.
 _MIN_PROBABILITY = 1e-15
+
+# A discrete distribution is the sum over its likely values if each has at most this many, or all
+# together that many.
+_MAX_ATOMS, _MAX_ALL_ATOMS = 512, 2**22
 
 
 class DistributionForecast(Forecast):
@@ -47,10 +45,12 @@ class DistributionForecast(Forecast):
     Without `logcdf` and `logsf`, the log odds of an outcome whose `cdf` is 0 or 1 in double
     precision are refused, not guessed. The score :meth:`crps` is found by quadrature of the
     quantile function, with 32 nodes on each piece between 0, 1/2, the level of the outcome and 1;
-    pieces are halved until their error is below 1e-8 of the integral, and a warning says where more
-    than 1e-6 remains. Of a distribution of whole numbers it is the sum over all likely ones, at
-    most 2²² in each row. :meth:`components` are 64 nodes, or the likely whole numbers, up to 512 of
-    them. Outcomes beyond the support have a score; what needs their probability refuses them.
+    pieces are halved until their error is below 1e-7 of the integral, and a warning says where more
+    than 1e-6 remains. So are :meth:`mean` and :meth:`std` of objects without their own. Of a
+    distribution of whole numbers they are sums over all likely ones, at most 2²² in each row.
+    :meth:`components` are 64 nodes or more, or the likely whole numbers, up to 512 in each row or
+    2²² in all; they average smooth functions, those with a kink to about 1e-3. Outcomes beyond the
+    support have a score; what needs their probability refuses them.
 
     Examples
     --------
@@ -68,6 +68,10 @@ class DistributionForecast(Forecast):
     def __init__(self, dist: object) -> None:
         self._wrapped = wrap(dist)
         self.is_continuous = self._wrapped.is_continuous
+
+    @property
+    def _is_of_counts(self) -> bool:  # type: ignore[override]
+        return not self.is_continuous and self._wrapped.has_whole_numbers
 
     @property
     def dist(self) -> Any:
@@ -163,50 +167,16 @@ class DistributionForecast(Forecast):
             return upper, upper
         return self._cdf(np.nextafter(y, -np.inf)[:, None])[:, 0], upper
 
-    def _crps_by_quantiles(
-        self, y: np.ndarray, levels: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
-    ) -> np.ndarray:
-        if self.is_continuous or not self._wrapped.has_whole_numbers:
-            return super()._crps_by_quantiles(y, levels, low, high)
-        low, high = np.broadcast_to(low, len(y)), np.broadcast_to(high, len(y))
-        first, last = self._likely_range().T
-        n_counts = last - first + 1
-        if not n_counts.max() <= _MAX_COUNTS:
-            row = int(np.argmax(np.where(np.isnan(n_counts), np.inf, n_counts)))
-            raise ValueError(
-                f"dist must have at most {_MAX_COUNTS} likely counts in each row for its CRPS; "
-                f"found {n_counts[row]:.3g} in row {row}. Pass a continuous distribution near it, "
-                "or an EnsembleForecast of its quantiles."
-            )
-        inner = np.clip(y, first, last)
-        # beyond the likely counts (F(k) − 1[k ≥ y])² is 1
-        score = np.abs(np.clip(y, low, high) - np.clip(inner, low, high))
-        exponent = np.ceil(np.log2(n_counts + 1)).astype(np.intp)
-        for power in np.unique(exponent):
-            members = np.flatnonzero(exponent == power)
-            n_blocks = -(-len(members) * 2**power // _MAX_BLOCK_COUNTS)
-            for rows in np.array_split(members, n_blocks):
-                forecast, count = self[rows], first[rows, None] + np.arange(2**power)
-                is_below = count < inner[rows, None]
-                tail = np.where(is_below, forecast._cdf(count), forecast._sf(count))
-                start, end = (
-                    np.clip(k, low[rows, None], high[rows, None]) for k in (count, count + 1)
-                )
-                score[rows] += np.einsum("nk,nk,nk->n", tail, tail, end - start)
-        return score
-
-    def _likely_range(self) -> np.ndarray:
-        """Return the least and the greatest likely count, (n, 2)."""
-        return self._call("ppf", np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1)))
-
     def _atoms(self) -> Components | None:
         """Return all likely values of a discrete distribution of whole numbers, if they are few."""
-        if self.is_continuous or not self._wrapped.has_whole_numbers:
+        if not self._is_of_counts:
             return None
-        bounds = self._likely_range()
-        if not np.isfinite(bounds).all() or np.ptp(bounds, axis=1).max() >= _MAX_ATOMS:
+        levels = np.tile([_MIN_PROBABILITY, 1 - _MIN_PROBABILITY], (len(self), 1))
+        bounds = self._ppf(levels)
+        most = np.ptp(bounds, axis=1).max() + 1
+        if not most <= max(_MAX_ATOMS, _MAX_ALL_ATOMS // len(self)):
             return None
-        location = bounds[:, :1] + np.arange(int(np.ptp(bounds, axis=1).max()) + 1)
+        location = bounds[:, :1] + np.arange(int(most))
         inner = self._cdf(location[:, :-1])
         probability = np.diff(inner, axis=1, prepend=0.0, append=1.0)
         return Components(location, np.zeros_like(location), np.maximum(probability, 0.0))

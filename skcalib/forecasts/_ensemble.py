@@ -153,7 +153,7 @@ class EnsembleForecast(Forecast):
             return super()._wasserstein_points()
         return np.sort(self.members, axis=1) / np.sqrt(self.members.shape[1])
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def _atoms(self) -> Components:
         return Components(self._cached_full, np.broadcast_to(0.0, self.members.shape), self.weights)
 
     def _sort_keys(self) -> list[np.ndarray]:
@@ -270,11 +270,10 @@ class ResidualForecast(Forecast):
         inner = self._cumulative[1:-1]
         return error - (inner * (1 - inner)) @ np.diff(self.residuals)
 
-    def components(self, n_nodes: int = 64) -> Components:
-        values = self.location[:, None] + self.residuals
-        return Components(
-            values, np.zeros_like(values), np.broadcast_to(self.weights, values.shape)
-        )
+    def _atoms(self) -> Components:
+        location = self.location[:, None] + self.residuals
+        weight = np.broadcast_to(self.weights, location.shape)
+        return Components(location, np.zeros_like(location), weight)
 
 
 def normalize_member_weights(weights: ArrayLike | None, shape: tuple[int, int]) -> np.ndarray:

@@ -122,7 +122,7 @@ class GaussianForecast(LocationScaleForecast):
     def _wasserstein_points(self) -> np.ndarray:
         return np.column_stack([self.loc, self.scale])
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def components(self, n_nodes: int | None = None) -> Components:
         return Components(self.loc[:, None], self.scale[:, None] ** 2, np.ones((len(self), 1)))
 
 
@@ -234,11 +234,14 @@ class GaussianMixtureForecast(Forecast):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_mixture(y, self.loc, self.scale, self.weights)
 
+    def mean(self) -> np.ndarray:
+        return self.components()._mean()
+
     def std(self) -> np.ndarray:
         centred = self.loc - self.mean()[:, None]
         return root_mean_square(self.weights, np.hypot(centred, self.scale))
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def components(self, n_nodes: int | None = None) -> Components:
         return Components(self.loc, self.scale**2, self.weights)
 
 

@@ -147,7 +147,7 @@ class QuantileForecast(Forecast):
         weight = level_weights(self.levels)
         return self.values * np.sqrt(weight / weight.sum())
 
-    def components(self, n_nodes: int = 64) -> Components:
+    def components(self, n_nodes: int | None = None) -> Components:
         bounds = self._bounds
         shape = (len(self), len(self.levels) + 1)
         location = np.broadcast_to((bounds[1:] + bounds[:-1]) / 2, shape)

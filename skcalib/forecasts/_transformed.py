@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ._as_forecast import as_forecast
-from ._base import Components, Forecast
+from ._base import Components, Forecast, RowFunction
 from ._derived import AffineForecast, RecalibratedForecast, ppf_log_odds, remap_weights
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._gaussian import GaussianMixtureForecast, LocationScaleForecast
@@ -208,6 +208,17 @@ class ConcatenatedForecast(Forecast):
         if answers[0].ndim == 2:  # components that a forecast lacks have the weight 0
             answers = _pad_members(answers, "weights")
         return np.concatenate(answers)[np.argsort(np.concatenate(self.row_indices), kind="stable")]
+
+    def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
+        answers = [
+            forecast._expect(
+                lambda y, row, rows=rows: function(y, rows[row]),  # type: ignore[misc]
+                None if kinks is None else kinks[rows],
+            )
+            for forecast, rows in zip(self.forecasts, self.row_indices, strict=True)
+            if len(rows)
+        ]
+        return self._restore_order(answers)
 
     def _check_outcomes(self, y: np.ndarray, name: str, *, may_be_impossible: bool) -> None:
         for forecast, rows in zip(self.forecasts, self.row_indices, strict=True):

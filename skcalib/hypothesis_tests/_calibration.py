@@ -238,7 +238,8 @@ class CalibrationTest(HypothesisTest):
             Labels, or outcomes. None for a state, which holds them.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in the statistic.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
             Labels of groups, such as patients or sites, whose samples are not independent of each

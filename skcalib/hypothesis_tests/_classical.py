@@ -66,8 +66,8 @@ class ClassicalTest(HypothesisTest):
             Labels.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Importance weights of the samples; only their ratios matter. A weight of 2 is not the
-            same as a sample that occurs twice.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         Returns
         -------

@@ -135,7 +135,8 @@ class EquivalenceTest(HypothesisTest):
             Labels, or outcomes.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative sample weights; only their ratios matter.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
             Groups of samples that are not independent, such as the rows of a patient; at least 10.

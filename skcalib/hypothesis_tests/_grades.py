@@ -203,7 +203,8 @@ class RatingGradeTest(HypothesisTest):
             Labels.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            None, or equal for all samples, as outcomes are counted.
+            None, or equal for all samples, as outcomes are counted. For counts, repeat the rows:
+            take all arrays at ``np.repeat(np.arange(n), counts)``.
 
         grades : array-like of shape (n_samples,), default=None
             The grade of each sample: text or whole numbers. By default samples of equal predictions

@@ -164,7 +164,8 @@ def find_miscalibrated_subgroups(
         values are a subgroup of their own.
 
     sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative sample weights; only their ratios matter.
+        Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take all
+        arrays at ``np.repeat(np.arange(n), counts)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in

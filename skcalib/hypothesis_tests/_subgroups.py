@@ -168,7 +168,8 @@ class SubgroupCalibrationTest(HypothesisTest):
             Labels, or outcomes.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in the statistics.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
             The subgroup of each sample: a column, or several, which make their crossings. Rows

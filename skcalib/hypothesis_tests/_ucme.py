@@ -166,7 +166,8 @@ class UCMETest(ClassicalTest):
             Labels.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Importance weights of the samples.
+            Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
+            all arrays at ``np.repeat(np.arange(n), counts)``.
 
         Returns
         -------

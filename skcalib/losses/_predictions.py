@@ -21,7 +21,7 @@ from .._numerics.array_api import (
     special_functions,
     stop_gradient,
 )
-from .._numerics.crps import gauss_legendre, quantile_nodes
+from .._numerics.crps import gauss_legendre, nodes_of_pieces
 from .._numerics.matching import mixture_kernel_mean, normal_kernel_mean, normal_tanh_mean
 from .._statistics.matching_features import NODES
 
@@ -172,7 +172,8 @@ class Distributions(NamedTuple):
         """The points that the metric takes for functions without closed forms."""
         if self.deviation is None:
             return self
-        level, share = quantile_nodes(NODES)
+        halves = np.array([[0, 0], [0, 0.5], [0.5, 0.5]])
+        level, share = (values[0] for values in nodes_of_pieces(halves, 1))
         points = asarray_like(self.location, ndtri(level))
         return self.place_points(points, asarray_like(self.location, share))
 

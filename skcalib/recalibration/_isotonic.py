@@ -158,6 +158,9 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     calibrated for every n: :math:`P(Y = 1 \mid p_Y) = p_Y`. For the merger, and for rows divided by
     their sums, this is only nearly true.
 
+    Only ratios of `sample_weight` matter. For counts, repeat the rows: take all arrays at
+    ``np.repeat(np.arange(n), counts)``.
+
     All fits are found in :math:`O(K n \log n)` [2]_, and each query costs :math:`O(K \log n)`. Ties
     are pooled.
 

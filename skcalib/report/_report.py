@@ -374,7 +374,8 @@ def calibration_report(
         number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative sample weights; only their ratios matter.
+        Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take all
+        arrays at ``np.repeat(np.arange(n), counts)``.
 
     pos_label : int, float, bool or str, default=None
         The class of a one-dimensional `y_pred`; by default the last of `labels`. Where labels are

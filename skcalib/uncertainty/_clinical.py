@@ -326,7 +326,8 @@ def clinical_calibration(
         Columns of subgroups to report each by itself, such as sex, and then stage.
 
     sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative sample weights; only their ratios matter.
+        Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take all
+        arrays at ``np.repeat(np.arange(n), counts)``.
 
     pos_label : int, float, bool or str, default=None
         The class of a one-dimensional `y_proba`; by default the last of `labels`. Where labels are

@@ -334,7 +334,8 @@ def confidence_interval(
         values are a subgroup of their own; continuous numbers are refused.
 
     sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative sample weights; only their ratios matter.
+        Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take all
+        arrays at ``np.repeat(np.arange(n), counts)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_pred`. By default the sorted labels in
@@ -532,7 +533,8 @@ def compare_models(
         Probabilities or forecast of model B for the same samples, or its own.
 
     sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative sample weights; only their ratios matter.
+        Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take all
+        arrays at ``np.repeat(np.arange(n), counts)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of the probabilities. By default the sorted labels

@@ -152,7 +152,7 @@ def test_breakpoints_make_steps_and_kinks_exact(where):
 
 def test_many_rows_are_taken_in_blocks(monkeypatch):
     expected = expected_loss((MEAN, STD), loss=squares)
-    monkeypatch.setattr("skcalib.forecasts._decisions._MAX_BLOCK_LOSSES", 64 * 5)
+    monkeypatch.setattr("skcalib.forecasts._base._MAX_EXPECTED_ROWS", 5)
     np.testing.assert_array_equal(expected_loss((MEAN, STD), loss=squares), expected)
 
 

@@ -556,8 +556,10 @@ def test_functions_of_users_equal_the_metric(name):
     if callable(options.get("given_kernel")):
         options["given_bandwidth"] = None  # which tells the metric not to standardize
     found = distribution_matching_loss((MEAN, STD), Y, **options)
-    # with the named kernel the metric has Fourier features, right to 1e-10
-    assert found == pytest.approx(expected, abs=1e-9 if name == "decision rbf" else 1e-12)
+    # with the named kernel the metric has Fourier features, right to 1e-10; it halves pieces of
+    # levels until expected losses are right to 1e-7
+    is_close = "decision" in name or name == "losses"
+    assert found == pytest.approx(expected, abs=1e-7 if is_close else 1e-12)
     assert abs(found) > 1e-4
 
 
