@@ -4,14 +4,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import expit
 
 from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
 from .._inputs.scikit_learn import Label, RandomState, validate_params
 from .._numerics.dependence import UnitSums, split_columns
-from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
+from .._numerics.logits import log_odds
+from .._numerics.random_effects import conditional_log_likelihood, fit_random_effects
 from ..metrics._clinical import check_two_classes, distances_from_curve
 from ..metrics._registry import METRICS, SIGNED_METRICS
 from ._closed_form import MIN_EFFECTIVE_EVENTS, SIGNED_MEASURES, TwoClasses, signed_limits
@@ -30,8 +31,20 @@ _ROW_TITLES = {
     "e90": ("E90", 0),
 }
 
-# The least number of subgroups over which the signed measures are combined.
-_MIN_SUBGROUPS = 3
+# The least number of subgroups over which the signed measures are combined, and of events, and of
+# other samples, from which on their intervals hold.
+_MIN_SUBGROUPS, _MIN_COMBINED_EVENTS = 3, 30
+
+# Standard deviations between subgroups are weighted by a half-normal distribution of this
+# scale, in log-odds; those of slopes, of half of it.
+_LIKELY_HETEROGENEITY = 1.5
+
+# Distances of values from those of calibrated predictions, at which likelihoods are computed.
+_DISTANCES = np.sinh(np.linspace(-3, 3, 77))
+
+# With more events, and more others, than the first number, the likelihood of a subgroup is that of
+# its estimate and standard error; that of a slope also beyond about as many sums.
+_MAX_EXACT_EVENTS, _MAX_EXACT_SUMS = 100, 2**20
 
 # The quantiles of the distances from the curve, and the mean: ICI, E50 and E90.
 _INDEX, _QUANTILES = METRICS["integrated_calibration_index"], (None, 0.5, 0.9)
@@ -134,12 +147,8 @@ class RandomEffects:
         The standard deviation τ of the true measures of subgroups; of the O:E ratio that of its
         logarithm.
 
-    corrected : tuple
-        Subgroups without a standard error, as samples, groups or outcomes are too few: ½ was added
-        to their observed and to their expected number of events. For the O:E ratio only.
-
     left_out : tuple
-        Subgroups without a finite estimate and standard error.
+        Subgroups that say nothing about the measure, as one outcome says nothing about a slope.
 
     confidence_level : float
         The probability with which both intervals are meant to cover.
@@ -151,7 +160,7 @@ class RandomEffects:
     Examples
     --------
     >>> from skcalib.uncertainty import RandomEffects
-    >>> RandomEffects(1.1, 0.9, 1.3, 0.6, 2.0, 0.2, (), ("south",), 0.95).left_out
+    >>> RandomEffects(1.1, 0.9, 1.3, 0.6, 2.0, 0.2, ("south",), 0.95).left_out
     ('south',)
     """
 
@@ -161,7 +170,6 @@ class RandomEffects:
     prediction_low: float
     prediction_high: float
     heterogeneity: float
-    corrected: tuple[Any, ...]
     left_out: tuple[Any, ...]
     confidence_level: float
 
@@ -274,10 +282,12 @@ class SubgroupClinicalCalibration:
         rows.append(["heterogeneity", "", "", *map(_format_interval, between)])
         lines = format_columns(rows)
         for name, effect in zip(tables, effects, strict=True):
-            for labels, note in ((effect.corrected, "½ added"), (effect.left_out, "left out")):
-                if labels:
-                    listed = "; ".join(format_label(label, first.names) for label in labels)
-                    lines.append(f"{_ROW_TITLES[name][0]}, {note}: {len(labels)} ({listed})")
+            if effect.left_out:
+                listed = "; ".join(format_label(label, first.names) for label in effect.left_out)
+                lines.append(f"{_ROW_TITLES[name][0]}, left out: {len(effect.left_out)} ({listed})")
+        n_events = int(self.n_events.sum())
+        if min(n_events, int(first.n_samples.sum()) - n_events) < _MIN_COMBINED_EVENTS:
+            lines.append(f"Mean and new subgroup: less sure below {_MIN_COMBINED_EVENTS} events.")
         return "\n".join(lines)
 
 
@@ -382,16 +392,18 @@ def clinical_calibration(
     :func:`confidence_interval`. See the benchmark "Do the intervals of a clinical validation
     cover?".
 
-    **Between subgroups.** The estimate of subgroup j is modelled as :math:`\mathrm{N}(\theta_j,
-    s_j^2)`, with its standard error :math:`s_j`, and :math:`\theta_j` as
-    :math:`\mathrm{N}(\mu, \tau^2)` [3]_. The variance τ² is estimated by restricted maximum
-    likelihood (REML). The interval of μ is that of Hartung, Knapp, Sidik and Jonkman; its standard
-    error is never below that of the model [4]_. The prediction interval of a new subgroup is
-    :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 + \mathrm{SE}^2}` for k subgroups. Both need three
-    subgroups. In simulations with 3 to 10 of them the mean was covered 0.91 to 1.00 of the time, a
-    new subgroup 0.84 to 1.00. Where a subgroup has no standard error, the
-    logarithm of its O:E ratio is :math:`\log((O + ½) / (E + ½))` with the variance :math:`1 / (O +
-    ½)`; the other measures leave it out.
+    **Between subgroups.** The true measures of subgroups (of O:E its logarithm) are modelled as
+    :math:`\mathrm{N}(\mu, \tau^2)` [3]_, in one stage: the likelihood of μ and τ is a product of one
+    integral for each subgroup, over the likelihood of its labels. So subgroups without an event
+    count as well. That of the intercept is binomial, with the log-odds of the predictions as
+    offset; that of O:E a Poisson likelihood, with the variance of a binomial number; that of the
+    slope is conditional on the number of events, which says nothing about the slope. Above 100
+    events and as many others, or with weights or `groups`, it is that of the estimate and its
+    standard error. τ is where the likelihood, integrated over μ, is largest (REML), and μ is that of
+    this τ. The intervals of μ and of a new subgroup average over τ, with a half-normal prior of
+    scale 1.5 (0.75 for the slope), as in [4]_: estimates of τ are 0 too often. They are wide with
+    few subgroups, and need three. See the benchmark for their coverage; below 30 events, or 30
+    others, in total the table says that it is less sure.
 
     Cost: some 30 times that of O:E, and 3 (100 + `n_resamples`) curves.
 
@@ -404,9 +416,9 @@ def clinical_calibration(
        Achilles heel of predictive analytics. BMC Medicine. :doi:`10.1186/s12916-019-1466-7`
     .. [3] Debray, Damen, Snell et al. (2017). A guide to systematic review and meta-analysis of
        prediction model performance. BMJ. :doi:`10.1136/bmj.i6460`
-    .. [4] Röver, Knapp and Friede (2015). Hartung-Knapp-Sidik-Jonkman approach and its modification
-       for random-effects meta-analysis with few studies. BMC Medical Research Methodology.
-       :doi:`10.1186/s12874-015-0091-1`
+    .. [4] Röver, Bender, Dias et al. (2021). On weakly informative prior distributions for the
+       heterogeneity parameter in Bayesian random-effects meta-analysis. Research Synthesis Methods.
+       :doi:`10.1002/jrsm.1475`
 
     Examples
     --------
@@ -500,36 +512,57 @@ def combine_sites(
     deviation: np.ndarray,
     confidence_level: float,
 ) -> RandomEffects:
-    """Random effects of subgroups, from their estimates and standard errors (k,)."""
-    is_ratio = name == "observed_expected_ratio"
+    """Random effects of subgroups, with estimates (k,), and standard errors where there are any."""
+    is_ratio, scale, likely = name == "observed_expected_ratio", 1.0, _LIKELY_HETEROGENEITY
     with np.errstate(divide="ignore"):  # no events
         estimate = np.log(estimate) if is_ratio else estimate
-    is_usable = np.isfinite(estimate) & np.isfinite(deviation) & (deviation > 0)
-    unusable = np.flatnonzero(~is_usable).tolist()
-    if is_ratio:
-        for k in unusable:
-            estimate[k], deviation[k] = correct_log_ratio(sites[k])
-        is_usable[:] = True
-    names = tuple(labels[k] for k in unusable)
-    n_sites, ends = int(is_usable.sum()), np.full(5, np.nan)
-    fit = RandomEffectsFit(np.nan, np.nan, np.nan)
-    if n_sites >= _MIN_SUBGROUPS:
-        fit = fit_random_effects(estimate[is_usable], deviation[is_usable] ** 2)
+    if name == "calibration_in_the_large":  # in units of log-odds, about
+        variance = np.array([site.weight @ (site.proba * (1 - site.proba)) for site in sites])
+        scale = float(variance.mean()) or 1.0
+        binomial = np.sqrt(variance / [_effective_size(site) for site in sites])
+        deviation = binomial if sites[0].groups is None else np.fmax(deviation, binomial)
+    grid = _DISTANCES
+    if name == "calibration_slope":
+        grid, likely = 1 + grid, likely / 2
+    numbers = zip(sites, estimate / scale, deviation / scale, strict=True)
+    log_likelihood = np.column_stack([_log_likelihood(name, grid, *site) for site in numbers])
+    says_nothing = np.ptp(log_likelihood, axis=0) == 0
+    fit = np.full(6, np.nan)
+    if np.sum(~says_nothing) >= _MIN_SUBGROUPS:
         tail = (1 - confidence_level) / 2
-        margin = stats.t.isf(tail, n_sites - 1) * fit.deviation
-        reach = stats.t.isf(tail, n_sites - 2) * np.hypot(fit.deviation, fit.between)
-        ends = fit.mean + np.array([0, -margin, margin, -reach, reach])
-    mean, low, high, new_low, new_high = (np.exp(ends) if is_ratio else ends).tolist()
-    return RandomEffects(
-        *(mean, low, high, new_low, new_high, fit.between),
-        corrected=names if is_ratio else (),
-        left_out=() if is_ratio else names,
-        confidence_level=confidence_level,
-    )
+        fit = scale * fit_random_effects(grid, log_likelihood[:, ~says_nothing], likely, tail)
+    fit[:5] = np.exp(fit[:5]) if is_ratio else fit[:5]
+    left_out = tuple(labels[k] for k in np.flatnonzero(says_nothing))
+    return RandomEffects(*fit.tolist(), left_out, confidence_level)
 
 
-def correct_log_ratio(data: ClassData) -> tuple[float, float]:
-    """The logarithm of the O:E ratio with ½ added to both numbers, and its standard error."""
-    n = min(UnitSums(data.weight, code).effective_size for code in split_columns(data.groups)[:2])
-    observed, expected = n * (data.weight @ data.label) + 0.5, n * (data.weight @ data.proba) + 0.5
-    return float(np.log(observed / expected)), float(observed**-0.5)
+def _effective_size(data: ClassData) -> float:
+    columns = split_columns(data.groups)[:2]
+    return min(UnitSums(data.weight, code).effective_size for code in columns)
+
+
+def _log_likelihood(
+    name: str, grid: np.ndarray, data: ClassData, estimate: float, deviation: float
+) -> np.ndarray:
+    """Log-likelihoods of the values (G,) of a measure in a subgroup; of O:E, of its logarithm.
+
+    With many events, unequal weights or groups they are those of the estimate, if its standard
+    error is known.
+    """
+    label, logits = data.label, log_odds(data.proba)
+    n_events = min(label.sum(), np.sum(1 - label))
+    is_plain = data.groups is None and np.ptp(data.weight) == 0
+    limits = {"calibration_in_the_large": -1, "calibration_slope": _MAX_EXACT_SUMS // len(label)}
+    is_exact = is_plain and n_events <= min(limits.get(name, np.inf), _MAX_EXACT_EVENTS)
+    if np.isfinite([estimate, deviation]).all() and deviation > 0 and not is_exact:
+        return -(((grid - estimate) / deviation) ** 2) / 2
+    if name == "calibration_slope" and is_plain:
+        return conditional_log_likelihood(grid, logits, label)
+    weight = _effective_size(data) * data.weight
+    if name == "observed_expected_ratio":  # of a Poisson number with the variance of a binomial one
+        proba = expit(logits)  # neither 0 nor 1
+        expected, variance = weight @ proba, weight @ (proba * (1 - proba))
+        return (weight @ label * grid - expected * np.exp(grid)) * expected / variance
+    if name == "calibration_intercept":
+        return [weight @ (label * shift - np.logaddexp(0, logits + shift)) for shift in grid]
+    return np.zeros(len(grid))
