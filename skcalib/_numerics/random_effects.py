@@ -32,9 +32,9 @@ def fit_random_effects(
     total, before = log_likelihood.sum(axis=1), np.inf
     if total[[0, -1]].max() > total.max() - 1:
         return np.full(6, np.nan)
-    sites = _Sites(grid, log_likelihood)
+    pieces = CubicSpline(grid, log_likelihood).c  # (4, G − 1, k)
     for n_nodes in _NUMBERS_OF_NODES:
-        columns = sites.maximize(grid[np.argmax(total)], n_nodes)
+        columns = maximize_over_mean(grid, pieces, grid[np.argmax(total)], n_nodes)
         spline = CubicSpline(np.log(_BETWEEN), columns, axis=1)
         mean, log_variance, likelihood = spline(np.log(_FINE_BETWEEN))
         restricted = likelihood + log_variance / 2
@@ -61,56 +61,42 @@ def fit_random_effects(
     return np.array([mean[best], *ends, _FINE_BETWEEN[best] if best else 0.0])
 
 
-class _Sites:
-    """Log-likelihoods of k sites, as splines, and the likelihood of the mean for each τ (T,)."""
+def maximize_over_mean(
+    grid: np.ndarray, pieces: np.ndarray, center: float, n_nodes: int
+) -> np.ndarray:
+    """For each τ (T,) the likeliest mean, the logarithm of its variance, and of the likelihood.
 
-    def __init__(self, grid: np.ndarray, log_likelihood: np.ndarray) -> None:
-        self.grid, self.pieces = grid, CubicSpline(grid, log_likelihood).c  # (4, G − 1, k)
-        self.mode = np.zeros((len(_BETWEEN), log_likelihood.shape[1], 1))
+    In the integral of a site over z, with the value μ + τ z, the Gauss–Hermite nodes are around the
+    mode, and as wide as the curvature there says.
+    """
+    between, columns = _BETWEEN[:, None, None], np.arange(pieces.shape[2])[:, None]
 
-    def evaluate(self, value: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The log-likelihoods at values (T, k, N), and their first and second derivatives."""
-        value = np.clip(value, self.grid[0], self.grid[-1])
-        piece = np.clip(np.searchsorted(self.grid, value, "right") - 1, 0, len(self.grid) - 2)
-        a, b, c, d = self.pieces[:, piece, np.arange(value.shape[1])[:, None]]
-        x = value - self.grid[piece]
+    def evaluate(value: np.ndarray) -> tuple[np.ndarray, ...]:  # and the first two derivatives
+        value = np.clip(value, grid[0], grid[-1])
+        piece = np.clip(np.searchsorted(grid, value, "right") - 1, 0, len(grid) - 2)
+        (a, b, c, d), x = pieces[:, piece, columns], value - grid[piece]
         return d + x * (c + x * (b + x * a)), c + x * (2 * b + 3 * a * x), 2 * b + 6 * a * x
 
-    def integrate(self, mean: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes z (T, k, N) of sites with the value μ + τ z, and the logarithms of their terms.
-
-        Gauss–Hermite nodes around the mode, as wide as the curvature there says.
-        """
-        mean, between = mean[:, None, None], _BETWEEN[:, None, None]
-        for _ in range(_MAX_STEPS):
-            _, slope, curvature = self.evaluate(mean + between * self.mode)
-            precision = 1 - np.minimum(between**2 * curvature, 0.0)
-            step = np.clip((between * slope - self.mode) / precision, -3, 3)
-            self.mode = self.mode + step
-            if np.abs(step).max() < _STEP_ATOL:
-                break
-        node, weight = np.polynomial.hermite.hermgauss(n_nodes)
-        z = self.mode + np.sqrt(2 / precision) * node
-        density = (node**2 + np.log(weight)) - np.log(np.pi * precision) / 2
-        return z, self.evaluate(mean + between * z)[0] - z**2 / 2 + density
-
-    def maximize(self, center: float, n_nodes: int) -> np.ndarray:
-        """For each τ the likeliest mean, the logarithm of its variance, and of the likelihood."""
-        mean = np.full(len(_BETWEEN), center)
-        for _ in range(_MAX_STEPS):
-            z, log_term = self.integrate(mean, n_nodes)
-            largest = log_term.max(axis=2, keepdims=True)
-            term = np.exp(log_term - largest)
-            total = term.sum(axis=2, keepdims=True)
-            first, second = (np.sum(term / total * z**k, axis=2) for k in (1, 2))
-            slope = first.sum(axis=1) / _BETWEEN
-            curvature = np.sum(1 - (second - first**2), axis=1) / _BETWEEN**2
-            step = np.clip(slope / curvature, -1, 1)
-            mean = mean + step
-            if np.abs(step).max() < _STEP_ATOL:
-                break
-        log_integral = np.sum(np.log(total) + largest, axis=(1, 2))
-        return np.stack([mean, -np.log(curvature), log_integral])
+    node, weight = np.polynomial.hermite.hermgauss(n_nodes)
+    mean, mode = np.full(between.shape, center), np.zeros((len(between), len(columns), 1))
+    for _ in range(_MAX_STEPS):
+        _, slope, curvature = evaluate(mean + between * mode)
+        precision = 1 - np.minimum(between**2 * curvature, 0.0)
+        mode_step = np.clip((between * slope - mode) / precision, -3, 3)
+        mode += mode_step
+        z = mode + np.sqrt(2 / precision) * node  # (T, k, N)
+        log_term = evaluate(mean + between * z)[0] - z**2 / 2 + (node**2 + np.log(weight))
+        largest = log_term.max(axis=2, keepdims=True)
+        term = np.exp(log_term - largest)
+        total = term.sum(axis=2, keepdims=True)
+        first, second = (np.sum(term / total * z**k, axis=2, keepdims=True) for k in (1, 2))
+        information = np.sum(1 - (second - first**2), axis=1, keepdims=True) / between**2
+        step = np.clip(np.sum(first, axis=1, keepdims=True) / between / information, -1, 1)
+        if max(np.abs(step).max(), np.abs(mode_step).max()) < _STEP_ATOL:
+            break
+        mean += step
+    likelihood = np.sum(np.log(total) + largest - np.log(np.pi * precision) / 2, axis=1)
+    return np.stack([mean[:, 0, 0], -np.log(information[:, 0, 0]), likelihood[:, 0]])
 
 
 def conditional_log_likelihood(

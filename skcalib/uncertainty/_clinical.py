@@ -1,15 +1,18 @@
 """The calibration measures of a clinical validation, with intervals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from numbers import Real
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
-from scipy.special import expit
+from scipy import stats
+from scipy.special import expit, logit
 
 from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
-from .._inputs.scikit_learn import Label, RandomState, validate_params
+from .._inputs.scikit_learn import Interval, Label, RandomState, validate_params
 from .._numerics.dependence import UnitSums, split_columns
 from .._numerics.logits import log_odds
 from .._numerics.random_effects import conditional_log_likelihood, fit_random_effects
@@ -35,9 +38,8 @@ _ROW_TITLES = {
 # other samples, from which on their intervals hold.
 _MIN_SUBGROUPS, _MIN_COMBINED_EVENTS = 3, 30
 
-# Standard deviations between subgroups are weighted by a half-normal distribution of this
-# scale, in log-odds; those of slopes, of half of it.
-_LIKELY_HETEROGENEITY = 1.5
+# Standard deviations between subgroups are weighted by a half-normal distribution of this scale.
+_LIKELY_HETEROGENEITY = dict(zip(SIGNED_MEASURES, (0.3, 1.5, 1.5, 0.75), strict=True))
 
 # Distances of values from those of calibrated predictions, at which likelihoods are computed.
 _DISTANCES = np.sinh(np.linspace(-3, 3, 77))
@@ -48,6 +50,9 @@ _MAX_EXACT_EVENTS, _MAX_EXACT_SUMS = 100, 2**20
 
 # The quantiles of the distances from the curve, and the mean: ICI, E50 and E90.
 _INDEX, _QUANTILES = METRICS["integrated_calibration_index"], (None, 0.5, 0.9)
+
+# Scales of estimates that are pooled, and the way back.
+_SCALES = {"identity": (np.asarray, np.asarray), "log": (np.log, np.exp), "logit": (logit, expit)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,6 +124,9 @@ class ClinicalCalibration:
         if n_events is not None and n_events < MIN_EFFECTIVE_EVENTS:
             lines.append(f"Few events: the groups count as {n_events:.2g} independent ones.")
         return "\n".join(lines)
+
+
+Pooled = TypeVar("Pooled", bound=ConfidenceInterval | ClinicalCalibration)
 
 
 @dataclass(frozen=True)
@@ -393,17 +401,17 @@ def clinical_calibration(
     cover?".
 
     **Between subgroups.** The true measures of subgroups (of O:E its logarithm) are modelled as
-    :math:`\mathrm{N}(\mu, \tau^2)` [3]_, in one stage: the likelihood of μ and τ is a product of one
-    integral for each subgroup, over the likelihood of its labels. So subgroups without an event
+    :math:`\mathrm{N}(\mu, \tau^2)` [3]_, in one stage: the likelihood of μ and τ is a product of
+    one integral for each subgroup, over the likelihood of its labels. So subgroups without an event
     count as well. That of the intercept is binomial, with the log-odds of the predictions as
     offset; that of O:E a Poisson likelihood, with the variance of a binomial number; that of the
     slope is conditional on the number of events, which says nothing about the slope. Above 100
     events and as many others, or with weights or `groups`, it is that of the estimate and its
-    standard error. τ is where the likelihood, integrated over μ, is largest (REML), and μ is that of
-    this τ. The intervals of μ and of a new subgroup average over τ, with a half-normal prior of
-    scale 1.5 (0.75 for the slope), as in [4]_: estimates of τ are 0 too often. They are wide with
-    few subgroups, and need three. See the benchmark for their coverage; below 30 events, or 30
-    others, in total the table says that it is less sure.
+    standard error. τ is where the likelihood, integrated over μ, is largest (REML), and μ is that
+    of this τ. The intervals of μ and of a new subgroup average over τ, with a half-normal prior of
+    scale 1.5 (0.75 for the slope, 0.3 for calibration in the large), as in [4]_: estimates of τ are
+    0 too often. They are wide with few subgroups, and need three. See the benchmark for their
+    coverage; below 30 events, or 30 others, in total the table says that it is less sure.
 
     Cost: some 30 times that of O:E, and 3 (100 + `n_resamples`) curves.
 
@@ -513,32 +521,22 @@ def combine_sites(
     confidence_level: float,
 ) -> RandomEffects:
     """Random effects of subgroups, with estimates (k,), and standard errors where there are any."""
-    is_ratio, scale, likely = name == "observed_expected_ratio", 1.0, _LIKELY_HETEROGENEITY
+    is_ratio = name == "observed_expected_ratio"
     with np.errstate(divide="ignore"):  # no events
         estimate = np.log(estimate) if is_ratio else estimate
-    if name == "calibration_in_the_large":  # in units of log-odds, about
-        variance = np.array([site.weight @ (site.proba * (1 - site.proba)) for site in sites])
-        scale = float(variance.mean()) or 1.0
-        binomial = np.sqrt(variance / [_effective_size(site) for site in sites])
-        deviation = binomial if sites[0].groups is None else np.fmax(deviation, binomial)
-    grid = _DISTANCES
-    if name == "calibration_slope":
-        grid, likely = 1 + grid, likely / 2
-    numbers = zip(sites, estimate / scale, deviation / scale, strict=True)
+    grid = _DISTANCES + (name == "calibration_slope")
+    numbers = zip(sites, estimate, deviation, strict=True)
     log_likelihood = np.column_stack([_log_likelihood(name, grid, *site) for site in numbers])
-    says_nothing = np.ptp(log_likelihood, axis=0) == 0
-    fit = np.full(6, np.nan)
-    if np.sum(~says_nothing) >= _MIN_SUBGROUPS:
+    says_something = np.ptp(log_likelihood, axis=0) > 0
+    fit, likely = np.full(6, np.nan), _LIKELY_HETEROGENEITY[name]
+    if says_something.sum() >= _MIN_SUBGROUPS:
         tail = (1 - confidence_level) / 2
-        fit = scale * fit_random_effects(grid, log_likelihood[:, ~says_nothing], likely, tail)
+        fit = fit_random_effects(grid, log_likelihood[:, says_something], likely, tail)
     fit[:5] = np.exp(fit[:5]) if is_ratio else fit[:5]
-    left_out = tuple(labels[k] for k in np.flatnonzero(says_nothing))
-    return RandomEffects(*fit.tolist(), left_out, confidence_level)
-
-
-def _effective_size(data: ClassData) -> float:
-    columns = split_columns(data.groups)[:2]
-    return min(UnitSums(data.weight, code).effective_size for code in columns)
+    left_out = tuple(labels[k] for k in np.flatnonzero(~says_something))
+    mean, low, high, new_low, new_high, between = fit.tolist()
+    ends = mean, low, high, new_low, new_high
+    return RandomEffects(*ends, between, left_out, confidence_level)
 
 
 def _log_likelihood(
@@ -549,20 +547,126 @@ def _log_likelihood(
     With many events, unequal weights or groups they are those of the estimate, if its standard
     error is known.
     """
-    label, logits = data.label, log_odds(data.proba)
-    n_events = min(label.sum(), np.sum(1 - label))
-    is_plain = data.groups is None and np.ptp(data.weight) == 0
-    limits = {"calibration_in_the_large": -1, "calibration_slope": _MAX_EXACT_SUMS // len(label)}
-    is_exact = is_plain and n_events <= min(limits.get(name, np.inf), _MAX_EXACT_EVENTS)
+    label, logits, columns = data.label, log_odds(data.proba), split_columns(data.groups)[:2]
+    size = min(UnitSums(data.weight, code).effective_size for code in columns)
+    weight, proba = size * data.weight, expit(logits)  # neither 0 nor 1
+    n_events, variance = min(label.sum(), np.sum(1 - label)), weight @ (proba * (1 - proba))
+    is_plain = data.groups is None and np.ptp(weight) == 0
+    is_exact = is_plain and n_events <= _MAX_EXACT_EVENTS
+    if name == "calibration_in_the_large":
+        binomial = np.sqrt(variance) / size
+        deviation = binomial if is_exact else np.fmax(deviation, binomial)
+        is_exact = False
+    elif name == "calibration_slope":
+        is_exact &= n_events * len(label) <= _MAX_EXACT_SUMS
     if np.isfinite([estimate, deviation]).all() and deviation > 0 and not is_exact:
         return -(((grid - estimate) / deviation) ** 2) / 2
-    if name == "calibration_slope" and is_plain:
-        return conditional_log_likelihood(grid, logits, label)
-    weight = _effective_size(data) * data.weight
+    if name == "calibration_slope":
+        known = is_plain and n_events > 0
+        return conditional_log_likelihood(grid, logits, label) if known else 0 * grid
     if name == "observed_expected_ratio":  # of a Poisson number with the variance of a binomial one
-        proba = expit(logits)  # neither 0 nor 1
-        expected, variance = weight @ proba, weight @ (proba * (1 - proba))
+        expected = weight @ proba
         return (weight @ label * grid - expected * np.exp(grid)) * expected / variance
-    if name == "calibration_intercept":
-        return [weight @ (label * shift - np.logaddexp(0, logits + shift)) for shift in grid]
-    return np.zeros(len(grid))
+    terms = (label * shift - np.logaddexp(0, logits + shift) for shift in grid)
+    return np.array([weight @ term for term in terms])
+
+
+@validate_params(
+    {"results": [list, tuple], "degrees_of_freedom": [Interval(Real, 0, None, closed="right")]}
+)
+def pool_imputations(
+    results: Sequence[Pooled],
+    *,
+    scale: Literal["identity", "log", "logit"] = "identity",
+    degrees_of_freedom: float = np.inf,
+) -> Pooled:
+    r"""Pool the results of multiple imputations into one, by Rubin's rules.
+
+    Impute missing values m times, make the predictions and the result with each of the m data sets,
+    and pass the m results.
+
+    Parameters
+    ----------
+    results : list of ConfidenceInterval or of ClinicalCalibration
+        At least two results of :func:`confidence_interval`, or of :func:`clinical_calibration`, of
+        the same measure and confidence level.
+
+    scale : {"identity", "log", "logit"}, default="identity"
+        The scale on which the estimates are nearly normal: "log" for ratios, "logit" for numbers
+        between 0 and 1, such as the area under the ROC curve. The measures of
+        :func:`clinical_calibration` know theirs: "log" for O:E, and "identity".
+
+    degrees_of_freedom : float, default=inf
+        Those of complete data, such as the number of samples, or of groups, less 2.
+
+    Returns
+    -------
+    result : ConfidenceInterval or ClinicalCalibration
+        The pooled result.
+
+    Raises
+    ------
+    ValueError
+        If the results differ in kind or confidence level, or an end is not finite on the scale.
+
+    See Also
+    --------
+    confidence_interval : The interval of one data set.
+    clinical_calibration : The measures of one data set.
+
+    Notes
+    -----
+    The estimate is the mean Q of the m estimates. The variance is :math:`T = U + (1 + 1/m) B` [1]_,
+    with the variance B of the estimates, and the mean U of the squared distances from the estimates
+    to the ends of their intervals, over the square of the quantile of t; U of either end by itself,
+    as intervals may be asymmetric. With :math:`\lambda = (1 + 1/m) B / T`, the interval is that of
+    t with :math:`1 / (1/\nu_1 + 1/\nu_2)` degrees of freedom, where :math:`\nu_1 = (m - 1) /
+    \lambda^2`, and :math:`\nu_2 = \frac{\nu + 1}{\nu + 3} \nu (1 - \lambda)` for the ν of complete
+    data [2]_. Cost O(m).
+
+    References
+    ----------
+    .. [1] Rubin (1987). Multiple Imputation for Nonresponse in Surveys. Wiley.
+       :doi:`10.1002/9780470316696`
+    .. [2] Barnard and Rubin (1999). Small-sample degrees of freedom with multiple imputation.
+       Biometrika. :doi:`10.1093/biomet/86.4.948`
+
+    Examples
+    --------
+    >>> from skcalib.uncertainty import ConfidenceInterval, pool_imputations
+    >>> results = [ConfidenceInterval(slope, slope - 0.2, slope + 0.2, 0.95) for slope in (0.8, 1)]
+    >>> pool_imputations(results)
+    ConfidenceInterval(estimate=0.9, low=-0.05539, high=1.855, confidence_level=0.95)
+    """
+    if any(not isinstance(result, ClinicalCalibration) for result in results):
+        return _pool(results, scale, degrees_of_freedom)
+    scales = dict.fromkeys(_ROW_TITLES, "identity") | {"observed_expected_ratio": "log"}
+    pooled = {
+        name: _pool([getattr(result, name) for result in results], scale, degrees_of_freedom)
+        for name, scale in scales.items()
+    }
+    return cast(Pooled, ClinicalCalibration(**pooled))
+
+
+def _pool(results: Any, scale: str, degrees: float) -> Any:
+    to_scale, back = _SCALES[scale]
+    are_intervals = all(isinstance(result, ConfidenceInterval) for result in results)
+    levels = {result.confidence_level for result in results} if are_intervals else set()
+    with np.errstate(all="ignore"):  # refused below
+        values = to_scale([(result.estimate, *result) for result in results if levels])
+    if len(results) < 2 or len(levels) != 1 or not np.isfinite(values).all():
+        raise ValueError(
+            "results must be at least two of ConfidenceInterval, or of ClinicalCalibration, of one "
+            f"confidence level and finite on the scale {scale!r}; found {results}. Pass a list "
+            "with the result of each imputation."
+        )
+    share, m = (1 + levels.pop()) / 2, len(results)
+    distance = (values[:, 1:] - values[:, :1]) / stats.t.ppf(share, degrees)
+    between = (1 + 1 / m) * np.var(values[:, 0], ddof=1)
+    total = np.mean(distance**2, axis=0) + between  # (2,)
+    with np.errstate(all="ignore"):  # without any variance
+        missing = np.nan_to_num(between / total)
+        inverse = missing**2 / (m - 1) + (1 + 2 / (degrees + 1)) / degrees / (1 - missing)
+        margin = stats.t.ppf(share, 1 / inverse) * np.sqrt(total)
+    estimate, low, high = back(values[:, 0].mean() + np.array([0, -margin[0], margin[1]])).tolist()
+    return ConfidenceInterval(estimate, low, high, results[0].confidence_level)
