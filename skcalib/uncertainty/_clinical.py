@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, Literal, TypeVar, cast
 
@@ -52,7 +53,12 @@ _MAX_EXACT_EVENTS, _MAX_EXACT_SUMS = 100, 2**20
 _INDEX, _QUANTILES = METRICS["integrated_calibration_index"], (None, 0.5, 0.9)
 
 # Scales of estimates that are pooled, and the way back.
-_SCALES = {"identity": (np.asarray, np.asarray), "log": (np.log, np.exp), "logit": (logit, expit)}
+_SCALES: dict[str, Any] = {
+    "identity": (np.asarray, np.asarray),
+    "log": (np.log, np.exp),
+    "logit": (logit, expit),
+    "error": (np.asarray, partial(np.maximum, 0)),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -577,7 +583,7 @@ def _log_likelihood(
 def pool_imputations(
     results: Sequence[Pooled],
     *,
-    scale: Literal["identity", "log", "logit"] = "identity",
+    scale: Literal["identity", "log", "logit", "error"] = "identity",
     degrees_of_freedom: float = np.inf,
 ) -> Pooled:
     r"""Pool the results of multiple imputations into one, by Rubin's rules.
@@ -591,10 +597,11 @@ def pool_imputations(
         At least two results of :func:`confidence_interval`, or of :func:`clinical_calibration`, of
         the same measure and confidence level.
 
-    scale : {"identity", "log", "logit"}, default="identity"
+    scale : {"identity", "log", "logit", "error"}, default="identity"
         The scale on which the estimates are nearly normal: "log" for ratios, "logit" for numbers
-        between 0 and 1, such as the area under the ROC curve. The measures of
-        :func:`clinical_calibration` know theirs: "log" for O:E, and "identity".
+        between 0 and 1, such as the area under the ROC curve; "error" is "identity" with no end
+        below 0. The measures of :func:`clinical_calibration` know theirs: "log" for O:E, "error"
+        for ICI, E50 and E90, and "identity".
 
     degrees_of_freedom : float, default=inf
         Those of complete data, such as the number of samples, or of groups, less 2.
@@ -640,7 +647,8 @@ def pool_imputations(
     """
     if any(not isinstance(result, ClinicalCalibration) for result in results):
         return _pool(results, scale, degrees_of_freedom)
-    scales = dict.fromkeys(_ROW_TITLES, "identity") | {"observed_expected_ratio": "log"}
+    scales = dict.fromkeys(SIGNED_MEASURES, "identity") | {"observed_expected_ratio": "log"}
+    scales |= dict.fromkeys(("integrated_calibration_index", "e50", "e90"), "error")
     pooled = {
         name: _pool([getattr(result, name) for result in results], scale, degrees_of_freedom)
         for name, scale in scales.items()

@@ -49,6 +49,9 @@ def test_rules_of_rubin_with_the_degrees_of_barnard_and_rubin(complete, level):
 def test_equal_results_stay_what_they_are():
     result = ConfidenceInterval(0.02, 0.0, 0.1, 0.95)  # asymmetric
     assert pool_imputations([result] * 3) == pytest.approx(result)
+    errors = [result, ConfidenceInterval(0.1, 0.05, 0.2, 0.95)]
+    assert pool_imputations(errors).low < 0
+    assert pool_imputations(errors, scale="error").low == 0
     certain = ConfidenceInterval(0.02, 0.02, 0.02, 0.95)
     assert pool_imputations([certain] * 3) == pytest.approx(certain)
 
@@ -61,8 +64,8 @@ def test_clinical_measures_are_pooled_each_on_its_scale():
     pooled = pool_imputations(results)
     ratios = [result.observed_expected_ratio for result in results]
     assert pooled.observed_expected_ratio == pool_imputations(ratios, scale="log")
-    for name in ("calibration_slope", "e90"):
-        same = pool_imputations([getattr(result, name) for result in results])
+    for name, scale in {"calibration_slope": "identity", "e90": "error"}.items():
+        same = pool_imputations([getattr(result, name) for result in results], scale=scale)
         assert getattr(pooled, name) == same
 
 
