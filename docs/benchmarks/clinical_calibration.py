@@ -1,6 +1,6 @@
 """How often the intervals of `clinical_calibration` cover the truth, and margins of decisions.
 
-pip install . && python docs/benchmarks/clinical_calibration.py [--quick] [groups] [margins]
+pip install . && python docs/benchmarks/clinical_calibration.py [--quick] [groups] [margins] [sites]
 """
 
 import sys
@@ -16,6 +16,7 @@ from skcalib._data import check_predictions, with_groups
 from skcalib.decisions import bayes_action, expected_loss
 from skcalib.forecasts import EnsembleForecast, GaussianForecast
 from skcalib.uncertainty import clinical_calibration
+from skcalib.uncertainty._clinical import combine_sites
 from skcalib.uncertainty._closed_form import (
     MEASURES,
     SIGNED_MEASURES,
@@ -331,6 +332,77 @@ def margins(quick):
                       f"{found[1, 1] / found[0, 1]:.2f} |", flush=True)  # fmt: skip
 
 
+# Number of sites, fewest and most rows in each: the logarithm of the size is uniform
+SITES = [
+    (3, 60, 200),
+    (4, 30, 60),
+    (10, 8, 25),
+    (10, 2, 200),
+    (40, 3, 6),
+    (30, 2, 10),
+    (60, 2, 200),
+]
+SITE_MEASURES = {  # the mean, and standard deviations between sites
+    "calibration_intercept": (0.3, (0.0, 0.4, 0.8)),
+    "observed_expected_ratio": (np.log(1.3), (0.0, 0.3)),
+    "calibration_slope": (0.8, (0.0, 0.3)),
+}
+
+
+def site_sample(measure, design, between, seed):
+    """Labels, predictions and sites, with at least 30 events and 30 others."""
+    rng = np.random.default_rng([6, seed])
+    k, *sizes = design
+    mean = SITE_MEASURES[measure][0]
+    while True:
+        size = np.exp(rng.uniform(*np.log(np.add(sizes, (0, 1))), size=k)).astype(int)
+        site = np.repeat(np.arange(k), size)
+        value = (mean + between * rng.normal(size=k))[site]
+        logits = rng.normal(-0.7, 0.8, size=len(site))
+        if measure == "observed_expected_ratio":
+            logits -= 0.5
+            truth = np.minimum(special.expit(logits) * np.exp(value), 1)
+        elif measure == "calibration_slope":
+            truth = special.expit(value * logits + 0.3 * rng.normal(size=k)[site])
+        else:
+            truth = special.expit(value + logits)
+        label = (rng.random(len(site)) < truth).astype(int)
+        if 30 <= label.sum() <= len(label) - 30:
+            return label, special.expit(logits), site
+
+
+def random_effect(measure, design, between, seed):
+    """The error of the mean, how its interval and that of a new site cover, and their widths."""
+    label, proba, site = site_sample(measure, design, between, seed)
+    data = check_predictions(label, proba)
+    sites = [data.take(np.flatnonzero(site == k)) for k in range(design[0])]
+    unknown = np.ones(design[0])  # not used below 100 events
+    result = combine_sites(measure, sites, range(design[0]), unknown, np.nan * unknown, 0.95)
+    ends = [*vars(result).values()][:5]
+    is_ratio = measure == "observed_expected_ratio"
+    estimate, low, high, new_low, new_high = np.log(ends) if is_ratio else ends
+    mean = SITE_MEASURES[measure][0]
+    law = stats.norm(mean, max(between, 1e-9))
+    new = law.cdf(new_high) - law.cdf(new_low)
+    return estimate - mean, low <= mean <= high, new, high - low, new_high - new_low
+
+
+def sites(quick):
+    """The mean over many small sites, and a new site."""
+    run, n = delayed(random_effect), 4 if quick else 300
+    print("| measure | sites | rows in each | τ | bias | covered: mean | a new site | widths |")
+    print(f"|{'---|' * 8}")
+    for measure, (_, deviations) in SITE_MEASURES.items():
+        for design in SITES:
+            for between in deviations:
+                rows = Parallel(1)(run(measure, design, between, seed) for seed in range(n))
+                bias, mean, new, *_ = np.mean(rows, axis=0)
+                widths = np.median(rows, axis=0)[3:]
+                print(f"| {measure} | {design[0]} | {design[1]} to {design[2]} | {between} | "
+                      f"{bias:.3f} | {mean:.3f} | {new:.3f} | {widths[0]:.2f}, {widths[1]:.2f} |",
+                      flush=True)  # fmt: skip
+
+
 def main(quick=False):
     start = time.perf_counter()
     sizes = {100: 4} if quick else N_REPETITIONS
@@ -360,8 +432,9 @@ def main(quick=False):
 
 
 if __name__ == "__main__":
-    names = {"groups", "margins"} & set(sys.argv)
-    for name, function in {"": main, "groups": groups, "margins": margins}.items():
+    functions = {"": main, "groups": groups, "margins": margins, "sites": sites}
+    names = set(functions) & set(sys.argv)
+    for name, function in functions.items():
         if not names or name in names:
             function(quick="--quick" in sys.argv)
             print()

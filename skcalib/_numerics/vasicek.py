@@ -59,7 +59,7 @@ def log_likelihood(label_proba: np.ndarray, is_event: np.ndarray, correlation: f
         return np.array([(count * slope) @ _hazard(threshold + slope * x) - x for x in z])
 
     limit = np.array([_MAX_THRESHOLD])
-    mode = _bisect(lambda z: derivative(z) > 0, -limit, limit)
+    mode = bisect(lambda z: derivative(z) > 0, -limit, limit)
     _, log_term = _trapezoid(log_integrand, mode)
     return float(logsumexp(log_term)) - _LOG_NORMALIZER
 
@@ -70,8 +70,8 @@ def _trapezoid(
     """Nodes between the points where the integrand has vanished, and logarithms of their terms."""
     limit = np.full(mode.shape, 2 * _MAX_THRESHOLD)
     least = log_integrand(mode) - _LOG_RANGE
-    low = _bisect(lambda x: log_integrand(x) < least, mode - limit, mode)
-    high = _bisect(lambda x: log_integrand(x) > least, mode, mode + limit)
+    low = bisect(lambda x: log_integrand(x) < least, mode - limit, mode)
+    high = bisect(lambda x: log_integrand(x) > least, mode, mode + limit)
     # a distribution function falls over a width of 1 / slope
     n_nodes = max(_MIN_NODES, int(2 * slope * np.max(high - low)))
     nodes = low + (high - low) * np.linspace(0, 1, n_nodes)
@@ -98,7 +98,7 @@ def _nodes(
         return beta_slope - slope * _hazard(argument(x))
 
     limit = np.full(n.shape, _MAX_THRESHOLD)
-    mode = _bisect(lambda x: derivative(x) > 0, -limit, limit)
+    mode = bisect(lambda x: derivative(x) > 0, -limit, limit)
     return _trapezoid(log_integrand, mode, slope)
 
 
@@ -134,7 +134,7 @@ def _threshold_of_tail(
         return np.sum(weight * ndtr(shift / np.sqrt(correlation)), axis=1) < tail
 
     bound = np.full(len(size), _MAX_THRESHOLD)
-    return _bisect(is_below, -bound, bound)[np.ravel(inverse)]
+    return bisect(is_below, -bound, bound)[np.ravel(inverse)]
 
 
 def _hazard(x: np.ndarray) -> np.ndarray:
@@ -142,7 +142,7 @@ def _hazard(x: np.ndarray) -> np.ndarray:
     return np.exp(-(x**2) / 2 - _LOG_NORMALIZER - log_ndtr(x))
 
 
-def _bisect(is_below: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def bisect(is_below: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The first point at which the condition fails, which holds at `low` and fails at `high`."""
     for _ in range(50):
         middle = (low + high) / 2

@@ -1,10 +1,11 @@
-"""The number of labels that makes the intervals of O:E ratio and slope narrow enough."""
+"""The number of labels that makes the intervals of a clinical validation narrow enough."""
 
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import check_probabilities
@@ -20,7 +21,7 @@ class PrecisionSampleSize:
     Parameters
     ----------
     n_samples : int
-        The larger one of the two numbers below.
+        The largest one of the numbers below.
 
     n_events : float
         The number of events to be expected among these samples.
@@ -31,6 +32,12 @@ class PrecisionSampleSize:
     calibration_slope : int
         Number of samples for the calibration slope.
 
+    area_under_roc_curve : int
+        Number of samples for the C-statistic.
+
+    net_benefit : int or None, default=None
+        Number of samples for the standardised net benefit; None without `threshold`.
+
     See Also
     --------
     sample_size_for_precision : The function that returns it.
@@ -38,7 +45,7 @@ class PrecisionSampleSize:
     Examples
     --------
     >>> from skcalib.hypothesis_tests import PrecisionSampleSize
-    >>> PrecisionSampleSize(2136, 918.5, 510, 2136).n_samples
+    >>> PrecisionSampleSize(2136, 918.5, 510, 2136, 402).n_samples
     2136
     """
 
@@ -46,25 +53,32 @@ class PrecisionSampleSize:
     n_events: float
     observed_expected_ratio: int
     calibration_slope: int
+    area_under_roc_curve: int
+    net_benefit: int | None = None
+
+
+_WIDTH, _SHARE = (Interval(Real, 0, end, closed="neither") for end in (None, 1))
+_WIDTHS = ("ratio_width", "slope_width", "auc_width", "net_benefit_width")
 
 
 @validate_params(
-    {
-        "ratio_width": [Interval(Real, 0, None, closed="neither")],
-        "slope_width": [Interval(Real, 0, None, closed="neither")],
-    }
+    dict.fromkeys(_WIDTHS, [_WIDTH]) | dict.fromkeys(("prevalence", "threshold"), [_SHARE, None])
 )
 def sample_size_for_precision(
     y_proba: ArrayLike,
     *,
     ratio_width: float = 0.2,
     slope_width: float = 0.2,
+    auc_width: float = 0.1,
+    net_benefit_width: float = 0.2,
+    prevalence: float | None = None,
+    threshold: float | None = None,
     confidence_level: float = 0.95,
 ) -> PrecisionSampleSize:
     r"""Sample size of an external validation: how many labels make the intervals narrow.
 
-    So many samples give the confidence intervals of O:E ratio and calibration slope the wanted
-    widths, if the model is calibrated (Riley et al. [1]_).
+    So many samples give the confidence intervals of O:E ratio, calibration slope, C-statistic and
+    net benefit the wanted widths, if the model is calibrated (Riley et al. [1]_).
 
     Parameters
     ----------
@@ -79,13 +93,25 @@ def sample_size_for_precision(
     slope_width : float, default=0.2
         Width of the interval of the calibration slope; 0.2 is from 0.9 to 1.1.
 
+    auc_width : float, default=0.1
+        Width of the interval of the C-statistic, the area under the ROC curve.
+
+    net_benefit_width : float, default=0.2
+        Width of the interval of the net benefit divided by the prevalence.
+
+    prevalence : float in (0, 1), default=None
+        Share of events in the validation; by default the mean prediction.
+
+    threshold : float in (0, 1), default=None
+        The risk from which on one acts; by default the net benefit is not planned.
+
     confidence_level : float in (0, 1), default=0.95
         Confidence level of the intervals.
 
     Returns
     -------
     size : PrecisionSampleSize
-        The number of samples for both, `n_samples`, and for each.
+        The number of samples for all, `n_samples`, and for each.
 
     Raises
     ------
@@ -99,13 +125,23 @@ def sample_size_for_precision(
 
     Notes
     -----
-    With the quantile z of the normal distribution and the mean prediction φ, the interval of the
+    With the quantile z of the normal distribution and the prevalence φ, the interval of the
     O:E ratio is :math:`e^{\pm z s}` for the standard error s of its logarithm, which is of width w
     if :math:`s = \mathrm{arsinh}(w / 2) / z`. That needs :math:`n = (1 - \phi) / (\phi s^2)`
     samples. For the slope, with log-odds :math:`L` and :math:`v = p (1 - p)`, let :math:`I_\alpha =
     \mathrm{E}\,v`, :math:`I_{\alpha\beta} = \mathrm{E}\,L v`, :math:`I_\beta = \mathrm{E}\,L^2 v`,
     and :math:`s = w / (2 z)`. Then :math:`n = I_\alpha / (s^2 (I_\alpha I_\beta -
-    I_{\alpha\beta}^2))`. Cost O(n).
+    I_{\alpha\beta}^2))`.
+
+    C-statistic C, sensitivity a and specificity b at the threshold t are those to be expected from
+    the predictions. The variance of C is Newcombe's,
+
+    .. math:: \frac{C (1 - C)}{n^2 \phi (1 - \phi)} \Bigl(1 + \bigl(\frac n2 - 1\bigr)
+        \bigl(\frac{1 - C}{2 - C} + \frac{C}{1 + C}\bigr)\Bigr).
+
+    That of the standardised net benefit is :math:`(a (1 - a) / \phi + w^2 b (1 - b) / (1 - \phi) +
+    w^2 (1 - b)^2 / (\phi (1 - \phi))) / n`
+    with :math:`w = \frac{1 - \phi}{\phi} \frac{t}{1 - t}`. Cost O(n log n).
 
     References
     ----------
@@ -130,11 +166,24 @@ def sample_size_for_precision(
         )
     logits = log_odds(proba)
     quantile = norm.isf((1 - confidence_level) / 2)
-    error = np.arcsinh(ratio_width / 2) / quantile
-    ratio = (1 - proba.mean()) / (proba.mean() * error**2)
+    share = float(proba.mean()) if prevalence is None else prevalence
     variance = proba * (1 - proba)
     level = np.mean(variance)
     centred = logits - np.mean(logits * variance) / level
     slope = (2 * quantile / slope_width) ** 2 / np.mean(centred**2 * variance)
-    sizes = int(np.ceil(ratio)), int(np.ceil(slope))
-    return PrecisionSampleSize(max(sizes), float(max(sizes) * proba.mean()), *sizes)
+    ratio = (1 - share) / share * (quantile / np.arcsinh(ratio_width / 2)) ** 2
+    labels, weight = np.repeat([1, 0], len(proba)), np.concatenate([proba, 1 - proba])
+    area = roc_auc_score(labels, np.tile(proba, 2), sample_weight=weight)
+    precision = (2 * quantile / auc_width) ** 2 * area * (1 - area) / (share * (1 - share))
+    pairs = (1 - area) / (2 - area) + area / (1 + area)
+    auc = precision * pairs / 4 + np.sqrt((precision * pairs / 4) ** 2 + precision * (1 - pairs))
+    sizes = [ratio, slope, auc]
+    if threshold is not None:
+        acts = proba >= threshold
+        hit, alarm = (acts @ mass / mass.sum() for mass in (proba, 1 - proba))
+        price = (1 - share) / share * threshold / (1 - threshold)
+        terms = hit * (1 - hit) / share + (price * alarm) ** 2 / (share * (1 - share))
+        terms += price**2 * alarm * (1 - alarm) / (1 - share)
+        sizes.append((2 * quantile / net_benefit_width) ** 2 * terms)
+    numbers = [int(np.ceil(size)) for size in sizes]
+    return PrecisionSampleSize(max(numbers), max(numbers) * share, *numbers)

@@ -1,17 +1,19 @@
 """Decision curves: expected and realised values of decisions along a cost ratio."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
 from .._data import AnyData, ForecastData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value
-from .._inputs.scikit_learn import Label, validate_params
+from .._inputs.scikit_learn import Interval, Label, validate_params
 from .._numerics.dependence import GroupedSums
 from ..forecasts._decisions import DecisionLoss
 
 _THRESHOLDS = np.linspace(0.01, 0.99, 99)
+_SHARE = Interval(Real, 0, 1, closed="neither")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,8 @@ class DecisionCurve:
 
     margin : ndarray of shape (n_thresholds,)
         Half-widths of the intervals around what is realised. They say how far it may be from what
-        is expected, if labels are drawn from the predictions, as dependent as the groups show.
+        is expected, if labels are drawn from the predictions, as dependent as the groups show. NaN
+        with `prevalence`, as the labels of a case-control study are not drawn.
 
     treat_all : ndarray of shape (n_thresholds,)
         What it is for acting always.
@@ -54,6 +57,28 @@ class DecisionCurve:
     treat_all: np.ndarray
     treat_none: np.ndarray
 
+    @property
+    def standardised(self) -> np.ndarray:
+        """The net benefit divided by the prevalence: at most 1, what perfect predictions have."""
+        realised, treat_all = self._net_benefits
+        return realised / (treat_all * (1 - self.threshold) + self.threshold)
+
+    @property
+    def interventions_avoided(self) -> np.ndarray:
+        """How many fewer per sample are treated than if all are, at the same net benefit.
+
+        True negatives, less the false negatives at their price in true negatives; 0 at threshold 0.
+        """
+        realised, treat_all = self._net_benefits
+        odds = self.threshold / (1 - self.threshold)
+        return np.divide(realised - treat_all, odds, out=np.zeros(len(odds)), where=odds > 0)
+
+    @property
+    def _net_benefits(self) -> np.ndarray:
+        values = np.stack([self.realised, self.treat_all])
+        is_loss = self.treat_none.any()
+        return (self.treat_none - values) / (1 - self.threshold) if is_loss else values
+
     def to_frame(self) -> Any:
         """The curve as a data frame.
 
@@ -73,7 +98,7 @@ class DecisionCurve:
         return frame
 
 
-@validate_params({"thresholds": ["array-like", None]})
+@validate_params({"thresholds": ["array-like", None], "prevalence": [_SHARE, None]})
 def decision_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -83,6 +108,7 @@ def decision_curve(
     labels: ArrayLike | None = None,
     kind: Literal["net-benefit", "loss"] = "net-benefit",
     thresholds: ArrayLike | None = None,
+    prevalence: float | None = None,
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> DecisionCurve:
@@ -117,6 +143,10 @@ def decision_curve(
         Thresholds t in [0, 1): one acts if the event has at least this probability. By default
         0.01, …, 0.99.
 
+    prevalence : float in (0, 1), default=None
+        Share of events in the population, if that of the samples was chosen, as in a case-control
+        study. Events and others are weighted to have it.
+
     groups : array-like of shape (n_samples,) or (n_samples, 2), default=None
         Groups of samples that are not independent, such as the rows of a patient; at least 10. Two
         columns cross each other, such as patients and readers.
@@ -128,8 +158,9 @@ def decision_curve(
     Returns
     -------
     curve : DecisionCurve
-        Its `threshold`, `realised`, `expected`, `margin`, `treat_all` and `treat_none`. Its method
-        `to_frame` makes a data frame.
+        Its `threshold`, `realised`, `expected`, `margin`, `treat_all` and `treat_none`; the net
+        benefit `standardised`, and `interventions_avoided`. Its method `to_frame` makes a data
+        frame.
 
     See Also
     --------
@@ -167,7 +198,19 @@ def decision_curve(
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     data = with_groups(data, y_true, groups, sample_weight)
-    return make_decision_curve(data, DecisionLoss("zero-one"), kind, thresholds, confidence_level)
+    options = DecisionLoss("zero-one"), kind, thresholds, confidence_level
+    if prevalence is None:
+        return make_decision_curve(data, *options)
+    _, is_event = _two_classes(data, options[0])
+    share = data.weight @ is_event
+    if not 0 < share < 1:
+        raise ValueError(
+            "y_true must hold both outcomes if prevalence is given; found the class "
+            f"{data.classes[int(share)]} alone. Leave out prevalence."
+        )
+    factor = np.where(is_event, prevalence / share, (1 - prevalence) / (1 - share))
+    curve = make_decision_curve(replace(data, weight=data.weight * factor), *options)
+    return replace(curve, margin=np.full_like(curve.margin, np.nan))
 
 
 def make_decision_curve(

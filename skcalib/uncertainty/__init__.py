@@ -6,6 +6,7 @@ from ._clinical import (
     RandomEffects as RandomEffects,
     SubgroupClinicalCalibration as SubgroupClinicalCalibration,
     clinical_calibration,
+    pool_imputations,
 )
 from ._default_rates import most_prudent_default_rates
 from ._finite_sample import FiniteSampleRadius as FiniteSampleRadius, finite_sample_radius
@@ -23,6 +24,7 @@ __all__ = [
     "confidence_interval",
     "finite_sample_radius",
     "most_prudent_default_rates",
+    "pool_imputations",
 ]
 
 guess_other_names(__name__)

@@ -1,17 +1,22 @@
 """The calibration measures of a clinical validation, with intervals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from numbers import Real
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from scipy import stats
+from scipy.special import expit, logit
 
 from .._data import ClassData, check_predictions, with_groups
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
-from .._inputs.scikit_learn import Label, RandomState, validate_params
+from .._inputs.scikit_learn import Interval, Label, RandomState, validate_params
 from .._numerics.dependence import UnitSums, split_columns
-from .._numerics.random_effects import RandomEffectsFit, fit_random_effects
+from .._numerics.logits import log_odds
+from .._numerics.random_effects import conditional_log_likelihood, fit_random_effects
 from ..metrics._clinical import check_two_classes, distances_from_curve
 from ..metrics._registry import METRICS, SIGNED_METRICS
 from ._closed_form import MIN_EFFECTIVE_EVENTS, SIGNED_MEASURES, TwoClasses, signed_limits
@@ -30,11 +35,30 @@ _ROW_TITLES = {
     "e90": ("E90", 0),
 }
 
-# The least number of subgroups over which the signed measures are combined.
-_MIN_SUBGROUPS = 3
+# The least number of subgroups over which the signed measures are combined, and of events, and of
+# other samples, from which on their intervals hold.
+_MIN_SUBGROUPS, _MIN_COMBINED_EVENTS = 3, 30
+
+# Standard deviations between subgroups are weighted by a half-normal distribution of this scale.
+_LIKELY_HETEROGENEITY = dict(zip(SIGNED_MEASURES, (0.3, 1.5, 1.5, 0.75), strict=True))
+
+# Distances of values from those of calibrated predictions, at which likelihoods are computed.
+_DISTANCES = np.sinh(np.linspace(-3, 3, 77))
+
+# With more events, and more others, than the first number, the likelihood of a subgroup is that of
+# its estimate and standard error; that of a slope also beyond about as many sums.
+_MAX_EXACT_EVENTS, _MAX_EXACT_SUMS = 100, 2**20
 
 # The quantiles of the distances from the curve, and the mean: ICI, E50 and E90.
 _INDEX, _QUANTILES = METRICS["integrated_calibration_index"], (None, 0.5, 0.9)
+
+# Scales of estimates that are pooled, and the way back.
+_SCALES: dict[str, Any] = {
+    "identity": (np.asarray, np.asarray),
+    "log": (np.log, np.exp),
+    "logit": (logit, expit),
+    "error": (np.asarray, partial(np.maximum, 0)),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,6 +132,9 @@ class ClinicalCalibration:
         return "\n".join(lines)
 
 
+Pooled = TypeVar("Pooled", bound=ConfidenceInterval | ClinicalCalibration)
+
+
 @dataclass(frozen=True)
 class RandomEffects:
     """Mean of a measure over subgroups, and the spread of subgroups around it.
@@ -134,12 +161,8 @@ class RandomEffects:
         The standard deviation τ of the true measures of subgroups; of the O:E ratio that of its
         logarithm.
 
-    corrected : tuple
-        Subgroups without a standard error, as samples, groups or outcomes are too few: ½ was added
-        to their observed and to their expected number of events. For the O:E ratio only.
-
     left_out : tuple
-        Subgroups without a finite estimate and standard error.
+        Subgroups that say nothing about the measure, as one outcome says nothing about a slope.
 
     confidence_level : float
         The probability with which both intervals are meant to cover.
@@ -151,7 +174,7 @@ class RandomEffects:
     Examples
     --------
     >>> from skcalib.uncertainty import RandomEffects
-    >>> RandomEffects(1.1, 0.9, 1.3, 0.6, 2.0, 0.2, (), ("south",), 0.95).left_out
+    >>> RandomEffects(1.1, 0.9, 1.3, 0.6, 2.0, 0.2, ("south",), 0.95).left_out
     ('south',)
     """
 
@@ -161,7 +184,6 @@ class RandomEffects:
     prediction_low: float
     prediction_high: float
     heterogeneity: float
-    corrected: tuple[Any, ...]
     left_out: tuple[Any, ...]
     confidence_level: float
 
@@ -274,10 +296,12 @@ class SubgroupClinicalCalibration:
         rows.append(["heterogeneity", "", "", *map(_format_interval, between)])
         lines = format_columns(rows)
         for name, effect in zip(tables, effects, strict=True):
-            for labels, note in ((effect.corrected, "½ added"), (effect.left_out, "left out")):
-                if labels:
-                    listed = "; ".join(format_label(label, first.names) for label in labels)
-                    lines.append(f"{_ROW_TITLES[name][0]}, {note}: {len(labels)} ({listed})")
+            if effect.left_out:
+                listed = "; ".join(format_label(label, first.names) for label in effect.left_out)
+                lines.append(f"{_ROW_TITLES[name][0]}, left out: {len(effect.left_out)} ({listed})")
+        n_events = int(self.n_events.sum())
+        if min(n_events, int(first.n_samples.sum()) - n_events) < _MIN_COMBINED_EVENTS:
+            lines.append(f"Mean and new subgroup: less sure below {_MIN_COMBINED_EVENTS} events.")
         return "\n".join(lines)
 
 
@@ -384,16 +408,18 @@ def clinical_calibration(
     :func:`confidence_interval`. See the benchmark "Do the intervals of a clinical validation
     cover?".
 
-    **Between subgroups.** The estimate of subgroup j is modelled as :math:`\mathrm{N}(\theta_j,
-    s_j^2)`, with its standard error :math:`s_j`, and :math:`\theta_j` as
-    :math:`\mathrm{N}(\mu, \tau^2)` [3]_. The variance τ² is estimated by restricted maximum
-    likelihood (REML). The interval of μ is that of Hartung, Knapp, Sidik and Jonkman; its standard
-    error is never below that of the model [4]_. The prediction interval of a new subgroup is
-    :math:`\hat\mu \pm t_{k-2} \sqrt{\hat\tau^2 + \mathrm{SE}^2}` for k subgroups. Both need three
-    subgroups. In simulations with 3 to 10 of them the mean was covered 0.91 to 1.00 of the time, a
-    new subgroup 0.84 to 1.00. Where a subgroup has no standard error, the
-    logarithm of its O:E ratio is :math:`\log((O + ½) / (E + ½))` with the variance :math:`1 / (O +
-    ½)`; the other measures leave it out.
+    **Between subgroups.** The true measures of subgroups (of O:E its logarithm) are modelled as
+    :math:`\mathrm{N}(\mu, \tau^2)` [3]_, in one stage: the likelihood of μ and τ is a product of
+    one integral for each subgroup, over the likelihood of its labels. So subgroups without an event
+    count as well. That of the intercept is binomial, with the log-odds of the predictions as
+    offset; that of O:E a Poisson likelihood, with the variance of a binomial number; that of the
+    slope is conditional on the number of events, which says nothing about the slope. Above 100
+    events and as many others, or with weights or `groups`, it is that of the estimate and its
+    standard error. τ is where the likelihood, integrated over μ, is largest (REML), and μ is that
+    of this τ. The intervals of μ and of a new subgroup average over τ, with a half-normal prior of
+    scale 1.5 (0.75 for the slope, 0.3 for calibration in the large), as in [4]_: estimates of τ are
+    0 too often. They are wide with few subgroups, and need three. See the benchmark for their
+    coverage; below 30 events, or 30 others, in total the table says that it is less sure.
 
     Cost: some 30 times that of O:E, and 3 (100 + `n_resamples`) curves.
 
@@ -406,9 +432,9 @@ def clinical_calibration(
        Achilles heel of predictive analytics. BMC Medicine. :doi:`10.1186/s12916-019-1466-7`
     .. [3] Debray, Damen, Snell et al. (2017). A guide to systematic review and meta-analysis of
        prediction model performance. BMJ. :doi:`10.1136/bmj.i6460`
-    .. [4] Röver, Knapp and Friede (2015). Hartung-Knapp-Sidik-Jonkman approach and its modification
-       for random-effects meta-analysis with few studies. BMC Medical Research Methodology.
-       :doi:`10.1186/s12874-015-0091-1`
+    .. [4] Röver, Bender, Dias et al. (2021). On weakly informative prior distributions for the
+       heterogeneity parameter in Bayesian random-effects meta-analysis. Research Synthesis Methods.
+       :doi:`10.1002/jrsm.1475`
 
     Examples
     --------
@@ -502,36 +528,155 @@ def combine_sites(
     deviation: np.ndarray,
     confidence_level: float,
 ) -> RandomEffects:
-    """Random effects of subgroups, from their estimates and standard errors (k,)."""
+    """Random effects of subgroups, with estimates (k,), and standard errors where there are any."""
     is_ratio = name == "observed_expected_ratio"
     with np.errstate(divide="ignore"):  # no events
         estimate = np.log(estimate) if is_ratio else estimate
-    is_usable = np.isfinite(estimate) & np.isfinite(deviation) & (deviation > 0)
-    unusable = np.flatnonzero(~is_usable).tolist()
-    if is_ratio:
-        for k in unusable:
-            estimate[k], deviation[k] = correct_log_ratio(sites[k])
-        is_usable[:] = True
-    names = tuple(labels[k] for k in unusable)
-    n_sites, ends = int(is_usable.sum()), np.full(5, np.nan)
-    fit = RandomEffectsFit(np.nan, np.nan, np.nan)
-    if n_sites >= _MIN_SUBGROUPS:
-        fit = fit_random_effects(estimate[is_usable], deviation[is_usable] ** 2)
+    grid = _DISTANCES + (name == "calibration_slope")
+    numbers = zip(sites, estimate, deviation, strict=True)
+    log_likelihood = np.column_stack([_log_likelihood(name, grid, *site) for site in numbers])
+    says_something = np.ptp(log_likelihood, axis=0) > 0
+    fit, likely = np.full(6, np.nan), _LIKELY_HETEROGENEITY[name]
+    if says_something.sum() >= _MIN_SUBGROUPS:
         tail = (1 - confidence_level) / 2
-        margin = stats.t.isf(tail, n_sites - 1) * fit.deviation
-        reach = stats.t.isf(tail, n_sites - 2) * np.hypot(fit.deviation, fit.between)
-        ends = fit.mean + np.array([0, -margin, margin, -reach, reach])
-    mean, low, high, new_low, new_high = (np.exp(ends) if is_ratio else ends).tolist()
-    return RandomEffects(
-        *(mean, low, high, new_low, new_high, fit.between),
-        corrected=names if is_ratio else (),
-        left_out=() if is_ratio else names,
-        confidence_level=confidence_level,
-    )
+        fit = fit_random_effects(grid, log_likelihood[:, says_something], likely, tail)
+    fit[:5] = np.exp(fit[:5]) if is_ratio else fit[:5]
+    left_out = tuple(labels[k] for k in np.flatnonzero(~says_something))
+    mean, low, high, new_low, new_high, between = fit.tolist()
+    ends = mean, low, high, new_low, new_high
+    return RandomEffects(*ends, between, left_out, confidence_level)
 
 
-def correct_log_ratio(data: ClassData) -> tuple[float, float]:
-    """The logarithm of the O:E ratio with ½ added to both numbers, and its standard error."""
-    n = min(UnitSums(data.weight, code).effective_size for code in split_columns(data.groups)[:2])
-    observed, expected = n * (data.weight @ data.label) + 0.5, n * (data.weight @ data.proba) + 0.5
-    return float(np.log(observed / expected)), float(observed**-0.5)
+def _log_likelihood(
+    name: str, grid: np.ndarray, data: ClassData, estimate: float, deviation: float
+) -> np.ndarray:
+    """Log-likelihoods of the values (G,) of a measure in a subgroup; of O:E, of its logarithm.
+
+    With many events, unequal weights or groups they are those of the estimate, if its standard
+    error is known.
+    """
+    label, logits, columns = data.label, log_odds(data.proba), split_columns(data.groups)[:2]
+    size = min(UnitSums(data.weight, code).effective_size for code in columns)
+    weight, proba = size * data.weight, expit(logits)  # neither 0 nor 1
+    n_events, variance = min(label.sum(), np.sum(1 - label)), weight @ (proba * (1 - proba))
+    is_plain = data.groups is None and np.ptp(weight) == 0
+    is_exact = is_plain and n_events <= _MAX_EXACT_EVENTS
+    if name == "calibration_in_the_large":
+        binomial = np.sqrt(variance) / size
+        deviation = binomial if is_exact else np.fmax(deviation, binomial)
+        is_exact = False
+    elif name == "calibration_slope":
+        is_exact &= n_events * len(label) <= _MAX_EXACT_SUMS
+    if np.isfinite([estimate, deviation]).all() and deviation > 0 and not is_exact:
+        return -(((grid - estimate) / deviation) ** 2) / 2
+    if name == "calibration_slope":
+        known = is_plain and n_events > 0
+        return conditional_log_likelihood(grid, logits, label) if known else 0 * grid
+    if name == "observed_expected_ratio":  # of a Poisson number with the variance of a binomial one
+        expected = weight @ proba
+        return (weight @ label * grid - expected * np.exp(grid)) * expected / variance
+    terms = (label * shift - np.logaddexp(0, logits + shift) for shift in grid)
+    return np.array([weight @ term for term in terms])
+
+
+@validate_params(
+    {"results": [list, tuple], "degrees_of_freedom": [Interval(Real, 0, None, closed="right")]}
+)
+def pool_imputations(
+    results: Sequence[Pooled],
+    *,
+    scale: Literal["identity", "log", "logit", "error"] = "identity",
+    degrees_of_freedom: float = np.inf,
+) -> Pooled:
+    r"""Pool the results of multiple imputations into one, by Rubin's rules.
+
+    Impute missing values m times, make the predictions and the result with each of the m data sets,
+    and pass the m results.
+
+    Parameters
+    ----------
+    results : list of ConfidenceInterval or of ClinicalCalibration
+        At least two results of :func:`confidence_interval`, or of :func:`clinical_calibration`, of
+        the same measure and confidence level.
+
+    scale : {"identity", "log", "logit", "error"}, default="identity"
+        The scale on which the estimates are nearly normal: "log" for ratios, "logit" for numbers
+        between 0 and 1, such as the area under the ROC curve; "error" is "identity" with no end
+        below 0. The measures of :func:`clinical_calibration` know theirs: "log" for O:E, "error"
+        for ICI, E50 and E90, and "identity".
+
+    degrees_of_freedom : float, default=inf
+        Those of complete data, such as the number of samples, or of groups, less 2.
+
+    Returns
+    -------
+    result : ConfidenceInterval or ClinicalCalibration
+        The pooled result.
+
+    Raises
+    ------
+    ValueError
+        If the results differ in kind or confidence level, or an end is not finite on the scale.
+
+    See Also
+    --------
+    confidence_interval : The interval of one data set.
+    clinical_calibration : The measures of one data set.
+
+    Notes
+    -----
+    The estimate is the mean Q of the m estimates. The variance is :math:`T = U + (1 + 1/m) B` [1]_,
+    with the variance B of the estimates, and the mean U of the squared distances from the estimates
+    to the ends of their intervals, over the square of the quantile of t; U of either end by itself,
+    as intervals may be asymmetric. With :math:`\lambda = (1 + 1/m) B / T`, the interval is that of
+    t with :math:`1 / (1/\nu_1 + 1/\nu_2)` degrees of freedom, where :math:`\nu_1 = (m - 1) /
+    \lambda^2`, and :math:`\nu_2 = \frac{\nu + 1}{\nu + 3} \nu (1 - \lambda)` for the ν of complete
+    data [2]_. Cost O(m).
+
+    References
+    ----------
+    .. [1] Rubin (1987). Multiple Imputation for Nonresponse in Surveys. Wiley.
+       :doi:`10.1002/9780470316696`
+    .. [2] Barnard and Rubin (1999). Small-sample degrees of freedom with multiple imputation.
+       Biometrika. :doi:`10.1093/biomet/86.4.948`
+
+    Examples
+    --------
+    >>> from skcalib.uncertainty import ConfidenceInterval, pool_imputations
+    >>> results = [ConfidenceInterval(slope, slope - 0.2, slope + 0.2, 0.95) for slope in (0.8, 1)]
+    >>> pool_imputations(results)
+    ConfidenceInterval(estimate=0.9, low=-0.05539, high=1.855, confidence_level=0.95)
+    """
+    if any(not isinstance(result, ClinicalCalibration) for result in results):
+        return _pool(results, scale, degrees_of_freedom)
+    scales = dict.fromkeys(SIGNED_MEASURES, "identity") | {"observed_expected_ratio": "log"}
+    scales |= dict.fromkeys(("integrated_calibration_index", "e50", "e90"), "error")
+    pooled = {
+        name: _pool([getattr(result, name) for result in results], scale, degrees_of_freedom)
+        for name, scale in scales.items()
+    }
+    return cast(Pooled, ClinicalCalibration(**pooled))
+
+
+def _pool(results: Any, scale: str, degrees: float) -> Any:
+    to_scale, back = _SCALES[scale]
+    are_intervals = all(isinstance(result, ConfidenceInterval) for result in results)
+    levels = {result.confidence_level for result in results} if are_intervals else set()
+    with np.errstate(all="ignore"):  # refused below
+        values = to_scale([(result.estimate, *result) for result in results if levels])
+    if len(results) < 2 or len(levels) != 1 or not np.isfinite(values).all():
+        raise ValueError(
+            "results must be at least two of ConfidenceInterval, or of ClinicalCalibration, of one "
+            f"confidence level and finite on the scale {scale!r}; found {results}. Pass a list "
+            "with the result of each imputation."
+        )
+    share, m = (1 + levels.pop()) / 2, len(results)
+    distance = (values[:, 1:] - values[:, :1]) / stats.t.ppf(share, degrees)
+    between = (1 + 1 / m) * np.var(values[:, 0], ddof=1)
+    total = np.mean(distance**2, axis=0) + between  # (2,)
+    with np.errstate(all="ignore"):  # without any variance
+        missing = np.nan_to_num(between / total)
+        inverse = missing**2 / (m - 1) + (1 + 2 / (degrees + 1)) / degrees / (1 - missing)
+        margin = stats.t.ppf(share, 1 / inverse) * np.sqrt(total)
+    estimate, low, high = back(values[:, 0].mean() + np.array([0, -margin[0], margin[1]])).tolist()
+    return ConfidenceInterval(estimate, low, high, results[0].confidence_level)

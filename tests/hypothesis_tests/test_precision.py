@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 
 from skcalib.hypothesis_tests import sample_size_for_precision
-from skcalib.metrics import calibration_slope
+from skcalib.metrics import calibration_slope, decision_curve
 from skcalib.uncertainty import confidence_interval
 
 GRID = (np.arange(20_000) + 0.5) / 20_000
@@ -29,8 +30,31 @@ def test_numbers_of_the_authors_software():
     # lpnormal=(-5, 2.5), prevalence=0.018, oeciwidth=1 prints 905 and 4544
     proba = expit(stats.norm.ppf(GRID, -5, 2.5))
     assert sample_size_for_precision(proba).calibration_slope == pytest.approx(4544, rel=0.01)
-    ratio = sample_size_for_precision([0.008, 0.028], ratio_width=1).observed_expected_ratio
-    assert ratio == pytest.approx(905, rel=0.002)
+    size = sample_size_for_precision(proba, ratio_width=1, prevalence=0.018)
+    assert size.observed_expected_ratio == pytest.approx(905, rel=0.002)
+    assert size.n_events == pytest.approx(0.018 * size.n_samples)
+    # cstatistic=0.8 needs 4252 at this prevalence (its tests/testthat/test_bin.R); as many
+    # predictions of q as of 1 - q have the C-statistic q
+    size = sample_size_for_precision([0.2, 0.8], prevalence=0.018)
+    assert size.area_under_roc_curve == 4252
+
+
+def test_the_net_benefit_and_the_c_statistic_vary_as_much_as_planned():
+    rng = np.random.default_rng(3)
+    proba = expit(rng.normal(-1, 1.2, size=3000))
+    options = {"threshold": 0.3, "net_benefit_width": 0.3, "auc_width": 0.1}
+    size = sample_size_for_precision(proba, **options)
+    benefits, areas = [], []
+    for _ in range(400):
+        p = rng.choice(proba, size.net_benefit)
+        y = rng.random(len(p)) < p
+        benefits.append(decision_curve(y, p, thresholds=[0.3]).standardised[0])
+        p = rng.choice(proba, size.area_under_roc_curve)
+        areas.append(roc_auc_score(rng.random(len(p)) < p, p))
+    tolerance = 4 / np.sqrt(800)
+    assert np.std(benefits) == pytest.approx(0.15 / 1.96, rel=tolerance)
+    # Newcombe's variance is an approximation
+    assert np.std(areas) == pytest.approx(0.05 / 1.96, rel=tolerance + 0.05)
 
 
 def test_the_slope_varies_as_much_as_planned():
@@ -74,6 +98,8 @@ def test_columns_and_certain_predictions():
         ([0.1, 0.3], {"ratio_width": 0}, "ratio_width"),
         ([0.1, 0.3], {"slope_width": "narrow"}, "slope_width"),
         ([0.1, 0.3], {"confidence_level": 1}, "confidence_level"),
+        ([0.1, 0.3], {"prevalence": 1}, "prevalence"),
+        ([0.1, 0.3], {"threshold": 0}, "threshold"),
     ],
 )
 def test_bad_input(proba, options, message):

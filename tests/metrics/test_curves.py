@@ -36,6 +36,34 @@ def test_net_benefit_is_that_of_its_definition():
     np.testing.assert_allclose(frame["high"] - frame["low"], 2 * curve.margin)
 
 
+@pytest.mark.parametrize("kind", ["net-benefit", "loss"])
+def test_case_control_data_have_the_prevalence_of_the_population(kind):
+    # dcurves documents -0.1333333 for treating all at prevalence 0.15 and threshold 0.25
+    label, proba = random_problem(np.random.default_rng(2), 80)
+    t, prevalence = np.array([0.0, 0.25, 0.6]), 0.15
+    options = {"thresholds": t, "kind": kind}
+    curve = decision_curve(label, proba, prevalence=prevalence, **options)
+    hits = [np.mean(proba[label == 1] >= threshold) for threshold in t]
+    alarms = [np.mean(proba[label == 0] >= threshold) for threshold in t]
+    benefit = np.multiply(hits, prevalence) - np.multiply(alarms, (1 - prevalence) * t / (1 - t))
+    always = prevalence - (1 - prevalence) * t / (1 - t)
+    assert always[1] == pytest.approx(-0.1333333, abs=5e-8)
+    if kind == "net-benefit":
+        np.testing.assert_allclose(curve.realised, benefit, atol=1e-14)
+        np.testing.assert_allclose(curve.treat_all, always, atol=1e-14)
+    np.testing.assert_allclose(curve.standardised, benefit / prevalence, atol=1e-13)
+    # fewer true negatives than without any model, at the price of false negatives
+    spared = (1 - prevalence) * (1 - np.array(alarms))
+    missed = prevalence * (1 - np.array(hits))
+    avoided = spared - missed * np.r_[0, (1 - t[1:]) / t[1:]]
+    np.testing.assert_allclose(curve.interventions_avoided, avoided, atol=1e-13)
+    assert np.isnan(curve.margin).all()
+    own = decision_curve(label, proba, prevalence=label.mean(), **options)
+    np.testing.assert_allclose(own.realised, decision_curve(label, proba, **options).realised)
+    with pytest.raises(ValueError, match="both outcomes if prevalence is given; found the class 1"):
+        decision_curve([1, 1], [0.2, 0.7], prevalence=0.1, labels=[0, 1])
+
+
 def test_at_the_lowest_risk_all_are_treated():
     curve = decision_curve([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9], thresholds=[0, 0.2])
     np.testing.assert_array_equal(curve.realised, curve.treat_all)

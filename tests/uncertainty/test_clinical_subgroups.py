@@ -1,14 +1,17 @@
 """The clinical measures of each site, and what the sites have in common."""
 
+from dataclasses import astuple, replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
 from skcalib._data import check_predictions
-from skcalib._numerics.random_effects import fit_random_effects
+from skcalib.metrics._registry import SIGNED_METRICS
 from skcalib.uncertainty import _units, clinical_calibration
+from skcalib.uncertainty._clinical import combine_sites
 from skcalib.uncertainty._closed_form import SIGNED_MEASURES, signed_limits
 
 FAST = {"n_resamples": 9, "random_state": 0}
@@ -55,43 +58,90 @@ def test_each_site_is_measured_as_if_alone(result):
     assert result.n_events.tolist() == [Y[np.isin(SITE, label)].sum() for label in SHIFT]
 
 
-def measured(y, p):
-    """Estimates and standard errors (4,), on the scale on which sites are combined."""
-    limits = signed_limits((check_predictions(y, p),))
-    return [one.estimate for one in limits], [one.limits.deviation for one in limits]
-
-
-def test_what_sites_have_in_common_follows_from_their_standard_errors(result):
-    at_sites = [measured(Y[rows], P[rows]) for rows in site_masks()]
-    estimates, errors = (np.array(column) for column in zip(*at_sites, strict=True))
-    for k, name in enumerate(SIGNED_MEASURES):
-        is_ratio = name == "observed_expected_ratio"
-        scale, inverse = (np.log, np.exp) if is_ratio else (np.asarray, np.asarray)
-        effect = result.random_effects[name]
-        fit = fit_random_effects(scale(estimates[:, k]), errors[:, k] ** 2)
-        half = stats.t.isf(0.025, 2) * fit.deviation
-        wide = stats.t.isf(0.025, 1) * np.sqrt(fit.deviation**2 + fit.between**2)
-        expected = inverse(fit.mean + np.array([0, -half, half, -wide, wide]))
-        found = [effect.estimate, effect.low, effect.high]
-        found += [effect.prediction_low, effect.prediction_high]
-        assert found == pytest.approx(expected.tolist(), rel=1e-6)
-        assert effect.heterogeneity == pytest.approx(fit.between, rel=1e-6)
-        assert (effect.corrected, effect.left_out) == ((), ())
-
-
 def site_masks():
     return [np.isin(SITE, label) for label in SHIFT]
 
 
-def test_sites_that_cannot_be_measured_are_named():
+def naive_log_likelihood(name, value, y, p):
+    """That of one value of a measure in one site, by loops."""
+    slope = value if name == "calibration_slope" else 1.0
+    logits = logit(p)
+    if name == "calibration_in_the_large":
+        return -((value - np.mean(y - p)) ** 2) / 2 / np.sum(p * (1 - p)) * len(y) ** 2
+    if name == "observed_expected_ratio":  # a Poisson number with the variance of a binomial one
+        return (y.sum() * np.log(value) - p.sum() * value) / (np.sum(p * (1 - p)) / p.sum())
+    if name == "calibration_intercept":
+        q = expit(value + logits)
+        return np.sum(np.log(np.where(y == 1, q, 1 - q)))
+    sums = [-np.inf] * (y.sum() + 1)  # logarithms of sums over all sets of d rows
+    sums[0] = 0.0
+    for x in logits:
+        for d in range(y.sum(), 0, -1):
+            sums[d] = np.logaddexp(sums[d], sums[d - 1] + slope * x)
+    return slope * (y @ logits) - sums[-1]
+
+
+IDEAL = {"observed_expected_ratio": 1.0, "calibration_slope": 1.0}
+
+
+def test_the_mean_of_like_sites_is_the_likeliest_value():
+    # sites of the same predictions and labels do not differ: τ is 0, one of them has no events
+    rows = [np.r_[0:12], np.r_[0:12], np.r_[12:30], np.r_[12:30], np.r_[12:30], np.r_[30:38]]
+    y, p = Y[:38].copy(), P[:38]
+    y[30:] = 0
+    index, site = np.concatenate(rows), np.repeat(np.arange(6), [len(r) for r in rows])
+    result = clinical_calibration(y[index], p[index], by=site, **FAST)
+    for name, effect in result.random_effects.items():
+
+        def loss(value, name=name):
+            return -sum(naive_log_likelihood(name, value, y[r], p[r]) for r in rows)
+
+        center = IDEAL.get(name, 0.0)
+        bounds = (0.05, 9) if center else (-5, 5)
+        best = minimize_scalar(loss, bounds=bounds, method="bounded").x
+        assert effect.heterogeneity == 0
+        assert effect.estimate == pytest.approx(best, abs=3e-4)
+        assert effect.left_out == ((5,) if name == "calibration_slope" else ())
+        assert effect.prediction_low < effect.low < best < effect.high < effect.prediction_high
+
+
+def test_many_events_are_a_normal_estimate():
+    # ten sites of 150 events and more: the standard errors of the measures, and REML of metafor's
+    # model, found on a grid
+    rng = np.random.default_rng(0)
+    site = np.repeat(np.arange(10), 600)
+    p = expit(rng.normal(-0.5, 0.7, size=6000))
+    y = (rng.random(6000) < expit(logit(p) + rng.normal(0.3, 0.3, size=10)[site])).astype(int)
+    limits = [signed_limits((check_predictions(y[site == k], p[site == k]),)) for k in range(10)]
+    sites_data = [check_predictions(y[site == k], p[site == k]) for k in range(10)]
+    for k, name in enumerate(SIGNED_MEASURES[1:], 1):
+        estimate = np.array([columns[k].estimate for columns in limits])
+        deviation = np.array([columns[k].limits.deviation for columns in limits])
+        effect = combine_sites(name, sites_data, tuple(range(10)), estimate, deviation, 0.95)
+        variance, estimate = deviation**2, np.log(estimate) if k == 1 else estimate
+
+        def deviance(tau, estimate=estimate, variance=variance):
+            total = variance + tau**2
+            residuals = estimate - np.average(estimate, weights=1 / total)
+            spread = np.log(total).sum() + np.sum(residuals**2 / total)
+            return spread + np.log(np.sum(1 / total))
+
+        tau = minimize_scalar(deviance, bounds=(0, 2), method="bounded").x
+        tau = min(tau, 0.0, key=deviance)
+        mean = np.average(estimate, weights=1 / (variance + tau**2))
+        assert effect.heterogeneity == pytest.approx(tau, rel=3e-3, abs=2e-3)
+        expected = np.exp(mean) if k == 1 else mean
+        assert effect.estimate == pytest.approx(expected, abs=1e-4)
+
+
+def test_sites_that_say_nothing_are_named():
     y, p, site = Y.copy(), P, SITE.astype(object)
     y[site == "west"] = 0
-    site[:8] = "few"
+    site[:8], y[:8] = "few", 1
     result = clinical_calibration(y, p, by=site, **FAST)
     ratio, slope = (
         result.random_effects[f"{m}"] for m in ("observed_expected_ratio", SIGNED_MEASURES[3])
     )
-    assert ratio.corrected == ("few", "west")
     assert ratio.left_out == ()
     assert slope.left_out == ("few", "west")
     assert np.isnan(slope.estimate)  # of two sites
@@ -100,20 +150,12 @@ def test_sites_that_cannot_be_measured_are_named():
     assert "at least 10 samples" in few
     assert "found 0 events among 80 samples" in west
     text = repr(result)
-    assert "O:E ratio, ½ added: 2 (few; west)" in text
     assert "calibration slope, left out: 2 (few; west)" in text
+    assert "less sure below 30 events" not in text
     assert "nan" not in text
-    # the corrected logarithm and its variance, by hand, beside the standard errors of the others
-    ratios = [
-        np.transpose(measured(y[rows], p[rows]))[1] for rows in (site == "north", site == "south")
-    ]
-    (north, error), (south, other) = ratios
-    events = np.array([y[:8].sum(), 0]) + 0.5
-    corrected = np.log(events / np.array([p[:8].sum() + 0.5, p[site == "west"].sum() + 0.5]))
-    estimate = np.r_[corrected[0], np.log([north, south]), corrected[1]]
-    variance = np.r_[1 / events[0], error**2, other**2, 1 / events[1]]
-    fit = fit_random_effects(estimate, variance)
-    assert ratio.estimate == pytest.approx(np.exp(fit.mean), rel=1e-6)
+    y[site == "south"] = 0
+    y[np.flatnonzero(y)[20:]] = 0
+    assert "less sure below 30 events" in repr(clinical_calibration(y, p, by=site, **FAST))
 
 
 def test_the_data_frame_and_the_containers(result):
@@ -134,6 +176,19 @@ def test_groups_and_weights_reach_the_sites():
         Y[rows], P[rows], groups=groups[rows], sample_weight=weight[rows], **FAST
     )
     assert ends(result.calibration_slope["south"]) == pytest.approx(ends(alone.calibration_slope))
+    # pairs of rows that always agree say no more than single rows, with a standard error or without
+    index = np.repeat(np.arange(len(Y)), 2)
+    single, pairs = check_predictions(Y, P), check_predictions(Y[index], P[index])
+    pairs = replace(pairs, groups=index)
+    for name in SIGNED_MEASURES[:3]:
+        effects = []
+        for data, of_row in ((single, SITE), (pairs, SITE[index])):
+            sites_data = [data.take(np.flatnonzero(of_row == label)) for label in SHIFT]
+            estimate = np.array([SIGNED_METRICS[name].measure(site) for site in sites_data])
+            unknown = np.full(3, np.nan)
+            effects.append(combine_sites(name, sites_data, tuple(SHIFT), estimate, unknown, 0.95))
+        expected, found = map(astuple, effects)
+        assert found[:6] == pytest.approx(expected[:6])
 
 
 @pytest.mark.parametrize(
