@@ -62,7 +62,8 @@ _WIDTHS = ("ratio_width", "slope_width", "auc_width", "net_benefit_width")
 
 
 @validate_params(
-    dict.fromkeys(_WIDTHS, [_WIDTH]) | dict.fromkeys(("prevalence", "threshold"), [_SHARE, None])
+    {name: [_WIDTH] for name in _WIDTHS}
+    | {"prevalence": [_SHARE, None], "threshold": [_SHARE, None]}
 )
 def sample_size_for_precision(
     y_proba: ArrayLike,
