@@ -57,12 +57,13 @@ class PrecisionSampleSize:
     net_benefit: int | None = None
 
 
-_WIDTH, _SHARE = (Interval(Real, 0, end, closed="neither") for end in (None, 1))
+_WIDTH, _PROBABILITY = (Interval(Real, 0, end, closed="neither") for end in (None, 1))
 _WIDTHS = ("ratio_width", "slope_width", "auc_width", "net_benefit_width")
 
 
 @validate_params(
-    dict.fromkeys(_WIDTHS, [_WIDTH]) | dict.fromkeys(("prevalence", "threshold"), [_SHARE, None])
+    dict.fromkeys(_WIDTHS, [_WIDTH])
+    | dict.fromkeys(("prevalence", "threshold"), [_PROBABILITY, None])
 )
 def sample_size_for_precision(
     y_proba: ArrayLike,
