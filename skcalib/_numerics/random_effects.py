@@ -13,7 +13,7 @@ _BETWEEN, _FINE_BETWEEN = np.geomspace(1e-3, 4, 60), np.geomspace(1e-3, 4, 3000)
 
 # Nodes of the integral of a site: twice as many each time, until no weight of a τ changes by more
 # than the tolerance.
-_NUMBERS_OF_NODES, _WEIGHT_ATOL = (12, 24, 48, 96, 192), 1e-4
+_NUMBERS_OF_NODES, _WEIGHT_ATOL = (12, 24, 48, 96, 192), 1e-6
 
 _MAX_STEPS, _STEP_ATOL = 100, 1e-7
 
@@ -30,6 +30,7 @@ def fit_random_effects(
     the likelihood has no maximum, or the integrals do not converge.
     """
     total, before = log_likelihood.sum(axis=1), np.inf
+    prior = np.exp(-((_FINE_BETWEEN / scale) ** 2) / 2) * np.gradient(_FINE_BETWEEN)
     if total[[0, -1]].max() > total.max() - 1:
         return np.full(6, np.nan)
     pieces = CubicSpline(grid, log_likelihood).c  # (4, G − 1, k)
@@ -38,15 +39,14 @@ def fit_random_effects(
         spline = CubicSpline(np.log(_BETWEEN), columns, axis=1)
         mean, log_variance, likelihood = spline(np.log(_FINE_BETWEEN))
         restricted = likelihood + log_variance / 2
-        weight = np.exp(restricted - restricted.max())
+        weight = np.exp(restricted - restricted.max()) * prior
+        weight /= weight.sum()
         if np.max(np.abs(weight - before)) < _WEIGHT_ATOL:
             break
         before = weight
     else:
         return np.full(6, np.nan)
-    best = int(np.argmax(weight))
-    weight *= np.exp(-((_FINE_BETWEEN / scale) ** 2) / 2) * np.gradient(_FINE_BETWEEN)
-    weight /= weight.sum()
+    best = int(np.argmax(restricted))
     deviation = np.exp(log_variance / 2)
     reach = np.abs(mean).max() + 40 * (deviation.max() + _BETWEEN[-1])
 

@@ -57,13 +57,13 @@ class PrecisionSampleSize:
     net_benefit: int | None = None
 
 
-_WIDTH, _SHARE = (Interval(Real, 0, end, closed="neither") for end in (None, 1))
+_WIDTH, _PROBABILITY = (Interval(Real, 0, end, closed="neither") for end in (None, 1))
 _WIDTHS = ("ratio_width", "slope_width", "auc_width", "net_benefit_width")
 
 
 @validate_params(
     {name: [_WIDTH] for name in _WIDTHS}
-    | {"prevalence": [_SHARE, None], "threshold": [_SHARE, None]}
+    | {"prevalence": [_PROBABILITY, None], "threshold": [_PROBABILITY, None]}
 )
 def sample_size_for_precision(
     y_proba: ArrayLike,

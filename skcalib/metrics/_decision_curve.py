@@ -13,7 +13,7 @@ from .._numerics.dependence import GroupedSums
 from ..forecasts._decisions import DecisionLoss
 
 _THRESHOLDS = np.linspace(0.01, 0.99, 99)
-_SHARE = Interval(Real, 0, 1, closed="neither")
+_SHARE_OF_EVENTS = Interval(Real, 0, 1, closed="neither")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class DecisionCurve:
     treat_none: np.ndarray
 
     @property
-    def standardised(self) -> np.ndarray:
+    def net_benefit_per_event(self) -> np.ndarray:
         """The net benefit divided by the prevalence: at most 1, what perfect predictions have."""
         realised, treat_all = self._net_benefits
         return realised / (treat_all * (1 - self.threshold) + self.threshold)
@@ -98,7 +98,7 @@ class DecisionCurve:
         return frame
 
 
-@validate_params({"thresholds": ["array-like", None], "prevalence": [_SHARE, None]})
+@validate_params({"thresholds": ["array-like", None], "prevalence": [_SHARE_OF_EVENTS, None]})
 def decision_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -158,8 +158,8 @@ def decision_curve(
     Returns
     -------
     curve : DecisionCurve
-        Its `threshold`, `realised`, `expected`, `margin`, `treat_all` and `treat_none`; the net
-        benefit `standardised`, and `interventions_avoided`. Its method `to_frame` makes a data
+        Its `threshold`, `realised`, `expected`, `margin`, `treat_all` and `treat_none`;
+        `net_benefit_per_event` and `interventions_avoided`. Its method `to_frame` makes a data
         frame.
 
     See Also

@@ -43,7 +43,7 @@ _MIN_SUBGROUPS, _MIN_COMBINED_EVENTS = 3, 30
 _LIKELY_HETEROGENEITY = dict(zip(SIGNED_MEASURES, (0.3, 1.5, 1.5, 0.75), strict=True))
 
 # Distances of values from those of calibrated predictions, at which likelihoods are computed.
-_DISTANCES = np.sinh(np.linspace(-3, 3, 77))
+_DISTANCES_FROM_IDEAL = np.sinh(np.linspace(-3, 3, 77))
 
 # With more events, and more others, than the first number, the likelihood of a subgroup is that of
 # its estimate and standard error; that of a slope also beyond about as many sums.
@@ -53,7 +53,7 @@ _MAX_EXACT_EVENTS, _MAX_EXACT_SUMS = 100, 2**20
 _INDEX, _QUANTILES = METRICS["integrated_calibration_index"], (None, 0.5, 0.9)
 
 # Scales of estimates that are pooled, and the way back.
-_SCALES: dict[str, Any] = {
+_TRANSFORMATIONS: dict[str, Any] = {
     "identity": (np.asarray, np.asarray),
     "log": (np.log, np.exp),
     "logit": (logit, expit),
@@ -532,7 +532,7 @@ def combine_sites(
     is_ratio = name == "observed_expected_ratio"
     with np.errstate(divide="ignore"):  # no events
         estimate = np.log(estimate) if is_ratio else estimate
-    grid = _DISTANCES + (name == "calibration_slope")
+    grid = _DISTANCES_FROM_IDEAL + (name == "calibration_slope")
     numbers = zip(sites, estimate, deviation, strict=True)
     log_likelihood = np.column_stack([_log_likelihood(name, grid, *site) for site in numbers])
     says_something = np.ptp(log_likelihood, axis=0) > 0
@@ -570,8 +570,8 @@ def _log_likelihood(
     if np.isfinite([estimate, deviation]).all() and deviation > 0 and not is_exact:
         return -(((grid - estimate) / deviation) ** 2) / 2
     if name == "calibration_slope":
-        known = is_plain and n_events > 0
-        return conditional_log_likelihood(grid, logits, label) if known else 0 * grid
+        is_conditional = is_plain and n_events > 0
+        return conditional_log_likelihood(grid, logits, label) if is_conditional else 0 * grid
     if name == "observed_expected_ratio":  # of a Poisson number with the variance of a binomial one
         expected = weight @ proba
         return (weight @ label * grid - expected * np.exp(grid)) * expected / variance
@@ -585,7 +585,7 @@ def _log_likelihood(
 def pool_imputations(
     results: Sequence[Pooled],
     *,
-    scale: Literal["identity", "log", "logit", "error"] = "identity",
+    transformation: Literal["identity", "log", "logit", "error"] = "identity",
     degrees_of_freedom: float = np.inf,
 ) -> Pooled:
     r"""Pool the results of multiple imputations into one, by Rubin's rules.
@@ -599,8 +599,8 @@ def pool_imputations(
         At least two results of :func:`confidence_interval`, or of :func:`clinical_calibration`, of
         the same measure and confidence level.
 
-    scale : {"identity", "log", "logit", "error"}, default="identity"
-        The scale on which the estimates are nearly normal: "log" for ratios, "logit" for numbers
+    transformation : {"identity", "log", "logit", "error"}, default="identity"
+        To the scale on which the estimates are nearly normal: "log" for ratios, "logit" for numbers
         between 0 and 1, such as the area under the ROC curve; "error" is "identity" with no end
         below 0. The measures of :func:`clinical_calibration` know theirs: "log" for O:E, "error"
         for ICI, E50 and E90, and "identity".
@@ -648,18 +648,18 @@ def pool_imputations(
     ConfidenceInterval(estimate=0.9, low=-0.05539, high=1.855, confidence_level=0.95)
     """
     if any(not isinstance(result, ClinicalCalibration) for result in results):
-        return _pool(results, scale, degrees_of_freedom)
-    scales = dict.fromkeys(SIGNED_MEASURES, "identity") | {"observed_expected_ratio": "log"}
-    scales |= dict.fromkeys(("integrated_calibration_index", "e50", "e90"), "error")
+        return _pool(results, transformation, degrees_of_freedom)
+    kinds = dict.fromkeys(SIGNED_MEASURES, "identity") | {"observed_expected_ratio": "log"}
+    kinds |= dict.fromkeys(("integrated_calibration_index", "e50", "e90"), "error")
     pooled = {
-        name: _pool([getattr(result, name) for result in results], scale, degrees_of_freedom)
-        for name, scale in scales.items()
+        name: _pool([getattr(result, name) for result in results], kind, degrees_of_freedom)
+        for name, kind in kinds.items()
     }
     return cast(Pooled, ClinicalCalibration(**pooled))
 
 
-def _pool(results: Any, scale: str, degrees: float) -> Any:
-    to_scale, back = _SCALES[scale]
+def _pool(results: Sequence[Any], transformation: str, degrees: float) -> Any:
+    to_scale, back = _TRANSFORMATIONS[transformation]
     are_intervals = all(isinstance(result, ConfidenceInterval) for result in results)
     levels = {result.confidence_level for result in results} if are_intervals else set()
     with np.errstate(all="ignore"):  # refused below
@@ -667,8 +667,8 @@ def _pool(results: Any, scale: str, degrees: float) -> Any:
     if len(results) < 2 or len(levels) != 1 or not np.isfinite(values).all():
         raise ValueError(
             "results must be at least two of ConfidenceInterval, or of ClinicalCalibration, of one "
-            f"confidence level and finite on the scale {scale!r}; found {results}. Pass a list "
-            "with the result of each imputation."
+            f"confidence level and finite on the scale {transformation!r}; found {results}. "
+            "Pass a list with the result of each imputation."
         )
     share, m = (1 + levels.pop()) / 2, len(results)
     distance = (values[:, 1:] - values[:, :1]) / stats.t.ppf(share, degrees)

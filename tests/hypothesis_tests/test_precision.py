@@ -48,7 +48,7 @@ def test_the_net_benefit_and_the_c_statistic_vary_as_much_as_planned():
     for _ in range(400):
         p = rng.choice(proba, size.net_benefit)
         y = rng.random(len(p)) < p
-        benefits.append(decision_curve(y, p, thresholds=[0.3]).standardised[0])
+        benefits.append(decision_curve(y, p, thresholds=[0.3]).net_benefit_per_event[0])
         p = rng.choice(proba, size.area_under_roc_curve)
         areas.append(roc_auc_score(rng.random(len(p)) < p, p))
     tolerance = 4 / np.sqrt(800)

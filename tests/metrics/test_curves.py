@@ -51,7 +51,7 @@ def test_case_control_data_have_the_prevalence_of_the_population(kind):
     if kind == "net-benefit":
         np.testing.assert_allclose(curve.realised, benefit, atol=1e-14)
         np.testing.assert_allclose(curve.treat_all, always, atol=1e-14)
-    np.testing.assert_allclose(curve.standardised, benefit / prevalence, atol=1e-13)
+    np.testing.assert_allclose(curve.net_benefit_per_event, benefit / prevalence, atol=1e-13)
     # fewer true negatives than without any model, at the price of false negatives
     spared = (1 - prevalence) * (1 - np.array(alarms))
     missed = prevalence * (1 - np.array(hits))

@@ -42,7 +42,7 @@ def test_rules_of_rubin_with_the_degrees_of_barnard_and_rubin(complete, level):
     assert (pooled.estimate, *pooled) == pytest.approx(expected, rel=1e-12)
     for scale, back in (("log", np.exp), ("logit", expit)):
         on_scale = [ConfidenceInterval(*back([r.estimate, *r]), level) for r in results]
-        pooled = pool_imputations(on_scale, scale=scale, degrees_of_freedom=complete)
+        pooled = pool_imputations(on_scale, transformation=scale, degrees_of_freedom=complete)
         assert (pooled.estimate, *pooled) == pytest.approx(back(expected), rel=1e-9)
 
 
@@ -51,7 +51,7 @@ def test_equal_results_stay_what_they_are():
     assert pool_imputations([result] * 3) == pytest.approx(result)
     errors = [result, ConfidenceInterval(0.1, 0.05, 0.2, 0.95)]
     assert pool_imputations(errors).low < 0
-    assert pool_imputations(errors, scale="error").low == 0
+    assert pool_imputations(errors, transformation="error").low == 0
     certain = ConfidenceInterval(0.02, 0.02, 0.02, 0.95)
     assert pool_imputations([certain] * 3) == pytest.approx(certain)
 
@@ -63,9 +63,9 @@ def test_clinical_measures_are_pooled_each_on_its_scale():
     results = [clinical_calibration(y, row, n_resamples=9, random_state=0) for row in p]
     pooled = pool_imputations(results)
     ratios = [result.observed_expected_ratio for result in results]
-    assert pooled.observed_expected_ratio == pool_imputations(ratios, scale="log")
+    assert pooled.observed_expected_ratio == pool_imputations(ratios, transformation="log")
     for name, scale in {"calibration_slope": "identity", "e90": "error"}.items():
-        same = pool_imputations([getattr(result, name) for result in results], scale=scale)
+        same = pool_imputations([getattr(result, name) for result in results], transformation=scale)
         assert getattr(pooled, name) == same
 
 
@@ -79,9 +79,13 @@ GOOD = ConfidenceInterval(0.2, 0.1, 0.3, 0.95)
         ([], {}, "at least two"),
         ([GOOD, 0.2], {}, "found .*0.2"),
         ([GOOD, ConfidenceInterval(0.2, 0.1, 0.3, 0.9)], {}, "of one confidence level"),
-        ([GOOD, ConfidenceInterval(0.2, 0.0, 0.3, 0.95)], {"scale": "log"}, "finite on the scale"),
+        (
+            [GOOD, ConfidenceInterval(0.2, 0.0, 0.3, 0.95)],
+            {"transformation": "log"},
+            "finite on the scale",
+        ),
         ([GOOD, ConfidenceInterval(0.2, 0.1, np.inf, 0.95)], {}, "finite on the scale"),
-        ([GOOD, GOOD], {"scale": "root"}, "scale"),
+        ([GOOD, GOOD], {"transformation": "root"}, "transformation"),
         ([GOOD, GOOD], {"degrees_of_freedom": 0}, "degrees_of_freedom"),
         (GOOD, {}, "results"),
     ],
