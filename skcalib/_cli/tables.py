@@ -256,11 +256,11 @@ def _load_typed(file: BinaryIO, source: str, names: list[str], options: argparse
     try:
         if content.getvalue().startswith(_FORMATS[2:]):
             parse = partial(json.loads, parse_float=str, parse_int=str)  # digits as they are
-            lines = content.getvalue().decode(options.encoding).splitlines()
+            lines = content.getvalue().decode(options.encoding).split("\n")
             frame = pandas.DataFrame([parse(line) for line in lines if line.strip()], dtype=object)
         else:
             frame = read(content, dtype_backend="pyarrow")
-    except (ValueError, LookupError, OSError, AttributeError) as error:
+    except (ValueError, LookupError, OSError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{source} is not a sound Parquet, Arrow or JSON Lines file: {error}."
         ) from error

@@ -18,7 +18,11 @@ from ._statistic import check_metric_fits
 
 
 def _brier_score(
-    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: Any = None, labels: Any = None
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> float:
     """Return the Brier score of any number of classes, which old releases of scikit-learn lack."""
     data = check_predictions(y_true, y_proba, sample_weight, labels=labels)
