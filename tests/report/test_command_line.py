@@ -885,7 +885,7 @@ def test_json_lines_are_read_as_the_same_table(encoding, table, tmp_path, capsys
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1], atol=1e-15)
     assert found[2] == ["False", "True"]
-    digits = '{"y": 1, "p": 0.12345678901234567}\n{"y": 12345678901234567890, "p": 1, "t": "\x85"}\n'
+    digits = '{"y": 1, "p": 0.12345678901234567}\n{"y": 12345678901234567890, "p": 1, "t":"\x85"}\n'
     lines.write_text(digits, "utf-8")
     y, p, _ = read_predictions(lines, "y", ["p"])
     assert (y.tolist(), p[0]) == (["1", "12345678901234567890"], 0.12345678901234567)
