@@ -60,7 +60,7 @@ def log_likelihood(label_proba: np.ndarray, is_event: np.ndarray, correlation: f
 
     limit = np.array([_MAX_THRESHOLD])
     mode = bisect(lambda z: derivative(z) > 0, -limit, limit)
-    _, log_term = _trapezoid(log_integrand, mode)
+    _, log_term = _trapezoid(log_integrand, mode, np.max(np.abs(slope)))
     return float(logsumexp(log_term)) - _LOG_NORMALIZER
 
 

@@ -200,15 +200,25 @@ class CallableMetric(Metric):
         if isinstance(data, ClassData):
             order = self._order(data)
             arguments["labels"] = data.classes if order is None else data.classes[order]
-            if order is not None and data.is_binary and not self.as_matrix:
-                arguments["pos_label"] = data.classes[order[-1]]
+            if data.is_binary and not self.as_matrix and self._is_of_scikit_learn:
+                arguments["pos_label"] = data.classes[-1]
         arguments = {name: value for name, value in arguments.items() if name in self.parameters}
         return arguments | ({"sample_weight": data.weight} if self.weighted else {})
 
     def _order(self, data: ClassData) -> np.ndarray | None:
-        """Return the order of classes for scikit-learn's functions, which is sorted; else None."""
+        """Return the order of classes for scikit-learn's functions, which is sorted; else None.
+
+        One column stays that of the positive class, where a function takes that.
+        """
+        names = {*self.parameters, *unwrap_partial(self.function)[1]}
+        has_positive = data.is_binary and not self.as_matrix and "pos_label" in names
+        is_sorted = self._is_of_scikit_learn and not has_positive
+        return np.argsort(data.classes) if is_sorted else None
+
+    @property
+    def _is_of_scikit_learn(self) -> bool:
         module = getattr(unwrap_partial(self.function)[0], "__module__", "")
-        return np.argsort(data.classes) if module.startswith("sklearn.") else None
+        return module.startswith("sklearn.")
 
 
 # All metrics that have a name for tests and intervals, and those of classes and of forecasts.
@@ -333,8 +343,13 @@ def resolve_metric(
 
 def find_multi_class(metric: str | Callable, params: Mapping[str, Any] | None) -> Any:
     """Return the lens, or its name, with which a metric is measured; None for its default."""
+    return find_arguments(metric, params).get("multi_class")
+
+
+def find_arguments(metric: str | Callable, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments of a metric that are given, or fixed by :func:`functools.partial`."""
     fixed = {} if isinstance(metric, str) else unwrap_partial(metric)[1]
-    return (fixed | dict(params or {})).get("multi_class")
+    return fixed | dict(params or {})
 
 
 def is_mean_loss(metric: Callable) -> bool:

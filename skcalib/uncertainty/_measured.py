@@ -19,6 +19,7 @@ from ..metrics._registry import (
     CallableMetric,
     Metric,
     MetricNames,
+    find_arguments,
     find_entry,
     find_multi_class,
     resolve_metric,
@@ -180,8 +181,10 @@ def check_measured(
         metric_params, fixed = dict(metric_params or {}), dict(entry.fixed)
         data_args["pos_label"] = metric_params.pop("pos_label", fixed.pop("pos_label", None))
         metric = partial(entry.function, **fixed)
-    elif isinstance((metric_params or {}).get("pos_label"), str):  # numbers tell by themselves
-        data_args["pos_label"] = (metric_params or {})["pos_label"]
+    elif not any(map(has_several_columns, probas.values())):  # a matrix stays as it is passed
+        pos_label = find_arguments(metric, metric_params).get("pos_label")
+        if isinstance(pos_label, str):  # numbers tell by themselves
+            data_args["pos_label"] = pos_label
     data_args["multi_class"] = multi_class
     models = check_predicted(probas, y_true, outcomes, may_be_unpaired=True, **data_args)
     return MeasuredModels.make(metric, metric_params, **models)

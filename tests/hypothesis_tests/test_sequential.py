@@ -202,6 +202,13 @@ def test_the_likelihood_of_one_factor(n, correlation):
     assert found == pytest.approx(expected, abs=1e-7)
 
 
+@pytest.mark.parametrize("correlation", [0.5, 0.99, 0.9999])
+def test_the_likelihood_of_one_label_is_its_probability(correlation):
+    for proba in (0.001, 0.3, 0.9, 1.0):
+        found = log_likelihood(np.array([proba]), np.array([True]), correlation)
+        assert found == pytest.approx(np.log(proba), rel=1e-12, abs=1e-12)
+
+
 def test_correlation_is_of_two_classes():
     for X in (np.full((3, 3), 1 / 3), GaussianForecast(np.zeros(3), 1.0)):
         with pytest.raises(ValueError, match="correlation must be 0 except for two classes"):

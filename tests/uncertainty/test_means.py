@@ -8,7 +8,7 @@ import pytest
 from oracles import change_without_groups, student_by_hand
 from problems import random_problem
 from scipy import stats
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import average_precision_score, brier_score_loss, log_loss
 
 from skcalib._data import check_predictions, with_groups
 from skcalib.forecasts import GaussianForecast
@@ -183,3 +183,27 @@ def test_losses_of_scikit_learn_follow_the_order_of_the_classes(metric):
     found = confidence_interval(log_loss, label, three[:, [2, 0, 1]], labels=[2, 0, 1])
     assert found.estimate == pytest.approx(expected.estimate, rel=1e-12)
     assert ends(found) == pytest.approx(ends(expected), rel=1e-9)
+
+
+def test_losses_of_a_class_that_is_named_take_its_column():
+    rng = np.random.default_rng(0)
+    proba = rng.random(20)
+    label = (rng.random(20) < proba).astype(int)
+    names = np.array(["neg", "yes"])[label]
+    cases = [(names, 1 - proba, "neg"), (names, proba, "yes"), (label, 1 - proba, 0)]
+    for metric in (brier_score_loss, average_precision_score):
+        for y, p, pos_label in cases:
+            expected = metric(y, p, pos_label=pos_label)
+            params = {"pos_label": pos_label}
+            fixed = partial(metric, **params)
+            for function, arguments in ((metric, {"metric_params": params}), (fixed, {})):
+                found = confidence_interval(function, y, p, n_resamples=9, **arguments)
+                assert found.estimate == pytest.approx(expected)
+    matrix = np.column_stack([1 - proba, proba])
+    shares = confidence_interval(
+        lambda y, p, pos_label: float(np.mean(p[y == pos_label, 0])),
+        *(names, matrix),
+        metric_params={"pos_label": "neg"},
+        n_resamples=9,
+    )
+    assert shares.estimate == pytest.approx(np.mean(1 - proba[label == 0]))
