@@ -190,7 +190,7 @@ def test_names_of_classes_do_not_matter(measure, n_classes):
 def test_a_column_is_not_named_after_the_other_class(measure):
     label, proba = problem(2)
     names = np.array(["a", "b"])
-    for name in ("a", "p_a", "P(a)"):
+    for name in ("a", "p_a", "P(a)", "a_proba", "predict_proba_a"):
         for column in (pd.Series(proba, name=name), pd.DataFrame({name: proba})):
             with pytest.raises(ValueError, match="must hold the probability of 'b'; found"):
                 measure(names[label], column, labels=names)

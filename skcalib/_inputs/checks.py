@@ -145,6 +145,12 @@ def check_column_order(y_proba: ArrayLike, classes: np.ndarray, name: str) -> No
             )
 
 
+# What stands before or after the name of a class in that of a column: "p_dog", "P(dog)", "dog_proba".
+_AROUND_NAMES = re.compile(
+    r"^(predict_)?p(red|rob|roba|robability)?[^a-z0-9]|[^a-z0-9]p(rob|roba|robability)?$|\)$", re.I
+)
+
+
 def check_column_name(columns: Sequence[object], classes: np.ndarray, name: str) -> None:
     """A single column must not be named after the other of two classes.
 
@@ -152,7 +158,7 @@ def check_column_name(columns: Sequence[object], classes: np.ndarray, name: str)
     """
     if len(columns) == 1 and isinstance(columns[0], str) and not columns[0].isdigit():
         other, event = classes.tolist()
-        shortened = re.sub(r"^p(red|rob|roba|robability)?[^a-z0-9]|\)$", "", columns[0], flags=re.I)
+        shortened = _AROUND_NAMES.sub("", columns[0].strip())
         if _as_written(other) in map(_as_written, (columns[0], shortened)):
             raise ValueError(
                 f"{name} must hold the probability of {event!r}; found a column named "
