@@ -480,19 +480,26 @@ class Forecast(ABC):
         check_count(_N_NODES if n_nodes is None else n_nodes, "n_nodes")
         level, weight = (np.tile(a, (n, 1)) for a in quantile_nodes(n_nodes or _N_NODES))
         if n_nodes is None:
-            centre, unit = (values[:, None] for values in self._centre_and_unit())
-
-            def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
-                z = (self._ppf_at(level, row) - centre[row]) / unit[row]
-                return 2 + z / np.hypot(1, z)
-
-            _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
-            self._warn_of(is_rough, "components")
-            if not is_rough.any():
+            is_rough = self._is_of_counts  # with jumps, more than can be summed
+            if not is_rough:
+                pieces, is_rough = self._find_pieces()
+            self._warn_of(np.full(n, is_rough), "components")
+            if not is_rough:
                 level, weight = nodes_of_pieces(pieces, n)
         # not `quantiles`, which may be those of ranks, and infinite
         location = self._ppf(level)
         return Components(location, np.zeros_like(location), weight)
+
+    def _find_pieces(self) -> tuple[np.ndarray, bool]:
+        """Return pieces of levels, where quantile functions are smooth; and True if some are not."""
+        centre, unit = (values[:, None] for values in self._centre_and_unit())
+
+        def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
+            z = (self._ppf_at(level, row) - centre[row]) / unit[row]
+            return 2 + z / np.hypot(1, z)
+
+        _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
+        return pieces, bool(is_rough.any())
 
     def _centre_and_unit(self) -> tuple[np.ndarray, np.ndarray]:
         """Return medians and positive numbers of the size of the spread, (n,) each."""

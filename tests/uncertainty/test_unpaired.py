@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import brier_score_loss
-from statsmodels.stats.proportion import proportion_confint
 
 from skcalib.report import calibration_report
 from skcalib.uncertainty import compare_models, confidence_interval
@@ -23,13 +22,13 @@ def sample(n, slope, seed):
 
 
 class Wilson:
-    """The interval of a share by Wilson, as statsmodels has it."""
+    """The interval of a share by Wilson, as SciPy has it."""
 
     def __init__(self, count, size):
         self.count, self.size, self.estimate = count, size, count / size
 
     def ends(self, tail):
-        return proportion_confint(self.count, self.size, 2 * tail, method="wilson")
+        return tuple(stats.binomtest(self.count, self.size).proportion_ci(1 - 2 * tail, "wilson"))
 
 
 def test_squares_are_added_as_newcombe_does():
