@@ -491,7 +491,7 @@ class Forecast(ABC):
         return Components(location, np.zeros_like(location), weight)
 
     def _find_pieces(self) -> tuple[np.ndarray, bool]:
-        """Return pieces of levels, where quantile functions are smooth; and True if some are not."""
+        """Return pieces of levels, and True if quantile functions are not smooth within some."""
         centre, unit = (values[:, None] for values in self._centre_and_unit())
 
         def bounded(level: np.ndarray, row: np.ndarray) -> np.ndarray:
