@@ -137,6 +137,14 @@ def test_grades_are_in_the_order_of_their_risk_or_of_their_categories():
         assert test.n_positives_.tolist() == counted
 
 
+def test_grades_of_equal_risk_are_in_the_order_of_their_names():
+    for seed in range(20):
+        sizes = np.random.default_rng(seed).integers(20, 300, 3)
+        grades = np.repeat(["A", "B", "C"], sizes)
+        test = RatingGradeTest().fit(np.full(sizes.sum(), 0.013), grades == "B", grades=grades)
+        assert test.grades_.tolist() == ["A", "B", "C"]
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"method": "jeffreys"}, {"correlation": 0.2, "alternative": "two-sided"}]
 )
