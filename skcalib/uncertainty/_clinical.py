@@ -52,6 +52,9 @@ _MAX_EXACT_EVENTS, _MAX_EXACT_SUMS = 100, 2**20
 # The quantiles of the distances from the curve, and the mean: ICI, E50 and E90.
 _INDEX, _QUANTILES = METRICS["integrated_calibration_index"], (None, 0.5, 0.9)
 
+# With fewer degrees of freedom the quantiles of t are huge, and not computed accurately.
+_MIN_DEGREES = 0.01
+
 # Scales of estimates that are pooled, and the way back.
 _TRANSFORMATIONS: dict[str, Any] = {
     "identity": (np.asarray, np.asarray),
@@ -676,7 +679,8 @@ def _pool(results: Sequence[Any], transformation: str, degrees: float) -> Any:
     total = np.mean(distance**2, axis=0) + between  # (2,)
     with np.errstate(all="ignore"):  # without any variance
         missing = np.nan_to_num(between / total)
-        inverse = missing**2 / (m - 1) + (1 + 2 / (degrees + 1)) / degrees / (1 - missing)
-        margin = stats.t.ppf(share, 1 / inverse) * np.sqrt(total)
+        inverse = (1 + 2 / (degrees + 1)) / degrees / (1 - missing)
+        inverse = np.nan_to_num(inverse, posinf=np.inf) + missing**2 / (m - 1)
+        margin = stats.t.ppf(share, np.maximum(1 / inverse, _MIN_DEGREES)) * np.sqrt(total)
     estimate, low, high = back(values[:, 0].mean() + np.array([0, -margin[0], margin[1]])).tolist()
     return ConfidenceInterval(estimate, low, high, results[0].confidence_level)
