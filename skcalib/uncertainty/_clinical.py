@@ -146,7 +146,8 @@ class RandomEffects:
     ----------
     estimate : float
         The mean of the measure over the population of subgroups; of the O:E ratio the geometric
-        mean. NaN, like all that follow, if less than three subgroups have an estimate.
+        mean. NaN, like all that follow, if less than three subgroups say something about it, or if
+        it differs by some 10 or more from that of calibrated predictions (O:E in its logarithm).
 
     low : float
         Lower end of the confidence interval of the mean.
@@ -162,7 +163,7 @@ class RandomEffects:
 
     heterogeneity : float
         The standard deviation τ of the true measures of subgroups; of the O:E ratio that of its
-        logarithm.
+        logarithm. It is sought up to 4.
 
     left_out : tuple
         Subgroups that say nothing about the measure, as one outcome says nothing about a slope.
