@@ -189,6 +189,12 @@ def is_missing(value: object) -> bool:
         return True
 
 
+def is_pair(values: Any) -> bool:
+    """True for the arrays of two samples, or None for one that has none."""
+    is_of_two = isinstance(values, tuple | list) and len(values) == 2
+    return is_of_two and all(each is None or np.ndim(each) > 0 for each in values)
+
+
 def convert_numbers(values: np.ndarray) -> np.ndarray:
     """Return objects as numbers in their own precision, or unchanged if some are no numbers."""
     flat = values.ravel().tolist()

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from .arrays import ArrayLike, as_array, check_same_length, is_missing
+from .arrays import ArrayLike, as_array, check_same_length, is_missing, is_pair
 from .probabilities import is_forecast
 from .scikit_learn import Function, _safe_indexing, num_samples
 from .warnings import warn
@@ -31,18 +31,23 @@ def omit_missing(function: Function) -> Function:
         if arguments.get("nan_policy") != "omit" or any(map(is_forecast, models)):
             return function(*args, **options)
         complete = [_find_complete_rows(model) for model in models]
-        if len({len(rows) for rows in complete}) == 1:
+        pairs = {name for name in _OF_ROWS if len(names) == 2 and is_pair(arguments.get(name))}
+        says_unpaired = "y_true" in pairs and len(pairs) > 1
+        if len({len(rows) for rows in complete}) == 1 and not says_unpaired:
             complete = [np.logical_and.reduce(complete)]  # of all models
         for k, name in enumerate(names):
             arguments[name] = _take(name, arguments[name], complete[k:][:1] or complete)
         for name in arguments.keys() & _OF_ROWS:
             value: Any = arguments[name]
-            is_pair = len(names) == 2 and isinstance(value, tuple | list) and len(value) == 2
-            if is_pair and all(map(np.ndim, value)):
-                pairs = zip(value, cycle(complete), strict=False)
-                arguments[name] = tuple(_take(name, each, [rows]) for each, rows in pairs)
+            if name in pairs:
+                by_sample = zip(value, cycle(complete), strict=False)
+                arguments[name] = tuple(
+                    each if each is None else _take(name, each, [rows]) for each, rows in by_sample
+                )
             elif value is not None:
                 arguments[name] = _take(name, value, complete)
+        if len(complete) == 2 and not says_unpaired:  # also if their lengths are now equal
+            arguments["given"] = None, None
         result = function(*bound.args, **bound.kwargs)
         n_omitted = sum(int((~rows).sum()) for rows in complete)
         if n_omitted:

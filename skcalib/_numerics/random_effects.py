@@ -82,7 +82,8 @@ def maximize_over_mean(
     for _ in range(_MAX_STEPS):
         _, slope, curvature = evaluate(mean + between * mode)
         precision = 1 - np.minimum(between**2 * curvature, 0.0)
-        mode_step = np.clip((between * slope - mode) / precision, -3, 3)
+        reach = 3 + np.abs(mode)
+        mode_step = np.clip((between * slope - mode) / precision, -reach, reach)
         mode += mode_step
         z = mode + np.sqrt(2 / precision) * node  # (T, k, N)
         log_term = evaluate(mean + between * z)[0] - z**2 / 2 + (node**2 + np.log(weight))

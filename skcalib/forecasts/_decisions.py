@@ -466,7 +466,8 @@ def expected_loss(
     integrated over levels of the quantile function, in pieces between the breakpoints of `loss`,
     each with 32 nodes, which are halved until they are exact to 1e-7 of the integral; a warning
     says where more than 1e-6 remains. Steps and kinks that are no breakpoints take many pieces, and
-    some ten times as long.
+    some ten times as long; those of a window that falls between nodes, with a probability of less
+    than 1/20, are not seen at all.
 
     References
     ----------

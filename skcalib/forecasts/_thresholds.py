@@ -19,9 +19,8 @@ def threshold_weighted_crps(
     forecast: Forecast, y: np.ndarray, low: Bound, high: Bound
 ) -> np.ndarray:
     """Return ∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
-    is_whole = forecast.is_continuous or forecast._is_of_counts
-    if not is_whole and forecast.components(n_nodes=1).location.shape[1] > 1:
-        return threshold_crps_of_members(forecast, y, low, high)  # it has members, not nodes
+    if not forecast._is_of_counts and forecast._atoms() is not None:  # all rows have members
+        return threshold_crps_of_members(forecast, y, low, high)
     kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
     levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # some have a kink at ½
     return forecast._crps_by_quantiles(y, levels, low, high)

@@ -203,10 +203,10 @@ def decision_curve(
         return make_decision_curve(data, *options)
     _, is_event = _two_classes(data, options[0])
     share = data.weight @ is_event
-    if not 0 < share < 1:
+    if is_event.all() or not is_event.any():
         raise ValueError(
             "y_true must hold both outcomes if prevalence is given; found the class "
-            f"{data.classes[int(share)]} alone. Leave out prevalence."
+            f"{data.classes[round(share)]} alone. Leave out prevalence."
         )
     factor = np.where(is_event, prevalence / share, (1 - prevalence) / (1 - share))
     curve = make_decision_curve(replace(data, weight=data.weight * factor), *options)

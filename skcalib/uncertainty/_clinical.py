@@ -52,6 +52,9 @@ _MAX_EXACT_EVENTS, _MAX_EXACT_SUMS = 100, 2**20
 # The quantiles of the distances from the curve, and the mean: ICI, E50 and E90.
 _INDEX, _QUANTILES = METRICS["integrated_calibration_index"], (None, 0.5, 0.9)
 
+# With fewer degrees of freedom the quantiles of t are huge, and not computed accurately.
+_MIN_DEGREES = 0.01
+
 # Scales of estimates that are pooled, and the way back.
 _TRANSFORMATIONS: dict[str, Any] = {
     "identity": (np.asarray, np.asarray),
@@ -143,7 +146,8 @@ class RandomEffects:
     ----------
     estimate : float
         The mean of the measure over the population of subgroups; of the O:E ratio the geometric
-        mean. NaN, like all that follow, if less than three subgroups have an estimate.
+        mean. NaN, like all that follow, if less than three subgroups say something about it, or if
+        it differs by some 10 or more from that of calibrated predictions (O:E in its logarithm).
 
     low : float
         Lower end of the confidence interval of the mean.
@@ -159,7 +163,7 @@ class RandomEffects:
 
     heterogeneity : float
         The standard deviation τ of the true measures of subgroups; of the O:E ratio that of its
-        logarithm.
+        logarithm. It is sought up to 4.
 
     left_out : tuple
         Subgroups that say nothing about the measure, as one outcome says nothing about a slope.
@@ -676,7 +680,8 @@ def _pool(results: Sequence[Any], transformation: str, degrees: float) -> Any:
     total = np.mean(distance**2, axis=0) + between  # (2,)
     with np.errstate(all="ignore"):  # without any variance
         missing = np.nan_to_num(between / total)
-        inverse = missing**2 / (m - 1) + (1 + 2 / (degrees + 1)) / degrees / (1 - missing)
-        margin = stats.t.ppf(share, 1 / inverse) * np.sqrt(total)
+        inverse = (1 + 2 / (degrees + 1)) / degrees / (1 - missing)
+        inverse = np.nan_to_num(inverse, posinf=np.inf) + missing**2 / (m - 1)
+        margin = stats.t.ppf(share, np.maximum(1 / inverse, _MIN_DEGREES)) * np.sqrt(total)
     estimate, low, high = back(values[:, 0].mean() + np.array([0, -margin[0], margin[1]])).tolist()
     return ConfidenceInterval(estimate, low, high, results[0].confidence_level)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from .._data import AnyData, check_data, with_groups
-from .._inputs.arrays import ArrayLike, check_same_length
+from .._inputs.arrays import ArrayLike, check_same_length, is_pair
 from .._inputs.by import format_bounded
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Label, num_samples
@@ -211,7 +211,7 @@ def check_predicted(
     lengths = {name: num_samples(values) for name, values in (outcomes or {}).items()}
     names = ("sample_weight", "given", "groups")
     by_row: dict[str, Any] = {name: (data_args | {"groups": groups}).get(name) for name in names}
-    is_paired = outcomes is None or not any(map(split_outcomes, by_row.values()))
+    is_paired = outcomes is None or not any(map(is_pair, by_row.values()))
     if not may_be_unpaired:
         remedy = "Take those that all of them have, or two models at a time with compare_models."
         check_same_length(lengths, remedy)
@@ -239,7 +239,7 @@ def check_predicted(
 def split_samples(arguments: dict[str, Any]) -> list[dict[str, Any]]:
     """Weights, groups and what is conditioned on, of each of two independent samples."""
     for name, value in arguments.items():
-        if value is not None and split_outcomes(value) is None:
+        if value is not None and not is_pair(value):
             raise ValueError(
                 f"{name} must be a tuple of two, as y_true, for two samples that are no pairs of "
                 f"rows; found {type(value).__name__}. Pass ({name}_a, {name}_b)."
@@ -262,9 +262,9 @@ def _order_columns(classes: np.ndarray | None, pos_label: Label | None) -> np.nd
     return np.unique(classes)
 
 
-def split_outcomes(y_true: ArrayLike) -> dict[str, Any] | None:
+def split_outcomes(y_true: Any) -> dict[str, Any] | None:
     """The outcomes of two models, each with its own, by name; None if they share them."""
-    if isinstance(y_true, tuple | list) and len(y_true) == 2 and all(map(np.ndim, y_true)):
+    if is_pair(y_true) and y_true[0] is not None:  # else it is a missing label
         return {f"y_true[{k}]": outcome for k, outcome in enumerate(y_true)}
     return None
 

@@ -15,7 +15,7 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._derived import ppf_log_odds
 from skcalib.forecasts._transformed import ConcatenatedForecast
-from skcalib.metrics import score_decomposition
+from skcalib.metrics import continuous_ranked_probability_loss, score_decomposition
 
 rng = np.random.default_rng(0)
 Y = rng.normal(size=5)
@@ -113,6 +113,18 @@ def test_scores_of_counts_side_by_side():
         for forecast in (concatenate(parts), DistributionForecast(stats.poisson(rate)))
     )
     np.testing.assert_allclose(whole.miscalibration, joint.miscalibration, rtol=1e-12)
+
+
+def test_scores_between_thresholds_of_members_beside_a_density():
+    for part in (PAIRS["gaussian"][0], MIXED["distributions"][0], PAIRS["residual"][0]):
+        parts = part, PAIRS["ensemble"][1]
+        whole, options = concatenate(parts), {"thresholds": (-0.5, 1.0), "average": None}
+        want = [
+            continuous_ranked_probability_loss(y, forecast, **options)
+            for y, forecast in zip((Y[:2], Y[2:]), parts, strict=True)
+        ]
+        score = continuous_ranked_probability_loss(Y, whole, **options)
+        np.testing.assert_allclose(score, np.concatenate(want), rtol=1e-6)
 
 
 def test_one_forecast_is_returned_as_it_is():

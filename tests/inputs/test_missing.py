@@ -84,6 +84,18 @@ def test_two_samples_lose_their_own_rows():
     assert result == expected
 
 
+@pytest.mark.parametrize("n", [53, 60])
+def test_samples_that_are_no_pairs_stay_so(n):
+    # as many rows are left of 60 as of 53; 60 and 60 are told apart by their weights
+    weights = {} if n == 53 else {"sample_weight": (np.ones(60), np.ones(60))}
+    with omitted(7):
+        result = compare_models(brier_score_loss, (Y, Z[:n]), MISSING, OTHER[:n], **weights, **OMIT)
+    weights = {"sample_weight": (np.ones(53), np.ones(n))}
+    outcomes, models = (Y[KEEP], Z[:n]), (PROBA[KEEP], OTHER[:n])
+    expected = compare_models(brier_score_loss, outcomes, *models, **weights, **PLAIN)
+    assert vars(result) == pytest.approx(vars(expected), rel=1e-9)
+
+
 @pytest.fixture
 def short_reports(monkeypatch):
     monkeypatch.setitem(_sections.DRAWING, "n_resamples", 9)

@@ -61,7 +61,7 @@ def test_case_control_data_have_the_prevalence_of_the_population(kind):
     own = decision_curve(label, proba, prevalence=label.mean(), **options)
     np.testing.assert_allclose(own.realised, decision_curve(label, proba, **options).realised)
     with pytest.raises(ValueError, match="both outcomes if prevalence is given; found the class 1"):
-        decision_curve([1, 1], [0.2, 0.7], prevalence=0.1, labels=[0, 1])
+        decision_curve(np.ones(10, int), np.full(10, 0.7), prevalence=0.1, labels=[0, 1])
 
 
 def test_at_the_lowest_risk_all_are_treated():

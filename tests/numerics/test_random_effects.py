@@ -107,6 +107,14 @@ def test_the_fit_is_that_of_a_dense_grid():
     assert share == pytest.approx([0.025, 0.975], abs=0.01)
 
 
+def test_precise_sites_that_differ_much_have_the_fit_of_normal_estimates():
+    estimate, variance = np.array([1.104, -2.579, 0.877]), 1e-8 * np.array([0.5, 1.0, 2.0])
+    fit = fit_random_effects(GRID, normal_log_likelihoods(estimate, variance), 1.5, 0.025)
+    # of sites without any error, the mean, and the deviation with k − 1
+    assert fit[0] == pytest.approx(estimate.mean(), abs=1e-4)
+    assert fit[5] == pytest.approx(estimate.std(ddof=1), rel=5e-3)
+
+
 def test_without_a_maximum_there_is_no_fit(monkeypatch):
     assert np.isnan(fit_random_effects(GRID, likelihoods(ROWS, ROWS), 1.5, 0.025)).all()
     monkeypatch.setattr(random_effects, "_NUMBERS_OF_NODES", (1, 2))  # they differ too much

@@ -56,6 +56,15 @@ def test_equal_results_stay_what_they_are():
     assert pool_imputations([certain] * 3) == pytest.approx(certain)
 
 
+def test_without_a_variance_within_that_between_decides():
+    certain = [ConfidenceInterval(x, x, x, 0.95) for x in (0.8, 0.9, 1.1)]
+    margin = stats.t.ppf(0.975, 2) * np.sqrt(4 / 3) * np.std([0.8, 0.9, 1.1], ddof=1)
+    pooled = pool_imputations(certain)
+    assert [*pooled] == pytest.approx([2.8 / 3 - margin, 2.8 / 3 + margin])
+    low, high = pool_imputations(certain, degrees_of_freedom=50)  # of which none are left
+    assert (low < -1e9) & (high > 1e9)
+
+
 def test_clinical_measures_are_pooled_each_on_its_scale():
     rng = np.random.default_rng(0)
     p = expit(rng.normal(-1, 1, size=(2, 150)))
