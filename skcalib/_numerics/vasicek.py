@@ -17,6 +17,12 @@ _MIN_NODES = 400
 # Rows whose nodes are computed at once.
 _BLOCK_SIZE = 1000
 
+# Beyond it a factor has the probability 1e-18; and numbers of a sum that are computed at once.
+_MAX_FACTOR, _MAX_ENTRIES = 9.0, 2**20
+
+# What differences from 1 are right to.
+_MIN_SUM_TAIL = 1e-10
+
 _LOG_NORMALIZER = np.log(2 * np.pi) / 2
 
 
@@ -39,6 +45,40 @@ def log_tail(
             _, log_weight = _nodes(n[block], events[block], bounded, correlation)
             result[block] = np.minimum(logsumexp(log_weight, axis=1), 0.0)
     return result
+
+
+def sum_tails(
+    sizes: np.ndarray, events: int, thresholds: np.ndarray, correlation: float
+) -> tuple[float, float]:
+    """P(D ≥ d) and P(D ≤ d) of the sum of numbers of events in periods, each with its own factor.
+
+    Sizes and thresholds are (T,), as those of `log_tail`. Both are right to 1e-10.
+    """
+    total = np.ones(1)
+    bounded = np.clip(thresholds, -_MAX_THRESHOLD, _MAX_THRESHOLD)
+    for size, threshold in zip(sizes, bounded, strict=True):
+        proba = _count_probabilities(int(size), min(events, int(size)), threshold, correlation)
+        total = np.convolve(total, proba)[: events + 1]
+    return max(1 - float(total[:events].sum()), _MIN_SUM_TAIL), min(float(total.sum()), 1.0)
+
+
+def _count_probabilities(size: int, most: int, threshold: float, correlation: float) -> np.ndarray:
+    """P(D = k) of so many samples, for k = 0, …, most.
+
+    By the trapezoidal rule over Z, whose step is short for the largest count, given which Z varies
+    by some 1 / (√(ρ / (1 − ρ)) √k).
+    """
+    count = np.arange(most + 1)
+    slope = np.sqrt(correlation / (1 - correlation))
+    nodes = np.linspace(-_MAX_FACTOR, _MAX_FACTOR, _MIN_NODES + int(60 * slope * np.sqrt(most)))
+    log_weight = np.log(nodes[1] - nodes[0]) - _LOG_NORMALIZER - betaln(count + 1, size - count + 1)
+    proba = np.zeros(most + 1)
+    for block in np.array_split(nodes, 1 + len(nodes) * most // _MAX_ENTRIES):
+        z = block[:, None]
+        argument = threshold / np.sqrt(1 - correlation) - slope * z
+        log_term = count * log_ndtr(argument) + (size - count) * log_ndtr(-argument) - z**2 / 2
+        proba += np.exp(log_term + log_weight).sum(axis=0)
+    return proba / (size + 1)
 
 
 def log_likelihood(label_proba: np.ndarray, is_event: np.ndarray, correlation: float) -> float:

@@ -6,8 +6,9 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import beta, binom
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,12 +20,15 @@ from .._inputs.drawing import estimate_group_dependence, make_batches
 from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.sorting import codes_by_appearance
-from .._numerics.vasicek import default_rate_limits, log_tail
+from .._numerics.vasicek import default_rate_limits, log_tail, sum_tails
 from ..uncertainty._default_rates import check_correlation
 from ._base import HypothesisTest, check_class_input, draw_signs, monte_carlo_p_value, select_side
 
 # The traffic lights of banking supervision: green above both, red at most the second.
 _YELLOW, _RED = 0.05, 0.001
+
+# Quantiles of the normal distribution between which that of a default rate is sought.
+_MAX_QUANTILE = 12.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -82,8 +86,8 @@ class RatingGradeTest(HypothesisTest):
 
     total_ : dict
         A row of the same columns for the whole portfolio, as if it were one grade of its mean
-        prediction, which is conservative if predictions differ. It is a test by itself: `p_value_`
-        and the adjusted p-values do not count it.
+        prediction, which is conservative if predictions differ and the correlation is at most 0.5.
+        It is a test by itself: `p_value_` and the adjusted p-values do not count it.
 
     n_samples_ : ndarray of shape (n_grades,)
         Number of samples of each grade.
@@ -134,6 +138,10 @@ class RatingGradeTest(HypothesisTest):
 
     **Groups.** If debtors occur several times, pass them as `groups`; p-values are as in
     :class:`CalibrationTest`.
+
+    **Periods.** The defaults of a grade are the sum of those of its periods, each with its mean
+    prediction there and a factor of its own; p-values are right to 1e-10. The interval is that of a
+    rate that all periods share.
 
     **Intervals.** Those of "binomial" cover with at least the confidence level: without correlation
     those of Clopper and Pearson, with `groups` for the effective number of samples [7]_
@@ -191,6 +199,7 @@ class RatingGradeTest(HypothesisTest):
         *,
         grades: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        periods: ArrayLike | None = None,
     ) -> Self:
         """Compute the p-value of each grade.
 
@@ -215,13 +224,17 @@ class RatingGradeTest(HypothesisTest):
             one debtor. None with a `correlation`, which says itself how defaults depend on each
             other, and for ``method="jeffreys"``.
 
+        periods : array-like of shape (n_samples,), default=None
+            The period of each sample, such as its year, if there are several: each has a factor of
+            its own, independent of those of the others. With a `correlation` only.
+
         Returns
         -------
         self : object
             The fitted test.
         """
         check_correlation(self.correlation)
-        self._check_independence(groups)
+        self._check_independence(groups, periods)
         predictions = check_class_input(self, X, y, sample_weight)
         check_equal_weights(predictions.weight, np.shape(y)[0])
         data = predictions if predictions.is_binary else predictions.confidence()
@@ -233,7 +246,11 @@ class RatingGradeTest(HypothesisTest):
             check_same_length({"y": len(data.label), "grades": len(code)})
             order = np.argsort(rank_grades(self.grades_, code, grades, data.proba), kind="stable")
             self.grades_, code = self.grades_[order], np.argsort(order)[code]
-        table, total = (self._test(data, column) for column in (code, np.zeros_like(code)))
+        period = None
+        if periods is not None:
+            period = encode_labels(periods, name="periods", partner="y")[1]
+            check_same_length({"y": len(data.label), "periods": len(period)})
+        table, total = (self._test(data, column, period) for column in (code, np.zeros_like(code)))
         self.n_samples_, self.n_positives_ = table["n"], table["defaults"]
         self.predicted_rates_, self.p_values_ = table["PD"], table["p_value"]
         self.adjusted_p_values_ = holm(self.p_values_)
@@ -243,14 +260,26 @@ class RatingGradeTest(HypothesisTest):
         self.total_ = {"grade": "total"} | {name: value.item() for name, value in columns.items()}
         return self
 
-    def _test(self, data: ClassData, code: np.ndarray) -> dict[str, np.ndarray]:
+    def _test(
+        self, data: ClassData, code: np.ndarray, period: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
         """Counts, rates, intervals and p-values of grades with these codes."""
         n, defaults = (
             np.bincount(code),
             np.bincount(code[data.label == 1], minlength=code.max() + 1),
         )
         predicted, tail = np.bincount(code, weights=data.proba) / n, (1 - self.confidence_level) / 2
-        if data.groups is None:
+        if period is not None:
+            grades = (
+                [x[code == k] for x in (data.proba, data.label, period)] for k in range(len(n))
+            )
+            tails = [
+                tails_of_periods(*grade, tail=tail, correlation=self.correlation)
+                for grade in grades
+            ]
+            greater, less, low, high = np.transpose(tails)
+            p_values = select_side(greater, less, self.alternative)
+        elif data.groups is None:
             sides, limits = TAILS[self.method], LIMITS[self.method]
             greater, less = sides(n, defaults, predicted, self.correlation)
             p_values = select_side(greater, less, self.alternative)
@@ -315,7 +344,12 @@ class RatingGradeTest(HypothesisTest):
             p_values.append([monte_carlo_p_value(column, self.alternative) for column in values.T])
         return np.max(p_values, axis=0)
 
-    def _check_independence(self, groups: ArrayLike | None) -> None:
+    def _check_independence(self, groups: ArrayLike | None, periods: ArrayLike | None) -> None:
+        if periods is not None and self.correlation == 0:
+            raise ValueError(
+                "periods need a correlation above 0; found 0. Leave them out: independent defaults "
+                "are alike in one period and in many."
+            )
         if self.correlation > 0 and (groups is not None or self.method == "jeffreys"):
             other = "method='jeffreys'" if groups is None else "groups"
             raise ValueError(
@@ -328,6 +362,24 @@ class RatingGradeTest(HypothesisTest):
                 "method must be 'binomial' with groups; found 'jeffreys', whose posterior assumes "
                 "independent samples. Pass method='binomial', or leave groups out."
             )
+
+
+def tails_of_periods(*grade: np.ndarray, tail: float, correlation: float) -> tuple[float, ...]:
+    """P(D' ≥ D) and P(D' ≤ D) of a grade, and the ends of the interval of its rate."""
+    proba, label, period = grade
+    code = np.unique(period, return_inverse=True)[1]
+    sizes, events = np.bincount(code), int(label.sum())
+
+    def tails(threshold: np.ndarray | float) -> tuple[float, float]:
+        return sum_tails(sizes, events, np.broadcast_to(threshold, sizes.shape), correlation)
+
+    low, high = (
+        ndtr(brentq(lambda c, k=k: tails(c)[k] - tail, -_MAX_QUANTILE, _MAX_QUANTILE, xtol=1e-8))
+        if events != impossible
+        else certain
+        for k, (impossible, certain) in enumerate([(0, 0.0), (len(label), 1.0)])
+    )
+    return *tails(ndtri(np.bincount(code, weights=proba) / sizes)), low, high
 
 
 def binomial_tails(

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import random_problem
+from scipy.integrate import quad_vec
 from scipy.special import betainc, ndtr, ndtri
 from scipy.stats import beta, binom, binomtest, false_discovery_control, norm
 from sklearn.base import clone
@@ -434,3 +435,48 @@ def test_summary_shows_tiny_p_values_as_bounds():
     test = RatingGradeTest().fit(np.full(500, 0.01), np.arange(500) % 2, grades=["A"] * 500)
     assert test.p_value_ < 1e-6
     assert test.summary().count(" ≤ 1e-6 ") == 4  # of the grade and of all
+
+
+def counts_of_a_period(n, rate, correlation):
+    """P(D = k) for k = 0, …, n by adaptive quadrature over the factor."""
+
+    def density(z):
+        given = ndtr((ndtri(rate) - np.sqrt(correlation) * z) / np.sqrt(1 - correlation))
+        return binom.pmf(np.arange(n + 1), n, given) * norm.pdf(z)
+
+    return quad_vec(density, -12, 12, epsabs=1e-12)[0]
+
+
+@pytest.mark.parametrize("correlation", [0.05, 0.4])
+def test_periods_have_factors_of_their_own(correlation):
+    sizes, rates = [3, 6, 1], [0.1, 0.2, 0.4]
+    proba, period = np.repeat(rates, sizes), np.repeat(["a", "b", "c"], sizes)
+    law = np.ones(1)
+    for size, rate in zip(sizes, rates, strict=True):
+        law = np.convolve(law, counts_of_a_period(size, rate, correlation))
+    for events in (0, 3, 10):
+        label = np.arange(10) < events
+        for alternative, expected in (("greater", law[events:]), ("less", law[: events + 1])):
+            test = RatingGradeTest(correlation=correlation, alternative=alternative)
+            test.fit(proba, label, grades=np.zeros(10, int), periods=period)
+            assert test.p_value_ == pytest.approx(expected.sum(), abs=1e-9)
+        low, high = test.table_["low"][0], test.table_["high"][0]
+        for end, side in ((low, slice(events, None)), (high, slice(events + 1))):
+            if 0 < end < 1:
+                shared = [counts_of_a_period(size, end, correlation) for size in sizes]
+                total = np.convolve(np.convolve(*shared[:2]), shared[2])
+                assert total[side].sum() == pytest.approx(0.025, abs=1e-6)
+        assert (low == 0, high == 1) == (events == 0, events == 10)
+
+
+def test_one_period_is_as_none():
+    rng = np.random.default_rng(0)
+    rates, grades = np.array([0.0, 0.01, 0.1]), rng.integers(0, 3, 600)
+    label = rng.random(600) < rates[grades]
+    test = RatingGradeTest(correlation=0.12)
+    alone = test.fit(rates[grades], label, grades=grades).table_
+    table = test.fit(rates[grades], label, grades=grades, periods=np.ones(600, int)).table_
+    for name in ("p_value", "low", "high"):
+        np.testing.assert_allclose(table[name], alone[name], atol=1e-8)
+    with pytest.raises(ValueError, match="periods need a correlation above 0; found 0"):
+        RatingGradeTest().fit(rates[grades], label, periods=grades)
