@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import calibration_report, compare_models, confidence_interval
 from skcalib.report import _sections
@@ -39,9 +39,9 @@ def omitted(n):
 def test_an_interval_is_that_of_the_complete_rows(form):
     rows = {"sample_weight": WEIGHT, "groups": GROUPS}
     with omitted(7):
-        result = confidence_interval(brier_score_loss, Y, FORMS[form], **rows, **OMIT)
+        result = confidence_interval(log_loss, Y, FORMS[form], **rows, **OMIT)
     rows = {name: values[KEEP] for name, values in rows.items()}
-    assert result == confidence_interval(brier_score_loss, Y[KEEP], PROBA[KEEP], **rows, **PLAIN)
+    assert result == confidence_interval(log_loss, Y[KEEP], PROBA[KEEP], **rows, **PLAIN)
 
 
 @pytest.mark.parametrize("by", [SITE, {"site": SITE}, pd.DataFrame({"site": SITE})], ids=type)
