@@ -145,7 +145,7 @@ def check_column_order(y_proba: ArrayLike, classes: np.ndarray, name: str) -> No
             )
 
 
-# What stands around the name of a class in that of a column: "p_dog", "P(dog)", "dog_proba".
+# Prefixes and suffixes of columns that are named after a class: "p_dog", "P(dog)", "dog_proba".
 _AROUND_NAMES = re.compile(
     r"^(predict_)?p(red|rob|roba|robability)?[^a-z0-9]|[^a-z0-9]p(rob|roba|robability)?$|\)$", re.I
 )

@@ -17,10 +17,10 @@ _MIN_NODES = 400
 # Rows whose nodes are computed at once.
 _BLOCK_SIZE = 1000
 
-# Beyond it a factor has the probability 1e-18; and numbers of a sum that are computed at once.
+# A factor is larger with the probability 1e-19; and the most numbers that are computed at once.
 _MAX_FACTOR, _MAX_ENTRIES = 9.0, 2**20
 
-# What differences from 1 are right to.
+# The absolute error of 1 less a sum of probabilities.
 _MIN_SUM_TAIL = 1e-10
 
 _LOG_NORMALIZER = np.log(2 * np.pi) / 2

@@ -14,7 +14,7 @@ from ._base import Axes, Display, axes_of, check_options, draw_legend
 # Colour and marker of each light.
 _LIGHTS = {"green": ("tab:green", "o"), "yellow": ("gold", "^"), "red": ("tab:red", "s")}
 
-# Of the name of a grade.
+# Longest line in the name of a grade.
 _LETTERS_IN_LINE = 8
 
 

@@ -264,19 +264,13 @@ class RatingGradeTest(HypothesisTest):
         self, data: ClassData, code: np.ndarray, period: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Counts, rates, intervals and p-values of grades with these codes."""
-        n, defaults = (
-            np.bincount(code),
-            np.bincount(code[data.label == 1], minlength=code.max() + 1),
-        )
+        n = np.bincount(code)
+        defaults = np.bincount(code[data.label == 1], minlength=len(n))
         predicted, tail = np.bincount(code, weights=data.proba) / n, (1 - self.confidence_level) / 2
         if period is not None:
-            grades = (
-                [x[code == k] for x in (data.proba, data.label, period)] for k in range(len(n))
-            )
-            tails = [
-                tails_of_periods(*grade, tail=tail, correlation=self.correlation)
-                for grade in grades
-            ]
+            columns = np.array([data.proba, data.label, period])  # (3, n)
+            grades = (columns[:, code == k] for k in range(len(n)))
+            tails = [tails_of_periods(grade, tail, self.correlation) for grade in grades]
             greater, less, low, high = np.transpose(tails)
             p_values = select_side(greater, less, self.alternative)
         elif data.groups is None:
@@ -364,8 +358,11 @@ class RatingGradeTest(HypothesisTest):
             )
 
 
-def tails_of_periods(*grade: np.ndarray, tail: float, correlation: float) -> tuple[float, ...]:
-    """P(D' ≥ D) and P(D' ≤ D) of a grade, and the ends of the interval of its rate."""
+def tails_of_periods(grade: np.ndarray, tail: float, correlation: float) -> tuple[float, ...]:
+    """P(D' ≥ D) and P(D' ≤ D) of a grade, and the ends of the interval of its rate.
+
+    The grade holds predictions, labels and periods, (3, n).
+    """
     proba, label, period = grade
     code = np.unique(period, return_inverse=True)[1]
     sizes, events = np.bincount(code), int(label.sum())

@@ -30,7 +30,7 @@ _SHARE_OF_PREDICTIONS = 0.01
 _MIN_NEW_SAMPLES = 50
 _SHARE_NEW = 0.1
 
-# Bets on forecasts are densities of their PIT values, constant within so many bins.
+# Numbers of bins within which a density that bets on PIT values is constant.
 _BETS_ON_FORECASTS = (2, 4, 10)
 
 
@@ -298,14 +298,14 @@ class SequentialCalibrationTest(HypothesisTest):
 
 
 def read_columns(batch: ClassData | ForecastData) -> tuple[np.ndarray, np.ndarray]:
-    """What is learned from, (n, ...) each: predictions and labels, or bounds of PIT values."""
+    """Return the predictions and labels of classes, or the bounds of PIT values, (n, ...) each."""
     if batch.is_forecast:
         return batch.forecast.pit_bounds(batch.value)
     return batch.proba, batch.label
 
 
 class Bettor:
-    """What bets on what it has learned, beginning with any batch."""
+    """A player who bets on the next labels by the past ones, from any batch on."""
 
     log_wealth = -np.inf
 

@@ -301,7 +301,7 @@ def expected_calibration_error(
     return _expected_calibration_error(data, **select_options(locals()))
 
 
-# What each correction of the gaps needs.
+# Options without which a correction of the gaps is not known.
 _CORRECTIONS = {
     "debias": {"norm": "l2", "distance": "total-variation"},
     "add_bin_width": {"norm": "l1", "distance": "total-variation"},

@@ -508,7 +508,7 @@ class CandidateLosses(NamedTuple):
 
 
 class CrossValidation(NamedTuple):
-    """What candidates are fitted to without one fold after another, and how they are scored."""
+    """The data and folds on which candidates are fitted and scored, one fold left out in turn."""
 
     examples: FitData
     fold: np.ndarray  # (n,)
