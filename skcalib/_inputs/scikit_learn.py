@@ -1,6 +1,7 @@
 """scikit-learn's validation of parameters; the only importer of its private names."""
 
 import numbers
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
@@ -47,7 +48,9 @@ class Interval(_Interval):
 
     def is_satisfied_by(self, value: Any) -> bool:
         is_number = isinstance(value, np.generic) and not isinstance(value, np.bool_)
-        return super().is_satisfied_by(value.item() if is_number else value)
+        value = value.item() if is_number else value
+        is_double = not isinstance(value, int) or abs(value) <= sys.float_info.max
+        return is_double and super().is_satisfied_by(value)
 
 
 class IntegerInterval(Interval):

@@ -13,6 +13,7 @@ from .._inputs.arrays import (
     format_values,
     is_number,
 )
+from .._inputs.checks import check_column_order
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
 from .._inputs.scikit_learn import validate_params
@@ -245,14 +246,13 @@ class DecisionLoss:
                 f"action must be one action, or one for each of the {n_samples} samples; found "
                 f"shape {values.shape}. Pass what bayes_action returns."
             )
-        code_of = {name: k for k, name in enumerate(names)}
-        unknown = [value for value in values.tolist() if value not in code_of]
+        unknown = [value for value in values.tolist() if value not in names]
         if unknown:
             raise ValueError(
                 f"action must be among those that have losses, {format_values(names)}; found "
                 f"{unknown[0]!r}. Pass what bayes_action returns."
             )
-        numbers = np.array([code_of[value] for value in values.tolist()], dtype=np.intp)
+        numbers = np.array([names.index(value) for value in values.tolist()], dtype=np.intp)
         return np.broadcast_to(numbers, (n_samples,))
 
     def _call_loss(self, y: np.ndarray) -> np.ndarray:
@@ -365,9 +365,10 @@ def check_actions(actions: ArrayLike) -> np.ndarray:
 
 def check_breakpoints(breakpoints: ArrayLike) -> np.ndarray:
     """Return finite numbers in increasing order, each of them once."""
-    if np.size(breakpoints) == 0:
+    array = as_array(breakpoints, "breakpoints")
+    if array.size == 0:
         return np.empty(0)
-    return np.unique(check_numbers(breakpoints, "breakpoints", ndim=1, rows="outcomes in a list"))
+    return np.unique(check_numbers(array, "breakpoints", ndim=1, rows="outcomes in a list"))
 
 
 def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
@@ -495,7 +496,7 @@ def expected_loss(
 
 def _class_expected_losses(y_pred: Any, decision: DecisionLoss, labels: Any) -> np.ndarray:
     """Return expected losses (n, n_actions) of class probabilities."""
-    proba = check_probabilities(y_pred, partner="labels")
+    proba = check_probabilities(y_pred, name="y_pred", partner="labels")
     matrix = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
     classes = None if labels is None else as_labels(labels, "labels")
     if classes is not None and classes.shape != (matrix.shape[1],):
@@ -503,4 +504,5 @@ def _class_expected_losses(y_pred: Any, decision: DecisionLoss, labels: Any) -> 
             f"labels must name one class for each of the {matrix.shape[1]} columns of y_pred; "
             f"found shape {classes.shape}. Give the classes in the order of the columns."
         )
+    check_column_order(y_pred, np.arange(matrix.shape[1]) if classes is None else classes, "y_pred")
     return class_expected_losses(matrix, decision.of_classes(classes, matrix.shape[1]))

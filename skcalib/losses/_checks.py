@@ -34,7 +34,7 @@ def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:
         if array is not None or name == "target"
     }
     for name, array in arrays.items():
-        if not is_array_api_obj(array):
+        if isinstance(array, type) or not is_array_api_obj(array):
             raise TypeError(
                 f"{name} must be an array of NumPy, torch or JAX; found {type(array).__name__}. "
                 "Convert it."

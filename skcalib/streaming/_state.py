@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from .._data import ClassData, check_predictions
-from .._inputs.arrays import ArrayLike, format_values
+from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.by import Columns, Subgroups, check_by
 from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts, draw_seed
@@ -310,7 +310,7 @@ class CalibrationState:
         state = cls(labels, **options)
         if are_empty(y_true, y_proba, count):
             return state
-        n = num_samples(y_true)
+        n = len(as_array(y_true, "y_true"))
         counts = check_sample_counts(count, n)
         sums = check_sums(weight, squared_weight, counts)
         if state._multi_class is not None and resolution > 0:
