@@ -79,7 +79,7 @@ class Bins(Count):
     def is_satisfied_by(self, value: object) -> bool:
         try:
             edges = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return isinstance(value, str) and value == "auto"
         if edges.ndim != 1:
             return super().is_satisfied_by(value)

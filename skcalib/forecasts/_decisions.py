@@ -11,6 +11,7 @@ from .._inputs.arrays import (
     convert_numbers,
     format_value,
     format_values,
+    is_missing,
     is_number,
 )
 from .._inputs.checks import check_column_order
@@ -240,13 +241,14 @@ class DecisionLoss:
             From 0 to n_actions − 1.
         """
         names = list(range(n_actions)) if self.actions is None else self.actions.tolist()
-        values = as_labels(action, "action") if np.ndim(action) else np.array([action])
+        is_list = hasattr(action, "__len__") and not isinstance(action, str | bytes)
+        values = as_labels(action if is_list else [action], "action")
         if values.ndim != 1 or len(values) not in (1, n_samples):
             raise ValueError(
                 f"action must be one action, or one for each of the {n_samples} samples; found "
                 f"shape {values.shape}. Pass what bayes_action returns."
             )
-        unknown = [value for value in values.tolist() if value not in names]
+        unknown = [value for value in values.tolist() if is_missing(value) or value not in names]
         if unknown:
             raise ValueError(
                 f"action must be among those that have losses, {format_values(names)}; found "

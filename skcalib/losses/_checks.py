@@ -34,10 +34,11 @@ def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:
         if array is not None or name == "target"
     }
     for name, array in arrays.items():
-        if isinstance(array, type) or not is_array_api_obj(array):
+        is_array = is_array_api_obj(array) and not isinstance(array, type)
+        if not is_array or getattr(array, "is_sparse", False):
             raise TypeError(
-                f"{name} must be an array of NumPy, torch or JAX; found {type(array).__name__}. "
-                "Convert it."
+                f"{name} must be a dense array of NumPy, torch or JAX; found "
+                f"{type(array).__name__}. Convert it."
             )
         real = ("bool", "integral", "real floating")
         is_number = name == "target" or array_namespace(array).isdtype(array.dtype, real)

@@ -34,7 +34,8 @@ MARGINAL = {"calibration": "marginal", "bandwidth": 1.0}
 
 BAD = {
     # kinds of arrays
-    "no target": (LOGITS, None, {}, "target must be an array of NumPy"),
+    "a class": (np.ndarray, LABEL, {}, "prediction must be a dense array of NumPy"),
+    "no target": (LOGITS, None, {}, "target must be a dense array of NumPy"),
     "objects": (LOGITS.astype(object), LABEL, {}, "prediction must hold real numbers.*object"),
     "masked": (
         LOGITS,
