@@ -664,13 +664,12 @@ def _check_problem(problem: Any, n: int, lens: Lens) -> BinaryProblem:
     try:
         event, proba, weight, name, rows = BinaryProblem(*problem)
         index = np.arange(n) if rows is None else np.arange(n)[np.asarray(rows)]
-        event, weight = as_labels(event, "y_true"), float(weight)
-        proba = check_numbers(proba, "y_proba", finite=False)
+        event, proba = as_labels(event, "y_true"), check_numbers(proba, "y_proba", finite=False)
         is_valid = (
             event.shape == proba.shape == index.shape
             and np.isin(event, [0, 1]).all()
             and (np.abs(proba - 0.5) <= 0.5 + _PROBABILITY_ATOL).all()
-            and 0 <= weight < np.inf
+            and 0 <= float(weight) < np.inf
         )
     except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise TypeError(
@@ -684,7 +683,7 @@ def _check_problem(problem: Any, n: int, lens: Lens) -> BinaryProblem:
             f"{event.shape} and {proba.shape} and the weight {weight!r} for {name!r} from "
             f"{lens!r}. Correct its method reduce."
         )
-    return BinaryProblem(event.astype(bool), proba.clip(0, 1), weight, name, rows)
+    return BinaryProblem(event.astype(bool), proba.clip(0, 1), float(weight), name, rows)
 
 
 def _check_partition(

@@ -900,10 +900,13 @@ def display_cases(data):
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import BayesianRidge
 
+    from skcalib.hypothesis_tests import CalibrationTest
+
     displays = public_of("display", lambda item: hasattr(item, "from_predictions"))
     for name, display in displays.items():
         function = display.from_predictions
-        fixed = options_of(function, metrics=["smooth_calibration_error"])
+        null = CalibrationTest(n_resamples=9, random_state=0)
+        fixed = options_of(function, metrics=["smooth_calibration_error"], test=null)
         for problem, arguments, values in iter_arguments(function, data):
             if "/" not in problem:
                 arguments |= {
@@ -932,7 +935,9 @@ def display_cases(data):
         target = "outcome" if is_forecast else "classes" if name == "SimplexDisplay" else "labels"
         model = BayesianRidge() if is_forecast else DummyClassifier(strategy="prior")
         model.fit(data["given"], data[target])
-        call = partial(draw, display.from_estimator, estimator=model, **options_of(function))
+        call = partial(
+            draw, display.from_estimator, estimator=model, **options_of(function, test=null)
+        )
         arguments = {
             "X": (data["given"], "numbers"),
             "y": (data[target], "numbers" if is_forecast else "labels"),
@@ -1560,7 +1565,11 @@ def are_equal(numbers, clean, tolerance):
 def names_argument(error, names):
     words = set(re.findall(r"\w+", str(error)))
     return bool(
-        words & (names | {"forecast", "probabilities", "labels", "levels", "table", "multi_class"})
+        words
+        & (
+            names
+            | {"X", "y", "forecast", "probabilities", "labels", "levels", "table", "multi_class"}
+        )
     )
 
 
@@ -1607,8 +1616,13 @@ LEFT = {
     r"array API$": "arrays without a length",
     r"ensemble.*1e308": "a sum that overflows",
     r"boolean": "the classes of pandas' boolean are numbers",
-    r"n_nodes|max_samples": "numbers beyond all memory",
+    r"n_nodes|max_samples|sample . size": "numbers beyond all memory",
     r"frame, duplicate names": "the text of narwhals",
+    r"X.*Fraction": "features of fractions are categories",
+    r"event.*void": "numpy refuses to compare them",
+    r"from_estimator \| X": "the user's model reads X",
+    r"concatenate|color|metric_params": "the words of Python and of Matplotlib",
+    r"DistributionMatchingLoss.__init__": "the words of PyTorch",
     r"by.*huge": "labels that are shown as numbers",
 }
 

@@ -98,8 +98,7 @@ def check_follow_up(time: ArrayLike, event: ArrayLike, length: int | None = None
     """Times as doubles (n,), and truth values (n,): whether the event was observed then."""
     value = check_numbers(time, "time", ndim=1, length=length)
     array = fill_missing(as_array(event, "event"))
-    is_comparable = array.shape == value.shape and array.dtype.kind in "biufO"
-    if not is_comparable or not ((array == 0) | (array == 1)).all():
+    if array.shape != value.shape or not ((array == 0) | (array == 1)).all():
         raise ValueError(
             "event must hold True where it was observed and False where it was censored, or 1 and "
             f"0, for each time; found {format_values(array)} of shape {array.shape}. Convert it."

@@ -1,7 +1,6 @@
 """scikit-learn's validation of parameters; the only importer of its private names."""
 
 import numbers
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
@@ -49,8 +48,8 @@ class Interval(_Interval):
     def is_satisfied_by(self, value: Any) -> bool:
         is_number = isinstance(value, np.generic) and not isinstance(value, np.bool_)
         value = value.item() if is_number else value
-        is_double = not isinstance(value, int) or abs(value) <= sys.float_info.max
-        return is_double and super().is_satisfied_by(value)
+        is_huge = isinstance(value, int) and abs(value) >= 2**1023  # larger than doubles
+        return not is_huge and super().is_satisfied_by(value)
 
 
 class IntegerInterval(Interval):

@@ -1,14 +1,13 @@
 """Forecasts made of others: moved, at other levels, or side by side, each kind in its way."""
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from .._inputs.scikit_learn import validate_params
 from ._as_forecast import as_forecast
 from ._base import Components, Forecast, RowFunction
 from ._derived import AffineForecast, RecalibratedForecast, ppf_log_odds, remap_weights
@@ -91,7 +90,6 @@ def _(forecast: ResidualForecast, level_map: Any) -> Forecast:
     return ResidualForecast(forecast.location, forecast.residuals, weights)
 
 
-@validate_params({"forecasts": [Iterable]})
 def concatenate(forecasts: Sequence[Any]) -> Forecast:
     """One forecast with the rows of several, such as those of each day.
 

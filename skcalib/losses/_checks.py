@@ -34,8 +34,7 @@ def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:
         if array is not None or name == "target"
     }
     for name, array in arrays.items():
-        is_array = is_array_api_obj(array) and not isinstance(array, type)
-        if not is_array or getattr(array, "is_sparse", False):
+        if not is_array_api_obj(array) or getattr(array, "is_sparse", isinstance(array, type)):
             raise TypeError(
                 f"{name} must be a dense array of NumPy, torch or JAX; found "
                 f"{type(array).__name__}. Convert it."

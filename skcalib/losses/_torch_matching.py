@@ -389,8 +389,7 @@ def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor
     """A tensor of finite numbers, with `ndim` axes."""
     if values is None:
         return None
-    is_numeric = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
-    if not (is_numeric or isinstance(values, Tensor)):
+    if not isinstance(values, Tensor | np.ndarray):
         values = check_numbers(values, name).tolist()
     tensor = torch.as_tensor(values)
     if not tensor.is_floating_point():

@@ -107,7 +107,6 @@ def test_without_censoring_nothing_is_drawn():
     [
         (([0.0], 1.0), [1.0], [2], r"event must hold True where.*found \[2"),
         (([0.0], 1.0), [1.0], [pd.NA], "event must hold True where.*found"),
-        (([0.0], 1.0), [1.0], np.zeros(1, "V8"), "event must hold True where.*found"),
         (([0.0], 1.0), [1.0], [1, 0], "for each time; found.*of shape"),
         (([0.0], 1.0), [1.0, 2.0], [1, 0], "time must be 1-D"),
         (([0.0], 1.0), [np.nan], [1], "time must be finite"),

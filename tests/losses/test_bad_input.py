@@ -92,13 +92,13 @@ BAD = {
         "given must have shape .* or .*n_features",
     ),
     # types
-    "list": ([MEAN, STD], Y, LINE, "prediction must be an array .*; found list"),
-    "list of labels": (LOGITS, LABEL.tolist(), {}, "target must be an array .*; found list"),
+    "list": ([MEAN, STD], Y, LINE, "prediction must be a dense array .*; found list"),
+    "list of labels": (LOGITS, LABEL.tolist(), {}, "target must be a dense array .*; found list"),
     "list of thresholds": (
         NORMAL,
         Y,
         MARGINAL | {"kernel": "tanh", "thresholds": [0.0]},
-        "thresholds must be an array",
+        "thresholds must be a dense array",
     ),
     # forms
     "form of classes": (NORMAL, Y, {"calibration": "canonical"}, "is for classes; found forecasts"),
