@@ -356,18 +356,18 @@ def short(options):
 
 KERNEL_OPTIONS = [
     {},
-    {"estimator": "biased"},
+    {"estimation": "biased"},
     {"kernel": "rbf", "bandwidth": 0.3},
     {"kernel": "exponential", "class_kernel": np.diag([1.0, 2.0, 3.0, 4.0])},
-    {"kernel": "laplacian", "estimator": "linear"},
+    {"kernel": "laplacian", "estimation": "linear"},
     {"method": "fourier", "random_state": 0},
     {
         "method": "fourier",
-        "estimator": "biased",
+        "estimation": "biased",
         "class_kernel": np.diag([1.0, 2.0, 3.0, 4.0]),
         "random_state": 0,
     },
-    {"kernel": lambda s, t: s @ t.T, "estimator": "block"},
+    {"kernel": lambda s, t: s @ t.T, "estimation": "block"},
 ]
 
 
@@ -431,8 +431,8 @@ CONDITIONAL_OPTIONS = [
     {"method": "fourier", "kernel": "rbf", "bandwidth": 0.2, "random_state": 0},
     {"method": "nystroem"},
     {"kernel": lambda s, t: s @ t.T},
-    {"estimator": "standardized"},
-    {"estimator": "standardized", "method": "fourier", "random_state": 0},
+    {"estimation": "standardized"},
+    {"estimation": "standardized", "method": "fourier", "random_state": 0},
     {"regularization": "cv"},
 ]
 
@@ -472,8 +472,8 @@ def test_scores_of_scikit_learn(package):
 
 TEST_OPTIONS = [
     {"bandwidth": 0.3},
-    {"estimator": "biased"},
-    {"estimator": "linear"},
+    {"estimation": "biased"},
+    {"estimation": "linear"},
     {"metric_params": {"method": "fourier", "n_components": 20}},
     {"metric_params": {"multi_class": "confidence"}},
 ]

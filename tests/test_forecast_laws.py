@@ -53,17 +53,23 @@ def squares(y):
 CASES = {
     **{name: entry.function for name, entry in FORECAST_METRICS.items()},
     "quantile, l2": partial(quantile_calibration_error, norm="l2"),
-    "quantile, max, interval": partial(quantile_calibration_error, norm="max", kind="interval"),
+    "quantile, max, interval": partial(
+        quantile_calibration_error, norm="max", level_type="interval"
+    ),
     "quantile, levels": partial(quantile_calibration_error, levels=[0.1, 0.5, 0.8]),
-    "quantile, debiased": partial(quantile_calibration_error, norm="l2", debias=True, squared=True),
-    "local, debiased": partial(local_calibration_error, debias=True, average="root-mean-square"),
+    "quantile, debiased": partial(
+        quantile_calibration_error, norm="l2", estimation="debiased", squared=True
+    ),
+    "local, debiased": partial(
+        local_calibration_error, estimation="debiased", average="root-mean-square"
+    ),
     "matching, quantile": partial(distribution_matching_error, calibration="quantile"),
     "matching, marginal": partial(distribution_matching_error, calibration="marginal"),
     "matching, threshold": partial(distribution_matching_error, calibration="threshold"),
     "matching, local": partial(distribution_matching_error, calibration="local"),
     "matching, individual": partial(distribution_matching_error, calibration="individual"),
     "matching, decision": partial(matching, calibration="decision", loss=0.3),
-    "matching, biased": partial(matching, estimator="biased", given_bandwidth=1.0),
+    "matching, biased": partial(matching, estimation="biased", given_bandwidth=1.0),
     "matching, laplacian": partial(distribution_matching_error, kernel="laplacian"),
     "matching, energy": partial(distribution_matching_error, kernel="energy"),
     "matching, moments": partial(distribution_matching_error, kernel="moments"),
@@ -72,17 +78,17 @@ CASES = {
         distribution_matching_error,
         kernel="thresholds",
         calibration="marginal",
-        estimator="biased",
+        estimation="biased",
     ),
-    "matching, threshold, biased": partial(matching, calibration="threshold", estimator="biased"),
+    "matching, threshold, biased": partial(matching, calibration="threshold", estimation="biased"),
     "matching, tanh": partial(matching, kernel="tanh", thresholds=0.3),
     "matching, loss": partial(distribution_matching_error, kernel="loss", loss=[0.3, squares]),
     "conditional": conditional_kernel_calibration_error,
     "conditional, debiased": partial(
-        conditional_kernel_calibration_error, outcome_bandwidth=1.0, estimator="debiased"
+        conditional_kernel_calibration_error, outcome_bandwidth=1.0, estimation="debiased"
     ),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
-    "decision, squares": partial(decision_calibration_error, loss=squares, kind="chosen"),
+    "decision, squares": partial(decision_calibration_error, loss=squares, actions="chosen"),
     "crps decomposition": lambda y, forecast, **options: (
         score_decomposition(y, forecast, score="crps", **options).miscalibration
     ),

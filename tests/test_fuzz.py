@@ -47,7 +47,7 @@ def make_values(rng):
         "y_forecast": numbers, "sample_weight": weights, "given": given, "groups": groups,
         "by": groups, "query": given, "proba": classes, "columns": given, "random_state": [0],
         "n_resamples": [9, 19], "n_draws": [None, 3], "n_components": [5], "cv": [2, 3],
-        "n_jobs": [None], "verbose": [0], "n_locations": [2], "estimator": ["biased", "linear"],
+        "n_jobs": [None], "verbose": [0], "n_locations": [2], "estimation": ["biased", "linear"],
         "metric": ["smooth_calibration_error", "expected_calibration_error"], "norm": ["l1", "l2"],
     }  # fmt: skip
     return known, hostile

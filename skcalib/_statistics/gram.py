@@ -97,7 +97,7 @@ def warn_of_pairs(n: int, seconds: float) -> None:
     warn_if_slow(
         seconds,
         f"A sum over all pairs of {n} samples",
-        "Pass a random subsample of the rows, or method='fourier' or estimator='block' to a "
+        "Pass a random subsample of the rows, or method='fourier' or estimation='block' to a "
         "function that takes them: these need linear or little time.",
     )
 

@@ -200,7 +200,7 @@ def omnibus(
     seed: Callable[[], int] = int,
     kernel: Any = "total-variation",
     bandwidth: Any = "median",
-    estimator: str = "unbiased",
+    estimation: str = "unbiased",
     class_kernel: np.ndarray | None = None,
 ) -> Omnibus:
     """The omnibus statistic, with a user's options of its kernel error.
@@ -213,10 +213,10 @@ def omnibus(
     options = {
         "kernel": kernel,
         "bandwidth": bandwidth,
-        "estimator": "biased" if n == 1 else estimator,
+        "estimation": "biased" if n == 1 else estimation,
         "class_kernel": class_kernel,
     }
-    is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
+    is_plain = class_kernel is None and estimation == "unbiased" and not callable(kernel)
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
     if is_fast and n > _MAX_CELLS:
         error, method = (PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled")

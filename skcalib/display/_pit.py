@@ -241,7 +241,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     error : float, default=None
         The quantile calibration error, for the legend.
 
-    kind : {"quantile", "interval"}, default="quantile"
+    level_type : {"quantile", "interval"}, default="quantile"
         Whether the levels are those of quantiles, or of central intervals.
 
     name : str, default=None
@@ -274,7 +274,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     >>> from skcalib.display import QuantileReliabilityDisplay
     >>> y, forecast = make_forecasts(dispersion=0.5, random_state=0)  # too narrow
     >>> display = QuantileReliabilityDisplay.from_predictions(
-    ...     y, forecast, kind="interval", levels=[0.5, 0.8, 0.95], random_state=0
+    ...     y, forecast, level_type="interval", levels=[0.5, 0.8, 0.95], random_state=0
     ... )
     >>> display.observed.round(2)
     array([0.26, 0.49, 0.69])
@@ -285,7 +285,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     band: Band | None = None
     error: float | None = None
     _: KW_ONLY
-    kind: str = "quantile"
+    level_type: str = "quantile"
     name: str | None = None
 
     _size: ClassVar = (4.5, 4.5)
@@ -298,7 +298,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         y_forecast: object,
         *,
         sample_weight: ArrayLike | None = None,
-        kind: Literal["quantile", "interval"] = "quantile",
+        level_type: Literal["quantile", "interval"] = "quantile",
         levels: ArrayLike | None = None,
         confidence_level: float | None = 0.9,
         n_resamples: int = 200,
@@ -322,7 +322,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
             Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
             all arrays at ``np.repeat(np.arange(n), counts)``.
 
-        kind : {"quantile", "interval"}, default="quantile"
+        level_type : {"quantile", "interval"}, default="quantile"
             Whether the levels are those of quantiles, or of central intervals.
 
         levels : array-like of shape (n_levels,), default=None
@@ -356,8 +356,10 @@ class QuantileReliabilityDisplay(_PitDisplay):
         """
         check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-        options = kind, levels, confidence_level, n_resamples, random_state
-        return cls(*make_quantile_curve(data, *options), kind=kind, name=name).plot(ax, **kwargs)
+        options = level_type, levels, confidence_level, n_resamples, random_state
+        return cls(*make_quantile_curve(data, *options), level_type=level_type, name=name).plot(
+            ax, **kwargs
+        )
 
     def _draw_expected(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.band is not None:
@@ -368,7 +370,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         if len(self.levels) < 30:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
-        x_label, y_label = _PIT_LABELS[self.kind]
+        x_label, y_label = _PIT_LABELS[self.level_type]
         ax.set(xlabel=wrap_label(x_label, ax), ylabel=y_label)
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
 

@@ -433,7 +433,7 @@ class Forecast(ABC):
         """
         return self._evaluate(self._sf, threshold, "threshold")
 
-    def crps(self, y: ArrayLike, estimator: Literal["ecdf", "fair"] = "ecdf") -> np.ndarray:
+    def crps(self, y: ArrayLike, estimation: Literal["ecdf", "fair"] = "ecdf") -> np.ndarray:
         """Continuous ranked probability score of each forecast.
 
         Parameters
@@ -441,7 +441,7 @@ class Forecast(ABC):
         y : array-like of shape (n_samples,)
             Outcomes.
 
-        estimator : {"ecdf", "fair"}, default="ecdf"
+        estimation : {"ecdf", "fair"}, default="ecdf"
             For ensembles: the score of the members' empirical distribution, or an unbiased estimate
             of the score of the distribution that they were drawn from.
 
@@ -450,13 +450,13 @@ class Forecast(ABC):
         score : ndarray of shape (n_samples,)
             Scores in the units of the outcome; 0 is best.
         """
-        if estimator not in ("ecdf", "fair"):
+        if estimation not in ("ecdf", "fair"):
             raise ValueError(
-                f"estimator must be 'ecdf' or 'fair'; found {estimator!r}. Leave it out for the "
+                f"estimation must be 'ecdf' or 'fair'; found {estimation!r}. Leave it out for the "
                 "score of the forecast as it is."
             )
         y = self._outcomes(y)
-        return self._crps(y) if estimator == "ecdf" else self._fair_crps(y)
+        return self._crps(y) if estimation == "ecdf" else self._fair_crps(y)
 
     def components(self, n_nodes: int | None = None) -> Components:
         """The forecasts as mixtures of normals, which may have the variance 0.
@@ -710,7 +710,7 @@ class Forecast(ABC):
         return lambda y: (self.crps(y), 2 * self.cdf(y) - 1)
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
-        self._raise_unknown("estimator='fair'", "has no members", "Use estimator='ecdf'.")
+        self._raise_unknown("estimation='fair'", "has no members", "Use estimation='ecdf'.")
 
 
 def take_attribute_rows(values: Any, rows: np.ndarray) -> Any:

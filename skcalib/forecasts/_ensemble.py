@@ -51,7 +51,7 @@ class EnsembleForecast(Forecast):
     members.
 
     `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
-    weighted distribution; `crps` with ``estimator="fair"`` is unbiased for the distribution that
+    weighted distribution; `crps` with ``estimation="fair"`` is unbiased for the distribution that
     the members were drawn from.
 
     Examples
@@ -145,7 +145,7 @@ class EnsembleForecast(Forecast):
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
-            self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
+            self._raise_unknown("estimation='fair'", "has weights", "Use estimation='ecdf'.")
         return self._crps(y, fair=True)
 
     def _wasserstein_points(self) -> np.ndarray:

@@ -26,7 +26,7 @@ from ._base import (
 )
 
 # Options of the statistic that are parameters of the test.
-_STATISTIC_OPTIONS = ("kernel", "bandwidth", "estimator")
+_STATISTIC_OPTIONS = ("kernel", "bandwidth", "estimation")
 
 # Values of a statistic that differ by less than this share are equal but for rounding.
 _STATISTIC_RTOL = 1e-9
@@ -65,8 +65,8 @@ class CalibrationTest(HypothesisTest):
         Bandwidth of the kernel. "multiple", for classes and "skce", joins the median distance, 1/4
         and 1/16 of it.
 
-    estimator : {"unbiased", "biased", "linear", "block"}, default=None
-        Estimator of the statistic; "linear" and "block" depend on the order of the samples.
+    estimation : {"unbiased", "biased", "linear", "block"}, default=None
+        Which pairs the statistic averages; "linear" and "block" depend on the order of the samples.
 
     metric_params : dict, default=None
         Further arguments of the statistic, such as `n_bins` of "expected_calibration_error".
@@ -197,7 +197,7 @@ class CalibrationTest(HypothesisTest):
 
     _parameter_constraints = {
         "statistic": [MetricNames("statistic", STATISTICS), callable],
-        "estimator": "no_validation",  # the statistic judges its options
+        "estimation": "no_validation",  # the statistic judges its options
     }
 
     statistic: str | Callable = "auto"
@@ -205,7 +205,7 @@ class CalibrationTest(HypothesisTest):
     method: Literal["conditional", "consistency", "asymptotic", "distribution-free"] = "conditional"
     kernel: str | Callable | None = None
     bandwidth: float | Literal["median", "multiple"] | None = None
-    estimator: Literal["unbiased", "biased", "linear", "block"] | None = None
+    estimation: Literal["unbiased", "biased", "linear", "block"] | None = None
     metric_params: dict | None = None
     alternative: Literal["two-sided", "less", "greater"] = "two-sided"
     n_resamples: int = 999
@@ -462,7 +462,7 @@ def check_takes_groups(test: HypothesisTest, statistic: Statistic) -> None:
         statistic,
         "groups",
         "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
-        "estimator 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
+        "estimation 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
         f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
         "independent given the predictions.",
     )

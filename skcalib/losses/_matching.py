@@ -72,7 +72,7 @@ def distribution_matching_loss(
     loss: Array | Callable | None = None,
     class_kernel: Array | None = None,
     detach_given: bool = False,
-    estimator: Literal["unbiased", "biased"] = "unbiased",
+    estimation: Literal["unbiased", "biased"] = "unbiased",
     input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Distribution matching error of a batch, as a function that can be differentiated.
@@ -139,7 +139,7 @@ def distribution_matching_loss(
     detach_given : bool, default=False
         Whether what is conditioned on counts as constant, through which no gradients flow.
 
-    estimator : {"unbiased", "biased"}, default="unbiased"
+    estimation : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over each sample with
         itself.
 
@@ -193,8 +193,8 @@ def distribution_matching_loss(
     arrays = {"given": given, "sample_weight": sample_weight, "thresholds": thresholds}
     arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
     check_arrays(prediction, target=target, **arrays)
-    check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
-    names = {*MATCHING_LOSS_CONSTRAINTS, *arrays, "calibration", "detach_given", "estimator"}
+    check_batch(target, sample_weight, given, least=2 if estimation == "unbiased" else 1)
+    names = {*MATCHING_LOSS_CONSTRAINTS, *arrays, "calibration", "detach_given", "estimation"}
     error = MatchingLoss(**select_arguments(locals(), names - {"sample_weight"}))
     if isinstance(prediction, tuple | SampledForecast):
         check_forecast_batch(prediction, target, thresholds)
@@ -227,7 +227,7 @@ class MatchingLoss(MatchingLossOptions):
         terms = weighted @ residual.T
         if self.calibration != "marginal":
             terms = self._class_condition_kernel(classes) * terms
-        return pair_average(terms, weight, self.estimator)
+        return pair_average(terms, weight, self.estimation)
 
     def evaluate_forecasts(
         self, forecast: Distributions, target: Array, sample_weight: Array | None
@@ -238,7 +238,7 @@ class MatchingLoss(MatchingLossOptions):
         terms = self._terms(forecast, as_type(target, forecast.dtype), thresholds)
         near = self._forecast_condition_kernel(forecast, thresholds)
         weight = weights_of(sample_weight, terms)
-        return pair_average(terms if near is None else near * terms, weight, self.estimator)
+        return pair_average(terms if near is None else near * terms, weight, self.estimation)
 
     # The terms of pairs
 
@@ -334,12 +334,12 @@ class MatchingLoss(MatchingLossOptions):
             reach = family.per_probability / self._width / 2
             if reach <= _MAX_SERIES_REACH:
                 points = (2 * self._as_constant(proba) - 1) * reach
-                return gaussian_average(points, residual, reach, weight, self.estimator)
+                return gaussian_average(points, residual, reach, weight, self.estimation)
         averages = []
         for k in range(proba.shape[1]):
             p, r = proba[:, k], residual[:, k]
             near = self._kernel_matrix(xp.stack([1 - p, p], axis=1))
-            averages.append(pair_average(near * r[:, None] * r, weight, self.estimator))
+            averages.append(pair_average(near * r[:, None] * r, weight, self.estimation))
         return xp.stack(averages)
 
 
@@ -373,11 +373,11 @@ def weights_of(sample_weight: Array | None, like: Array) -> Array:
     return weight / xp.sum(xp.where(weight >= 0, weight, math.nan))
 
 
-def pair_average(terms: Array, weight: Array, estimator: str) -> Array:
+def pair_average(terms: Array, weight: Array, estimation: str) -> Array:
     """Σ w_i w_j h_ij over all pairs, or the average over pairs of different samples."""
     xp = array_namespace(terms)
     share = weight[:, None] * weight
-    if estimator == "unbiased":
+    if estimation == "unbiased":
         index = arange_like(weight, len(weight))
         share = xp.where(index[:, None] == index, 0.0, share)
         share = share / xp.sum(share)
@@ -385,7 +385,7 @@ def pair_average(terms: Array, weight: Array, estimator: str) -> Array:
 
 
 def gaussian_average(
-    points: Array, residual: Array, reach: float, weight: Array, estimator: str
+    points: Array, residual: Array, reach: float, weight: Array, estimation: str
 ) -> Array:
     """`pair_average` of exp(−(z_i − z_j)²/2) r_i r_j for the columns of z and r (n, P), (P,).
 
@@ -400,6 +400,6 @@ def gaussian_average(
     for m in range(1, math.ceil(reach**2 + 9 * reach + 12)):
         term = term * points / math.sqrt(m)
         total = total + xp.sum(term, axis=0) ** 2
-    if estimator == "biased":
+    if estimation == "biased":
         return total
     return (total - xp.sum(mass**2, axis=0)) / (1 - xp.sum(weight**2))

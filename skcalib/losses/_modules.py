@@ -114,7 +114,7 @@ class CalibrationPenalty(Penalty):
     """A calibration error of the literature, of a batch of class scores.
 
     They are biased: the error of a calibrated model is positive, and larger in smaller batches; but
-    for "conditional" with ``estimator="unbiased"``.
+    for "conditional" with ``estimation="unbiased"``.
 
     Parameters
     ----------

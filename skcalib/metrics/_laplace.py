@@ -172,18 +172,18 @@ def laplace_kernel_calibration_error(
         The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.
 
     method : {"exact", "subsample", "fourier", "binning"}, default="exact"
-        Exact, or one of the paper's random estimators, for comparison, each unbiased for the
+        Exact, or one of the paper's random estimates, for comparison, each unbiased for the
         square: random pairs of samples, random Fourier features, or bins of random width and shift.
 
     n_draws : int, default=None
-        Number of pairs, frequencies or partitions that a random estimator averages over. By default
+        Number of pairs, frequencies or partitions that a random estimate averages over. By default
         ten times the number of samples for "subsample", otherwise 100.
 
     squared : bool, default=False
         Return the square. That of "subsample" can be negative; its root is then 0.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the random estimators.
+        Seed of the random estimates.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same

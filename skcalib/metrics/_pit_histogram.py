@@ -196,17 +196,17 @@ def pit_histogram(
 
 def make_quantile_curve(
     data: ForecastData,
-    kind: str,
+    level_type: str,
     levels: ArrayLike | None,
     confidence_level: float | None,
     n_resamples: int,
     random_state: RandomState,
 ) -> tuple[np.ndarray, np.ndarray, Band | None, float]:
     """Levels, the shares of outcomes that quantiles or intervals cover, their band, the error."""
-    error = _ERROR.measure(data, kind=kind, levels=levels)
-    positions = resolve_levels(data.forecast, kind, levels)
+    error = _ERROR.measure(data, level_type=level_type, levels=levels)
+    positions = resolve_levels(data.forecast, level_type, levels)
     positions = _GRID if positions is None else np.unique(positions)
-    folded = kind == "interval"
+    folded = level_type == "interval"
     law = pit_laws(*data.forecast.pit_bounds(data.value), folded=folded)
     band = None
     if confidence_level is not None:

@@ -205,12 +205,12 @@ def get_scorer(scoring: str) -> Scorer:
 
 
 @validate_params()
-def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> list[str]:
+def get_scorer_names(*, takes: Literal["classes", "forecasts"] | None = None) -> list[str]:
     """Names of the ready-made scorers.
 
     Parameters
     ----------
-    kind : {"classes", "forecasts"}, default=None
+    takes : {"classes", "forecasts"}, default=None
         Only those that work for all classifiers, or for all forecasts of a number. None means all.
 
     Returns
@@ -228,8 +228,10 @@ def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> 
         f"neg_{name}"
         for name, entry in ALL_METRICS.items()
         # the default loss of decisions is that of classes: forecasts need one of their own
-        if kind is None
-        or (kind in entry.takes and (kind, entry.options.get("loss")) != ("forecasts", "zero-one"))
+        if takes is None
+        or (
+            takes in entry.takes and (takes, entry.options.get("loss")) != ("forecasts", "zero-one")
+        )
     )
 
 

@@ -203,8 +203,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     Parameters
     ----------
-    method : {"levels", "intervals"}, default="levels"
-        "levels": each quantile is moved by itself. "intervals": the two quantiles of a central
+    level_type : {"quantile", "interval"}, default="quantile"
+        "quantile": each is moved by itself. "interval": the two quantiles of a central
         interval are moved apart by the same distance, which is conformalised quantile regression
         [1]_; levels must be symmetric about 1/2.
 
@@ -286,7 +286,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     _parameter_constraints = {"step_size": [Interval(Real, 0, 1, closed="right")]}
 
-    method: Literal["levels", "intervals"] = "levels"
+    level_type: Literal["quantile", "interval"] = "quantile"
     levels: ArrayLike | None = None
     _: KW_ONLY
     step_size: float = 0.005
@@ -294,7 +294,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
     def _fit(self, data: ForecastData) -> None:
         self.levels_, self._has_weights = self._check_levels(data.forecast), False
         gap = data.value[:, None] - _quantiles(data.forecast, self.levels_)  # (n, K)
-        if self.method == "levels":
+        if self.level_type == "quantile":
             targets, scores = self.levels_, gap
             find_ranks = [least_rank if level >= 0.5 else greatest_rank for level in targets]
         else:
@@ -310,7 +310,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
                 for score, target, find_rank in zip(scores.T, targets, find_ranks, strict=False)
             ]
         )
-        if self.method == "intervals":
+        if self.level_type == "interval":
             offsets = self._make_offsets(offsets)
         check_enough_ranks(offsets, self.levels_, data.n_samples)
         self.offsets_ = offsets
@@ -334,11 +334,11 @@ class QuantileRecalibrator(ForecastRecalibrator):
         """
         if not hasattr(self, "offsets_"):
             return self.fit(X, y)
-        if self.method != "intervals" or self._has_weights:
+        if self.level_type != "interval" or self._has_weights:
             raise ValueError(
-                "partial_fit must follow a fit with method='intervals' and equal weights; found "
-                f"method={self.method!r}{', and unequal weights' * self._has_weights}. Fit all "
-                "samples again, or pass method='intervals' without weights."
+                "partial_fit must follow a fit with level_type='interval' and equal weights; found "
+                f"level_type={self.level_type!r}{', and unequal weights' * self._has_weights}. Fit all "
+                "samples again, or pass level_type='interval' without weights."
             )
         data = check_forecasts(y, X, names=("y", "X"))
         n_intervals, n = len(self.levels_) // 2, len(self._scores)
@@ -383,7 +383,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             ends = self._scores.min(axis=0), self._scores.max(axis=0)
             offsets = self._make_offsets(np.clip(distance, *ends))
         quantiles = self._check_quantiles(forecast) + offsets
-        if self.method == "levels":
+        if self.level_type == "quantile":
             return QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)
         return QuantileForecast(_enforce_nesting(quantiles), self.levels_)
 
@@ -442,8 +442,8 @@ def _enforce_nesting(quantiles: np.ndarray) -> np.ndarray:
 def check_symmetric(levels: np.ndarray) -> None:
     if len(levels) < 2 or np.abs(levels + levels[::-1] - 1).max() > _LEVEL_SUM_ATOL:
         raise ValueError(
-            "levels must lie symmetrically about 1/2 for method='intervals', such as [0.05, 0.5, "
-            f"0.95]; found {levels.tolist()!r:.80}. Pass method='levels'."
+            "levels must lie symmetrically about 1/2 for level_type='interval', such as [0.05, 0.5, "
+            f"0.95]; found {levels.tolist()!r:.80}. Pass level_type='quantile'."
         )
 
 

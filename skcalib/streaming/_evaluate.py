@@ -10,7 +10,7 @@ from sklearn.metrics import brier_score_loss
 
 from .._data import ClassData
 from .._statistics.kernels import KERNELS
-from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
+from .._statistics.squared_error import check_enough_for_estimation, has_negligible_pairs
 from ..lenses import _NAMED_LENSES, Lens, _get_lens
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, find_entry, is_data, metrics_of_counts
@@ -120,10 +120,10 @@ def check_metric_params(params: dict[str, Any], lens: Lens | None = None) -> Non
             f"params must be those that choose how a metric is computed; found {reserved}, "
             "which the state holds. Leave these out."
         )
-    if params.get("estimator", "biased") not in ("biased", "unbiased"):
+    if params.get("estimation") in ("linear", "block"):
         raise ValueError(
-            f"estimator must be 'unbiased' or 'biased' for a CalibrationState, in which samples "
-            f"have no order; found {params['estimator']!r}."
+            f"estimation must not be 'linear' or 'block' for a CalibrationState, in which samples "
+            f"have no order; found {params['estimation']!r}."
         )
     multi_class = params.get("multi_class", "confidence")
     if not isinstance(multi_class, str) and not is_same_lens(multi_class, lens):
@@ -158,7 +158,7 @@ def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: ClassData) -
     change = _squared_error_slope(entry.name, options) * move
     if entry.name == "kernel_calibration_error" or not options.get("squared", True):
         return float(np.sqrt(change))
-    if not np.isfinite(change) or options.get("estimator", "biased") == "biased":
+    if not np.isfinite(change) or options.get("estimation", "biased") == "biased":
         return change
     has_pairs = rows.n_samples > 1 and not has_negligible_pairs(rows)
     return change / (1 - rows.inverse_effective_size) if has_pairs else np.nan
@@ -191,7 +191,7 @@ def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Bou
         )
     state_options = state._options | {"method": "fourier", "class_kernel": None, "block_size": None}
     del state_options["decimals"]
-    requested = params.keys() - {"estimator", "multi_class", "average"}
+    requested = params.keys() - {"estimation", "multi_class", "average"}
     agrees = all(
         name in state_options and np.array_equal(state_options[name], params[name])
         for name in requested
@@ -200,11 +200,11 @@ def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Bou
         raise ValueError(
             "The kernel error of all classes together is that of the random features whose sums "
             f"the state keeps, with {state_options}; found {params}. Leave the arguments but "
-            "estimator out (and make the state with the kernel and bandwidth that you want, and "
+            "estimation out (and make the state with the kernel and bandwidth that you want, and "
             "n_components > 0), or pass multi_class='confidence' or 'classwise'."
         )
-    estimator = "biased" if is_root else params.get("estimator", "unbiased")
-    check_enough_for_estimator(state.confidence()._rows(), estimator)
-    value = state._sums.squared_error(estimator)
+    estimation = "biased" if is_root else params.get("estimation", "unbiased")
+    check_enough_for_estimation(state.confidence()._rows(), estimation)
+    value = state._sums.squared_error(estimation)
     bound = np.inf if state._sums.is_rounded else 0.0
     return BoundedValue(float(np.sqrt(value)) if is_root else value, bound)

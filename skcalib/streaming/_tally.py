@@ -287,11 +287,11 @@ class FourierSums:
         self.total += other.total
         self.is_rounded |= other.is_rounded
 
-    def squared_error(self, estimator: str) -> float:
+    def squared_error(self, estimation: str) -> float:
         """The "biased" or "unbiased" estimate."""
         biased = float(np.sum(self.gap**2))
         weight, square, diagonal = self.total.tolist()
-        if estimator == "biased":
+        if estimation == "biased":
             return biased / weight**2
         return (biased - diagonal) / (weight**2 - square)
 

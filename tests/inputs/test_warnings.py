@@ -58,7 +58,7 @@ def test_huge_options_leak_no_warning():
     for other in others:
         np.testing.assert_allclose(other, first, atol=1e-9)
     y, forecast = proba[:, 0], (proba[:, 1], np.ones(100))
-    options = {"estimator": "standardized", "random_state": 0}
+    options = {"estimation": "standardized", "random_state": 0}
     wide = distribution_matching_error(y, forecast, bandwidth=1.79e308, **options)
     assert np.isfinite(wide)
     outcome, columns = (label > 1).astype(int), {"a": np.arange(100) % 3}

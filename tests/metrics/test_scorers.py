@@ -376,7 +376,7 @@ def test_methods_that_predict_have_names(method):
 
 
 def test_names_of_scorers_by_kind_of_predictions():
-    classes, forecasts = get_scorer_names(kind="classes"), get_scorer_names(kind="forecasts")
+    classes, forecasts = get_scorer_names(takes="classes"), get_scorer_names(takes="forecasts")
     assert sorted({*classes, *forecasts}) == get_scorer_names()
     X, y = load_breast_cancer(return_X_y=True)
     model = GaussianNB().fit(X[::4], y[::4])

@@ -199,7 +199,7 @@ def test_median_bandwidth_of_a_ball_counts_samples(n_classes):
     label, proba, _ = random_case(1, n_classes)
     weight = np.random.default_rng(0).random(len(label))
     squared = squared_kernel_calibration_error(
-        label, proba, sample_weight=weight, labels=range(n_classes), estimator="biased"
+        label, proba, sample_weight=weight, labels=range(n_classes), estimation="biased"
     )
     expected = np.sqrt(squared / 2 if n_classes == 2 else squared)
     ball = RKHSBall("total-variation", "median")
