@@ -29,12 +29,7 @@ class DecisionGaps(Statistic):
     supports = frozenset({"any-order", "asymptotic"})
 
     def __init__(
-        self,
-        data: AnyData,
-        *,
-        loss: Any = "zero-one",
-        given: str | None = None,
-        actions: str = "all",
+        self, data: AnyData, *, loss: Any, given: str | None = None, actions: str = "all"
     ) -> None:
         check_gap_condition(data, given)
         self.data = data

@@ -357,9 +357,8 @@ class QuantileReliabilityDisplay(_PitDisplay):
         check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
         options = level_type, levels, confidence_level, n_resamples, random_state
-        return cls(*make_quantile_curve(data, *options), level_type=level_type, name=name).plot(
-            ax, **kwargs
-        )
+        curve = make_quantile_curve(data, *options)
+        return cls(*curve, level_type=level_type, name=name).plot(ax, **kwargs)
 
     def _draw_expected(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.band is not None:

@@ -11,7 +11,7 @@ from .._data import AnyData, MultilabelData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import RandomState, fit_context
 from .._statistics.base import Statistic
-from ..metrics._registry import MetricNames, find_multi_class, metrics_of_counts, unwrap_partial
+from ..metrics._registry import MetricNames, find_arguments, metrics_of_counts, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ._asymptotic import NULL_METHODS, check_null_method
 from ._base import (
@@ -259,12 +259,11 @@ class CalibrationTest(HypothesisTest):
             check_takes_no_samples(
                 self, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
-            fixed = {} if isinstance(self.statistic, str) else unwrap_partial(self.statistic)[1]
-            data: Any = X._to_test_data(fixed | (self.metric_params or {}))
+            data: Any = X._to_test_data(find_arguments(self.statistic, self.metric_params))
             self.classes_, self.n_features_in_ = data.classes, 1
             delete_attributes(self, "feature_names_in_")
         else:
-            lens = find_multi_class(self.statistic, self.metric_params)
+            lens = find_arguments(self.statistic, self.metric_params).get("multi_class")
             data = check_test_input(self, X, y, sample_weight, groups, given, lens)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
         if isinstance(data, MultilabelData):
@@ -303,10 +302,8 @@ class CalibrationTest(HypothesisTest):
 
     def _fit_labels(self, data: MultilabelData, weighted: bool) -> Self:
         """Fit a copy to each label; the smallest p-value is multiplied by their number."""
-        statistic, params = self.statistic, dict(self.metric_params or {})
-        if callable(statistic):
-            statistic, fixed = unwrap_partial(statistic)
-            params = fixed | params
+        statistic = unwrap_partial(self.statistic)[0]
+        params = find_arguments(self.statistic, self.metric_params)
         average = params.pop("average", "auto")
         if average != "auto":
             raise ValueError(

@@ -311,14 +311,14 @@ _CORRECTIONS = {
 def check_bin_options(options: dict[str, Any], *, is_canonical: bool) -> None:
     """Refuse corrections and bins that other options, or all classes at once, do not allow."""
     check_edges(options["n_bins"], options["strategy"])
-    requests = []
-    for (name, value), conditions in _CORRECTIONS.items():
-        requests += [f"{name}={value!r}"] * (options[name] == value)
-        for other, needed in conditions.items():
-            if options[name] == value and options[other] != needed:
+    corrections = [request for request in _CORRECTIONS if options[request[0]] == request[1]]
+    requests = [f"{name}={value!r}" for name, value in corrections]
+    for correction, request in zip(corrections, requests, strict=True):
+        for other, needed in _CORRECTIONS[correction].items():
+            if options[other] != needed:
                 raise ValueError(
-                    f"{requests[-1]} needs {other}={needed!r}, for which it is known; found {other}="
-                    f"{options[other]!r}. Pass {other}={needed!r}, or leave {name} out."
+                    f"{request} needs {other}={needed!r}, for which it is known; found {other}="
+                    f"{options[other]!r}. Pass {other}={needed!r}, or leave {correction[0]} out."
                 )
     requests += ["strategy='quantile'"] * (options["strategy"] == "quantile")
     if is_canonical and requests:

@@ -323,9 +323,9 @@ def local_calibration_error(
     .. math:: \Big(\int_0^1 \Big(\sum_i \omega_i 1[u_i \le p] - p\Big)^2 dp\Big)^{1/2},
 
     the :func:`quantile_calibration_error` with `norm="l2"` and these weights, which also explains
-    "debiased". "root-mean-square" averages the squares, and if "debiased" clips only their mean at 0;
-    the "mean" is that of clipped roots. For n samples and m points the cost is :math:`O(m n)`, the
-    memory :math:`O(n)`.
+    "debiased". "root-mean-square" averages the squares, and if "debiased" clips only their mean at
+    0; the "mean" is that of clipped roots. For n samples and m points the cost is :math:`O(m n)`,
+    the memory :math:`O(n)`.
 
     References
     ----------

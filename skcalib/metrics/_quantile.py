@@ -82,7 +82,12 @@ def _quantile_calibration_error(
     squared: bool,
     signed: bool = False,
 ) -> float:
-    check_gap_options(norm, estimation, squared)
+    if norm != "l2" and (estimation == "debiased" or squared):
+        name = "squared=True" if squared else "estimation='debiased'"
+        raise ValueError(
+            f"{name} needs norm='l2': it concerns the mean square gap; found norm={norm!r}. Pass "
+            f"norm='l2', or leave {name.partition('=')[0]} out."
+        )
     if estimation == "debiased" and data.n_samples == 1:
         raise ValueError(
             "estimation='debiased' needs at least 2 samples; found 1 that carries weight. Collect "
@@ -125,8 +130,8 @@ def quantile_calibration_error(
 
     It is 0 if, at every level p, a share p of the outcomes lies below the quantile of that level.
     On samples of a calibrated forecast it is positive, of order :math:`n^{-1/2}` (biased upwards;
-    see `estimation`). Forecasts too wide for some samples and too narrow for others can have an error
-    of 0.
+    see `estimation`). Forecasts too wide for some samples and too narrow for others can have an
+    error of 0.
 
     Parameters
     ----------
@@ -186,8 +191,8 @@ def quantile_calibration_error(
     forecasts have only their own levels; for "interval", those of intervals between two of their
     quantiles, such as 0.8 of those at 0.1 and 0.9.
 
-    With "debiased" the mean square gap is that of all pairs of different samples, which is unbiased.
-    Its root, clipped at 0, is still biased upwards.
+    With "debiased" the mean square gap is that of all pairs of different samples, which is
+    unbiased. Its root, clipped at 0, is still biased upwards.
 
     References
     ----------
@@ -210,16 +215,6 @@ def quantile_calibration_error(
     return _quantile_calibration_error(data, norm, level_type, levels, estimation, squared)
 
 
-def check_gap_options(norm: str, estimation: str, squared: bool) -> None:
-    """Refuse `estimation` and `squared` but for squared gaps."""
-    name = "estimation='debiased'" if estimation == "debiased" else "squared=True"
-    if norm != "l2" and (estimation == "debiased" or squared):
-        raise ValueError(
-            f"{name} needs norm='l2': it concerns the mean square gap; found norm={norm!r}. Pass "
-            f"norm='l2', or leave {name.partition('=')[0]} out."
-        )
-
-
 def resolve_levels(
     forecast: Forecast, level_type: str = "quantile", levels: ArrayLike | None = None
 ) -> np.ndarray | None:
@@ -234,8 +229,8 @@ def resolve_levels(
     resolved = grid if level_type == "quantile" else _interval_levels(grid)
     if len(resolved) == 0:
         raise ValueError(
-            "level_type='interval' needs quantiles at two levels that sum to 1, the ends of a central "
-            f"interval; found the levels {format_values(grid)}. Pass level_type='quantile'."
+            "level_type='interval' needs quantiles at two levels that sum to 1, the ends of a "
+            f"central interval; found the levels {format_values(grid)}. Pass level_type='quantile'."
         )
     if levels is None:
         return resolved
@@ -244,8 +239,8 @@ def resolve_levels(
     if unknown.any():
         raise ValueError(
             f"levels must be among those that the forecast has, {format_values(resolved)} for "
-            f"level_type={level_type!r}; found {levels[unknown][0]:.6g}. Leave levels out, or forecast "
-            "quantiles at more levels."
+            f"level_type={level_type!r}; found {levels[unknown][0]:.6g}. Leave levels out, or "
+            "forecast quantiles at more levels."
         )
     return nearest
 

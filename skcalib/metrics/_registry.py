@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from .._data import AnyData, ClassData, ForecastData
 from .._inputs.scikit_learn import (
@@ -226,6 +226,11 @@ ALL_METRICS: dict[str, Metric] = {}
 METRICS: dict[str, Metric] = {}
 FORECAST_METRICS: dict[str, Metric] = {}
 
+# Functions of scikit-learn that are taken by their names wherever functions are.
+FOREIGN_METRICS: dict[str, Callable] = {
+    function.__name__: function for function in (brier_score_loss, log_loss, roc_auc_score)
+}
+
 # Measures that err on both sides of their best value: named for intervals and comparisons alone.
 SIGNED_METRICS: dict[str, Metric] = {}
 
@@ -238,10 +243,10 @@ def metrics_of_counts() -> list[str]:
 
 
 class MetricNames(StrOptions):
-    """Names, of metrics or other statistics, that an argument takes."""
+    """Names that an argument takes: of metrics, ours and scikit-learn's, or other statistics."""
 
     def __init__(self, argument: str, names: Iterable[str]):
-        super().__init__(set(names))
+        super().__init__({*names, *FOREIGN_METRICS})
         self.argument = argument
 
     def is_satisfied_by(self, value: object) -> bool:
@@ -262,6 +267,7 @@ def check_name(argument: str, name: str, available: Iterable[str], remedy: str) 
     symbol = f"({text.removeprefix('neg_')})".lower()
     similar = [name for name, entry in entries.items() if entry and entry.symbol.lower() == symbol]
     similar = sorted(similar) or get_close_matches(text, available, n=1, cutoff=0.7)
+    similar = similar or [n for n in available if n in FOREIGN_METRICS and n.startswith(f"{text}_")]
     if similar:
         rule, remedy = "the name of a metric", f"Did you mean {' or '.join(map(repr, similar))}?"
     else:
@@ -321,6 +327,7 @@ def resolve_metric(
     :func:`functools.partial`, or if a positive class is named.
     """
     params = params or {}
+    metric = to_function(metric)
     entry = find_entry(metric)
     if (
         entry is None
@@ -333,9 +340,8 @@ def resolve_metric(
             shared = {name: vars(entry)[name] for name in names}
         elif callable(metric) and is_mean_loss(partial(metric, **params)):
             shared = {"chosen": False, "may_be_negative": False}
-        function: Any = entry.function if isinstance(metric, str) and entry else metric
         callable_metric: Any = CallableMetric(
-            function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
+            metric, metric, "", as_matrix=as_matrix, weighted=weighted, **shared
         )
         return callable_metric, callable_metric.validate_options(params)
     return entry, entry.validate_options(params)
@@ -348,8 +354,7 @@ def find_multi_class(metric: str | Callable, params: Mapping[str, Any] | None) -
 
 def find_arguments(metric: str | Callable, params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the arguments of a metric that are given, or fixed by :func:`functools.partial`."""
-    fixed = {} if isinstance(metric, str) else unwrap_partial(metric)[1]
-    return fixed | dict(params or {})
+    return unwrap_partial(metric)[1] | dict(params or {})
 
 
 def is_mean_loss(metric: Callable) -> bool:
@@ -358,19 +363,24 @@ def is_mean_loss(metric: Callable) -> bool:
     return function in (log_loss, brier_score_loss) and fixed.get("normalize", True)
 
 
+def to_function(metric: str | Callable) -> Callable:
+    """Return the function of a name, which is ours or scikit-learn's."""
+    if not isinstance(metric, str):
+        return metric
+    return FOREIGN_METRICS.get(metric) or (ALL_METRICS | SIGNED_METRICS)[metric].function
+
+
 def find_entry(metric: str | Callable) -> Metric | None:
     """Return the entry of a metric: of its name, its function, or that with arguments fixed.
 
     It is None for a function that is not ours.
     """
-    if isinstance(metric, str):
-        return (ALL_METRICS | SIGNED_METRICS)[metric]
-    function, fixed = unwrap_partial(metric)
+    function, fixed = unwrap_partial(to_function(metric))
     entry = next((candidate for candidate in _ALL_ENTRIES if candidate.function is function), None)
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 
-def unwrap_partial(metric: Callable) -> tuple[Callable, dict[str, Any]]:
+def unwrap_partial(metric: Any) -> tuple[Any, dict[str, Any]]:
     """Return the function itself, and the arguments that :func:`functools.partial` has fixed."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, partial):

@@ -13,11 +13,13 @@ from .._inputs.warnings import warn
 from ..forecasts import get_forecast
 from ._registry import (
     ALL_METRICS,
+    FOREIGN_METRICS,
     Metric,
     check_name,
     find_entry,
     find_multi_class,
     resolve_metric,
+    to_function,
     unwrap_partial,
 )
 
@@ -129,8 +131,9 @@ def make_scorer(
     (5,)
     """
     if not callable(score_func):
-        check_name("score_func", score_func, ALL_METRICS, "Pass one of these, or a function.")
-        score_func = ALL_METRICS[score_func].function
+        names = ALL_METRICS | FOREIGN_METRICS
+        check_name("score_func", score_func, names, "Pass one of these, or a function.")
+        score_func = to_function(score_func)
     entry = find_entry(score_func)
     sign = _find_sign(score_func, entry, greater_is_better)
     check_response_method(response_method)

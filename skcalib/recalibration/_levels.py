@@ -337,8 +337,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
         if self.level_type != "interval" or self._has_weights:
             raise ValueError(
                 "partial_fit must follow a fit with level_type='interval' and equal weights; found "
-                f"level_type={self.level_type!r}{', and unequal weights' * self._has_weights}. Fit all "
-                "samples again, or pass level_type='interval' without weights."
+                f"level_type={self.level_type!r}{', and unequal weights' * self._has_weights}. Fit "
+                "all samples again, or pass level_type='interval' without weights."
             )
         data = check_forecasts(y, X, names=("y", "X"))
         n_intervals, n = len(self.levels_) // 2, len(self._scores)
@@ -442,8 +442,8 @@ def _enforce_nesting(quantiles: np.ndarray) -> np.ndarray:
 def check_symmetric(levels: np.ndarray) -> None:
     if len(levels) < 2 or np.abs(levels + levels[::-1] - 1).max() > _LEVEL_SUM_ATOL:
         raise ValueError(
-            "levels must lie symmetrically about 1/2 for level_type='interval', such as [0.05, 0.5, "
-            f"0.95]; found {levels.tolist()!r:.80}. Pass level_type='quantile'."
+            "levels must lie symmetrically about 1/2 for level_type='interval', such as [0.05, "
+            f"0.5, 0.95]; found {levels.tolist()!r:.80}. Pass level_type='quantile'."
         )
 
 

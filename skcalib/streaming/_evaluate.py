@@ -13,7 +13,7 @@ from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimation, has_negligible_pairs
 from ..lenses import _NAMED_LENSES, Lens, _get_lens
 from ..metrics._reductions import average_over_reductions
-from ..metrics._registry import METRICS, Metric, find_entry, is_data, metrics_of_counts
+from ..metrics._registry import FOREIGN_METRICS, Metric, find_entry, is_data, metrics_of_counts
 from ._checks import is_same_lens
 
 _KERNEL_ERROR_NAMES = (
@@ -77,8 +77,9 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
     """The value of a metric of a state, and the bound on its change by the grid."""
     entry = _find_entry(metric)
     if entry is None:
+        metric = FOREIGN_METRICS[metric] if isinstance(metric, str) else metric
         y_true, y_proba, weight = state.to_arrays()
-        value = metric(y_true, y_proba, sample_weight=weight, **params)  # type: ignore[operator]
+        value = metric(y_true, y_proba, sample_weight=weight, **params)
         return BoundedValue(value, _foreign_error_bound(metric, params, state.mean_rounding))
     params = entry.fixed | params
     check_metric_params(params, state._multi_class)
@@ -99,12 +100,14 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
 
 def _find_entry(metric: str | Callable) -> Metric | None:
     """The registry's entry of a metric that counts suffice for; None for a user's function."""
-    entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
-    if (entry is None and not callable(metric)) or (entry and not entry.supports_counts):
+    names = [*metrics_of_counts(), *FOREIGN_METRICS]
+    is_taken = metric in names if isinstance(metric, str) else callable(metric)
+    entry = find_entry(metric) if is_taken else None
+    if not is_taken or (entry and not entry.supports_counts):
         raise ValueError(
-            f"metric must be one of {metrics_of_counts()}, or a function of your own that takes "
-            f"labels, probabilities and sample_weight; found {metric!r:.80}. Others need the "
-            "samples themselves: compute them of a part of the rows."
+            f"metric must be one of {names}, or a function of your own that takes labels, "
+            f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
+            "themselves: compute them of a part of the rows."
         )
     return entry
 

@@ -317,9 +317,9 @@ def confidence_interval(
     Parameters
     ----------
     metric : str or callable
-        The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``. It also gets `sample_weight` if weights are given, and `labels`
-        if it takes them.
+        The name of a metric of :mod:`skcalib.metrics`, "log_loss", "brier_score_loss",
+        "roc_auc_score", or a callable ``metric(y_true, y_proba, **metric_params) -> float``. It
+        also gets `sample_weight` if weights are given, and `labels` if it takes them.
 
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
@@ -519,9 +519,9 @@ def compare_models(
     Parameters
     ----------
     metric : str or callable
-        The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``. It also gets `sample_weight` if weights are given, and `labels`
-        if it takes them.
+        The name of a metric of :mod:`skcalib.metrics`, "log_loss", "brier_score_loss",
+        "roc_auc_score", or a callable ``metric(y_true, y_proba, **metric_params) -> float``. It
+        also gets `sample_weight` if weights are given, and `labels` if it takes them.
 
     y_true : array-like of shape (n_samples,), or tuple of two of them
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.

@@ -176,8 +176,8 @@ CASES = {
 }
 # The options that decide what reads the others.
 FORMS = {
-    "calibration", "kernel", "given_kernel", "outcome_kernel", "method", "estimation", "multi_class",
-    "band",
+    "calibration", "kernel", "given_kernel", "outcome_kernel", "method", "estimation",
+    "multi_class", "band",
 }  # fmt: skip
 # What a value cannot do without.
 NEEDS = {
