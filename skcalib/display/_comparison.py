@@ -14,7 +14,7 @@ from .._inputs.drawing import draw_seed
 from .._inputs.options import select_arguments
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, RandomState, validate_parameter_constraints
-from ..metrics._registry import ALL_METRICS, find_multi_class
+from ..metrics._registry import ALL_METRICS, find_arguments
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import LIMITS_CONSTRAINTS, MeasuredModels, check_predicted
 from ._base import (
@@ -263,7 +263,7 @@ class ComparisonDisplay(PredictionsDisplay):
             pair = {f"y_preds[{name!r}]": y_preds[name] for name in compared}
             row = []
             for name, metric in by_name.items():
-                lens = find_multi_class(metric, params.get(name))
+                lens = find_arguments(metric, params.get(name)).get("multi_class")
                 checked = check_predicted(pair, y_true, multi_class=lens, **data)
                 measured = MeasuredModels.make(metric, params.get(name), **checked)
                 row.append(result(measured, **options))

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from .._data import AnyData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
-from ..metrics._registry import ALL_METRICS, MetricNames, find_entry, find_multi_class, to_function
+from ..metrics._registry import ALL_METRICS, MetricNames, find_arguments, find_entry, to_function
 from ..uncertainty._measured import MeasuredModels
 from ._base import HypothesisTest, as_p_value, check_test_input
 
@@ -152,7 +152,7 @@ class EquivalenceTest(HypothesisTest):
             The fitted test.
         """
         check_is_distance(self.metric)
-        multi_class = find_multi_class(self.metric, self.metric_params)
+        multi_class = find_arguments(self.metric, self.metric_params).get("multi_class")
         data = check_test_input(self, X, y, sample_weight, groups, given, multi_class)
         measured = MeasuredModels.make(
             self.metric,
@@ -181,7 +181,8 @@ def check_is_distance(metric: Callable | str) -> None:
         raise ValueError(
             "metric must be 0 for calibrated models and larger for worse ones, as its upper limit "
             f"is compared with the margin; found {entry.name if entry else metric}, "
-            "which is best elsewhere. Use an error, or compare both ends of clinical_calibration with margins of your own."
+            "which is best elsewhere. Use an error, or compare both ends of clinical_calibration "
+            "with margins of your own."
         )
 
 

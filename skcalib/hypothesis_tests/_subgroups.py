@@ -12,7 +12,7 @@ from .._inputs.by import Columns, Subgroups, check_by
 from .._inputs.scikit_learn import RandomState, fit_context
 from .._statistics.base import TIE_RTOL, Statistic
 from .._statistics.omnibus import compute_p_values
-from ..metrics._registry import MetricNames, find_multi_class
+from ..metrics._registry import MetricNames, find_arguments
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
     HypothesisTest,
@@ -185,7 +185,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        multi_class = find_multi_class(self.statistic, self.metric_params)
+        multi_class = find_arguments(self.statistic, self.metric_params).get("multi_class")
         data = check_test_input(self, X, y, sample_weight, groups, multi_class=multi_class)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None

@@ -227,9 +227,7 @@ METRICS: dict[str, Metric] = {}
 FORECAST_METRICS: dict[str, Metric] = {}
 
 # Functions of scikit-learn that are taken by their names wherever functions are.
-FOREIGN_METRICS: dict[str, Callable] = {
-    function.__name__: function for function in (brier_score_loss, log_loss, roc_auc_score)
-}
+FOREIGN_METRICS = {loss.__name__: loss for loss in (brier_score_loss, log_loss, roc_auc_score)}
 
 # Measures that err on both sides of their best value: named for intervals and comparisons alone.
 SIGNED_METRICS: dict[str, Metric] = {}
@@ -334,22 +332,15 @@ def resolve_metric(
         or "pos_label" in params
         or any(is_data(*argument) for argument in entry.fixed.items())
     ):
-        shared: dict[str, Any] = {}
+        shared: dict[str, Any] = {"as_matrix": as_matrix, "weighted": weighted}
         if entry is not None:
             names = "chosen", "takes", "may_be_negative", "largest", "fixed"
-            shared = {name: vars(entry)[name] for name in names}
-        elif callable(metric) and is_mean_loss(partial(metric, **params)):
-            shared = {"chosen": False, "may_be_negative": False}
-        callable_metric: Any = CallableMetric(
-            metric, metric, "", as_matrix=as_matrix, weighted=weighted, **shared
-        )
+            shared |= {name: vars(entry)[name] for name in names}
+        elif is_mean_loss(partial(metric, **params)):
+            shared |= {"chosen": False, "may_be_negative": False}
+        callable_metric: Any = CallableMetric(metric, metric, "", **shared)
         return callable_metric, callable_metric.validate_options(params)
     return entry, entry.validate_options(params)
-
-
-def find_multi_class(metric: str | Callable, params: Mapping[str, Any] | None) -> Any:
-    """Return the lens, or its name, with which a metric is measured; None for its default."""
-    return find_arguments(metric, params).get("multi_class")
 
 
 def find_arguments(metric: str | Callable, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -380,7 +371,7 @@ def find_entry(metric: str | Callable) -> Metric | None:
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 
-def unwrap_partial(metric: Any) -> tuple[Any, dict[str, Any]]:
+def unwrap_partial(metric: object) -> tuple[Any, dict[str, Any]]:
     """Return the function itself, and the arguments that :func:`functools.partial` has fixed."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, partial):

@@ -16,8 +16,8 @@ from ._registry import (
     FOREIGN_METRICS,
     Metric,
     check_name,
+    find_arguments,
     find_entry,
-    find_multi_class,
     resolve_metric,
     to_function,
     unwrap_partial,
@@ -38,7 +38,7 @@ class _ClassAwareScorer(Scorer):
         self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
-        multi_class = find_multi_class(self._score_func, self._kwargs | kwargs)
+        multi_class = find_arguments(self._score_func, self._kwargs | kwargs).get("multi_class")
         if (
             "labels" in self._metric.parameters
             and not arguments & {"labels", "pos_label"}
@@ -131,8 +131,7 @@ def make_scorer(
     (5,)
     """
     if not callable(score_func):
-        names = ALL_METRICS | FOREIGN_METRICS
-        check_name("score_func", score_func, names, "Pass one of these, or a function.")
+        check_name("score_func", score_func, ALL_METRICS | FOREIGN_METRICS, "Pass one of these.")
         score_func = to_function(score_func)
     entry = find_entry(score_func)
     sign = _find_sign(score_func, entry, greater_is_better)
@@ -231,10 +230,8 @@ def get_scorer_names(*, takes: Literal["classes", "forecasts"] | None = None) ->
         f"neg_{name}"
         for name, entry in ALL_METRICS.items()
         # the default loss of decisions is that of classes: forecasts need one of their own
-        if takes is None
-        or (
-            takes in entry.takes and (takes, entry.options.get("loss")) != ("forecasts", "zero-one")
-        )
+        if takes in (None, *entry.takes)
+        and (takes, entry.options.get("loss")) != ("forecasts", "zero-one")
     )
 
 
