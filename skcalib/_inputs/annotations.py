@@ -17,13 +17,13 @@ class Averaged(Protocol[P, Mean, Each]):
     __name__: str
 
     @overload
-    def __call__(self, *args: Any, average: None, **options: Any) -> Each: ...
+    def __call__(self, *args: object, average: None, **options: object) -> Each: ...
 
     @overload
     def __call__(self, *args: P.args, **options: P.kwargs) -> Mean: ...
 
 
-def returns_each(each: type[Each]) -> Callable[[Callable[P, Mean]], Averaged[P, Mean, Each]]:
+def annotate_each(each: type[Each]) -> Callable[[Callable[P, Mean]], Averaged[P, Mean, Each]]:
     """Say what a function returns with `average=None`; the decorator does nothing else."""
     return lambda function: cast(Any, function)
 
@@ -42,11 +42,12 @@ class Scorer(Protocol):
 
     set_score_request: Any
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any, **params: Any) -> float: ...
+    def __call__(self, *args: object, **params: object) -> float: ...
 
 
 class _Splitter(Protocol):
-    def get_n_splits(self, X: Any = ..., y: Any = ..., groups: Any = ...) -> int: ...
+    @property
+    def get_n_splits(self) -> Any: ...
 
 
 # A number of folds, a splitter, or pairs of training and test rows.
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
         _repr_mimebundle_: Any
 
         def __repr__(self, N_CHAR_MAX: int = 700) -> str: ...
-        def set_params(self, **params: Any) -> Self: ...
+        def set_params(self, **params: object) -> Self: ...
 
     class TransformerMixin:
         fit_transform: Any
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
     class MetaEstimatorMixin: ...
 
 else:
-    from sklearn.base import (  # noqa: F401  # noqa: F401
+    from sklearn.base import (  # noqa: F401
         BaseEstimator,
         ClassifierMixin,
         MetaEstimatorMixin,

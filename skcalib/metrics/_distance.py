@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, check_predictions, with_given
-from .._inputs.annotations import returns_each
+from .._inputs.annotations import annotate_each
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
@@ -308,7 +308,7 @@ def distance_certificate(
     return map_reduction(measure, data, multi_class, n_jobs)
 
 
-@returns_each(tuple[np.ndarray, np.ndarray])
+@annotate_each(tuple[np.ndarray, np.ndarray])
 @validate_params(_TOL_CONSTRAINTS)
 def calibration_distance_bounds(
     y_true: ArrayLike,

@@ -17,7 +17,7 @@ from .._data import (
     check_no_labels,
     check_predictions,
 )
-from .._inputs.annotations import Value, returns_each
+from .._inputs.annotations import Value, annotate_each
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
@@ -207,7 +207,7 @@ def _append_null_mean(
     return np.append(decompose_data(data), np.mean(null))
 
 
-@returns_each(ScoreDecomposition[np.ndarray])
+@annotate_each(ScoreDecomposition[np.ndarray])
 @validate_params({"n_resamples": [Count(0, 10**9)]})
 def score_decomposition(
     y_true: ArrayLike,

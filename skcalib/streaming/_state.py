@@ -481,11 +481,11 @@ class CalibrationState:
 
     @overload
     def evaluate(
-        self, metric: str | Callable, *, average: None, **params: Any
+        self, metric: str | Callable, *, average: None, **params: object
     ) -> BoundedValue[np.ndarray]: ...
 
     @overload
-    def evaluate(self, metric: str | Callable, **params: Any) -> BoundedValue[float]: ...
+    def evaluate(self, metric: str | Callable, **params: object) -> BoundedValue[float]: ...
 
     def evaluate(self, metric: str | Callable, **params: Any) -> BoundedValue:
         """A measure of all samples, and a bound on what the grid has changed.

@@ -321,23 +321,23 @@ class _BySubgroup(Protocol[P]):
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
-        self, *args: Any, by: Columns, **options: Any
+        self, *args: object, by: Columns, **options: object
     ) -> SubgroupClinicalCalibration: ...
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
-        self, *args: Any, by_each: Columns, **options: Any
+        self, *args: object, by_each: Columns, **options: object
     ) -> dict[str, SubgroupClinicalCalibration]: ...
 
     @overload
     def __call__(self, *args: P.args, **options: P.kwargs) -> ClinicalCalibration: ...
 
 
-def _by_subgroup(function: Callable[P, Any]) -> _BySubgroup[P]:
+def annotate_subgroups(function: Callable[P, Any]) -> _BySubgroup[P]:
     return cast(Any, function)
 
 
-@_by_subgroup
+@annotate_subgroups
 @validate_params(LIMITS_CONSTRAINTS)
 def clinical_calibration(
     y_true: ArrayLike,
