@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from functools import wraps
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 from joblib import parallel_config
@@ -36,8 +36,11 @@ from .arrays import ArrayLike
 Label = bool | int | float | str | bytes
 RandomState = int | np.random.RandomState | None
 
-# How the values of binary problems become one, in annotations.
-Average = Literal["auto", "macro", "weighted"] | None
+# How the values of binary problems become one, in annotations; for type checkers without None, as
+# `Averaged` says what comes out then.
+Average = Literal["auto", "macro", "weighted"]
+if not TYPE_CHECKING:
+    Average |= None
 
 Function = TypeVar("Function", bound=Callable)
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._data import (
@@ -18,10 +17,11 @@ from .._data import (
     with_given,
     with_groups,
 )
+from .._inputs.annotations import BaseEstimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.probabilities import check_not_forecast, is_forecast
-from .._inputs.scikit_learn import CheckedParameters
+from .._inputs.scikit_learn import CheckedParameters, RandomState
 from .._numerics.dependence import split_columns
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL, Statistic
@@ -33,6 +33,19 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
 
     p_value_: float
     null_distribution_: np.ndarray
+
+    # Parameters, and what is set by tests of several statistics or of subgroups.
+    labels: Any
+    method: str
+    statistic: Any
+    n_resamples: int
+    random_state: RandomState
+    statistic_: float
+    adjusted_p_values_: Any
+    component_statistics_: dict[str, float]
+    component_null_distributions_: dict[str, np.ndarray]
+    subgroup_p_values_: dict[Any, float]
+    subgroup_sizes_: dict[Any, int]
     classes_: np.ndarray
     n_features_in_: int
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_labels
 from .._inputs.probabilities import check_probabilities
@@ -95,7 +96,7 @@ class RequiredSampleSize:
 )
 def power_of_test(
     y_proba: ArrayLike,
-    true_proba: ArrayLike | Callable | BaseEstimator,
+    true_proba: ArrayLike | Callable | Estimator,
     n_samples: int,
     *,
     test: HypothesisTest | None = None,
@@ -176,7 +177,7 @@ def power_of_test(
 )
 def required_sample_size(
     y_proba: ArrayLike,
-    true_proba: ArrayLike | Callable | BaseEstimator,
+    true_proba: ArrayLike | Callable | Estimator,
     *,
     test: HypothesisTest | None = None,
     power: float = 0.8,

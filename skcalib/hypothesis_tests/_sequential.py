@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
 from .._data import ClassData, ForecastData, check_forecasts, check_predictions
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import IntegerInterval, Interval, check_feature_names, fit_context
@@ -158,7 +159,7 @@ class SequentialCalibrationTest(HypothesisTest):
         "correlation": [Interval(Real, 0, 1, closed="left")],
     }
 
-    recalibrators: Sequence[BaseEstimator] | None = None
+    recalibrators: Sequence[Estimator] | None = None
     _: KW_ONLY
     windows: Sequence[int] = (500, 10000)
     correlation: float = 0.0

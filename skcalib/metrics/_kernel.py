@@ -258,8 +258,8 @@ def squared_kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -405,8 +405,8 @@ def kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -521,8 +521,8 @@ def joint_kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------

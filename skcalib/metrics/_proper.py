@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Generic, Literal, cast
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,6 +17,7 @@ from .._data import (
     check_no_labels,
     check_predictions,
 )
+from .._inputs.annotations import Value, annotate_each
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
@@ -107,7 +108,7 @@ def check_thresholds_known(data: ForecastData) -> None:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ScoreDecomposition:
+class ScoreDecomposition(Generic[Value]):
     """A mean score and its parts: score = miscalibration − discrimination + uncertainty.
 
     Each part is a number, or an array of shape (n_classes,) with one number for each class.
@@ -141,14 +142,14 @@ class ScoreDecomposition:
     0.06
     """
 
-    miscalibration: float | np.ndarray
-    discrimination: float | np.ndarray
-    uncertainty: float | np.ndarray
-    score: float | np.ndarray
-    expected_miscalibration: float | np.ndarray | None = None
+    miscalibration: Value
+    discrimination: Value
+    uncertainty: Value
+    score: Value
+    expected_miscalibration: Value | None = None
 
     @property
-    def skill_score(self) -> Any:
+    def skill_score(self) -> Value:
         """1 − score / uncertainty, also called IPA or scaled Brier score; NaN if that is 0.
 
         What the predictions gain over the constant one, as a share of its score: 1 is best, 0 as
@@ -159,7 +160,7 @@ class ScoreDecomposition:
         score, uncertainty = np.asarray(self.score), np.asarray(self.uncertainty)
         with np.errstate(divide="ignore", invalid="ignore"):
             skill = np.where(uncertainty > 0, 1 - score / uncertainty, np.nan)
-        return skill if skill.ndim else float(skill)
+        return cast(Value, skill if skill.ndim else float(skill))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreDecomposition):
@@ -206,6 +207,7 @@ def _append_null_mean(
     return np.append(decompose_data(data), np.mean(null))
 
 
+@annotate_each(ScoreDecomposition[np.ndarray])
 @validate_params({"n_resamples": [Count(0, 10**9)]})
 def score_decomposition(
     y_true: ArrayLike,
@@ -219,7 +221,7 @@ def score_decomposition(
     average: Average = "auto",
     n_resamples: int = 0,
     random_state: RandomState = None,
-) -> ScoreDecomposition:
+) -> ScoreDecomposition[float]:
     r"""Decompose a proper score into miscalibration, discrimination and uncertainty (CORP).
 
     The miscalibration is 0 if the predictions are their own isotonic recalibration on the sample.
@@ -257,8 +259,8 @@ def score_decomposition(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the predictions, for

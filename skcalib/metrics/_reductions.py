@@ -130,7 +130,9 @@ def average_each(
     for number, group in groupby(results, lambda result: result[0][0]):
         problems = [(name, weight, value) for (_, name), weight, value in group]
         averages.append(
-            problems[0][2] if is_single[number] else _average(problems, multi_class, average, needs)
+            problems[0][2]
+            if is_single[number] and average is not None
+            else _average(problems, multi_class, average, needs)
         )
     return averages
 

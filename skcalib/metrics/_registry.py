@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, overload
 
 import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from .._data import AnyData, ClassData, ForecastData
+from .._inputs.annotations import Averaged, P
 from .._inputs.scikit_learn import (
     InvalidParameterError,
     StrOptions,
@@ -22,7 +23,7 @@ from .._inputs.scikit_learn import (
 )
 from .._statistics.base import Statistic
 
-PublicFunction = TypeVar("PublicFunction", bound=Callable)
+FloatFunction = TypeVar("FloatFunction", bound=Callable[..., float])
 
 # The arguments of metrics that are data, not options.
 _DATA = {"y_true", "y_proba", "y_forecast", "y_pred", "sample_weight", "labels"}
@@ -280,16 +281,30 @@ def format_metric_names(names: Iterable[str]) -> str:
     return ", ".join(map(str.rstrip, listed))
 
 
+class _Registration(Protocol):
+    """The decorator for functions of users, as type checkers see it."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: FloatFunction
+    ) -> FloatFunction: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[P, float | np.ndarray]
+    ) -> Averaged[P, float, np.ndarray]: ...
+
+
 def register_metric(
     compute: Callable[..., Any], constraints: dict | None = None, **registry_fields: Any
-) -> Callable[[PublicFunction], PublicFunction]:
+) -> _Registration:
     """Register a function for users as a metric, and check its parameters by the constraints.
 
     `compute` is the private function beside it, of checked data and all options. The fields are
     those of `Metric`.
     """
 
-    def register(function: PublicFunction) -> PublicFunction:
+    def register(function: Callable) -> Any:
         validated = validate_params(constraints)(function)
         entry = Metric(validated, compute, **registry_fields)
         _ALL_ENTRIES.append(entry)

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 import sklearn.metrics
-from sklearn.base import BaseEstimator
 
+from .._inputs.annotations import Estimator, Scorer as ScorerLike
 from .._inputs.arrays import format_value
 from .._inputs.scikit_learn import Scorer, find_shared_cache, validate_params
 from .._inputs.warnings import warn
@@ -35,7 +35,7 @@ class _ClassAwareScorer(Scorer):
         return resolve_metric(self._score_func)[0]
 
     def _score(
-        self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
+        self, method_caller: Callable, estimator: Estimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
         multi_class = find_arguments(self._score_func, self._kwargs | kwargs).get("multi_class")
@@ -53,7 +53,7 @@ class _ForecastScorer(_ClassAwareScorer):
     """A scorer of forecasts, or of a classifier's probabilities if the metric takes these, too."""
 
     def _score(
-        self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
+        self, method_caller: Callable, estimator: Estimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         entry = find_entry(self._score_func)
         if entry is not None and "classes" in entry.takes and hasattr(estimator, "classes_"):
@@ -79,7 +79,7 @@ def make_scorer(
     response_method: str | list[str] | tuple[str, ...] | None = None,
     greater_is_better: bool | None = None,
     **kwargs: Any,
-) -> Scorer:
+) -> ScorerLike:
     """Make a scorer from a metric of probabilities or forecasts.
 
     As :func:`sklearn.metrics.make_scorer`. A metric that takes `labels` gets the classes of the
@@ -172,7 +172,7 @@ def _find_sign(
     return 1 if greater_is_better else -1
 
 
-def get_scorer(scoring: str) -> Scorer:
+def get_scorer(scoring: str) -> ScorerLike:
     """Get a ready-made scorer by name.
 
     Parameters

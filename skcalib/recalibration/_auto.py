@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import BaseCrossValidator
 
 from .._data import AnyData, ClassData
+from .._inputs.annotations import CrossValidator
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import (
     BaseComposition,
@@ -231,7 +231,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     ensemble: bool = True
     keep_order: bool = False
     trees: bool = True
-    cv: int | BaseCrossValidator | Iterable = 5
+    cv: CrossValidator = 5
     n_jobs: int | None = None
     labels: ArrayLike | None = None
 

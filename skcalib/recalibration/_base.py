@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 from array_api_compat import array_namespace, device
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -28,6 +27,7 @@ from .._data import (
     check_forecasts,
     count_groups,
 )
+from .._inputs.annotations import BaseEstimator, ClassifierMixin, TransformerMixin
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.scikit_learn import (

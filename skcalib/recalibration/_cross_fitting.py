@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._inputs.annotations import BaseEstimator, CrossValidator, Estimator, MetaEstimatorMixin
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by, check_groups
 from .._inputs.checks import check_sample_weight
@@ -56,7 +57,8 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
 
     estimator: Any
     recalibrator: Any
-    cv: Any
+    recalibrator_: Any
+    cv: CrossValidator
     n_jobs: int | None
 
     # True if folds hold the same share of each class.
@@ -158,7 +160,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         return check_folds(folds)
 
     def _fit_out_of_fold(
-        self, fit: Any, estimator: BaseEstimator, X: Any, y: Any, routed: Bunch, **options: str
+        self, fit: Any, estimator: Estimator, X: Any, y: Any, routed: Bunch, **options: str
     ) -> Any:
         """Return the fit to all samples, the response of one without each sample, and test sets.
 

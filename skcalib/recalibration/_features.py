@@ -5,10 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import combine_pvalues
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._data import ClassData
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import are_unnamed, encode_column, to_columns
 from .._inputs.checks import check_predict_input, positive_weight_rows
@@ -140,7 +140,7 @@ class FeatureRecalibrator(Recalibrator):
     array([0.3, 0.5])
     """
 
-    recalibrator: BaseEstimator | None = None
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     alpha: float = 0.05
     random_state: RandomState = None
@@ -370,7 +370,7 @@ class FeatureRecalibrator(Recalibrator):
         return negative_log_loss(y, proba, self.classes_, sample_weight)
 
 
-def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
+def _cross_fit(plain: Estimator, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the fitted plain map, its out-of-fold probabilities (n, K), and the folds (n,)."""
     examples, fold = to_fit_data(data), assign_folds(data, _N_FOLDS)
     if type(plain) is AutoRecalibrator:  # others may fit otherwise

@@ -4,11 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.metrics import log_loss
 from sklearn.utils import Tags
 
 from .._data import ClassData, MultilabelData, check_predictions
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods
 from ..lenses import Lens, _check_all_rows, _get_lens
@@ -81,7 +81,7 @@ class LensRecalibrator(Recalibrator):
 
     _parameter_constraints = {"recalibrator": [HasMethods(["fit", "predict_proba"]), None]}
 
-    recalibrator: BaseEstimator | None = None
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     multi_class: Literal["classwise"] | Lens = "classwise"
     labels: ArrayLike | None = None

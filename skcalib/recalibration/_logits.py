@@ -54,6 +54,7 @@ class LogScaleRecalibrator(Recalibrator):
     """
 
     prior_weight: Any
+    input_type: str
     coef_: np.ndarray
     intercept_: np.ndarray
     _is_smooth = True

@@ -6,11 +6,11 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import AnyData, ClassData, check_forecasts
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import Columns, Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
@@ -133,7 +133,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         "min_samples": [IntegerInterval(1), None],
     }
 
-    recalibrator: BaseEstimator | None = None
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     prior_weight: float | Literal["auto"] = "auto"
     min_samples: int | None = None
@@ -393,7 +393,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
 def _fit_subgroups(
     data: AnyData,
     subgroups: Subgroups,
-    recalibrator: BaseEstimator,
+    recalibrator: Estimator,
     min_samples: int,
     weight_of_others: float = 0.0,
 ) -> list:

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypedDict, Unpack, cast, overload
 import numpy as np
 import scipy
 import sklearn
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by_each, printable
 from .._inputs.missing import omit_missing
@@ -179,7 +179,7 @@ class CalibrationReport(_BaseReport):
 
     @classmethod
     def from_estimator(
-        cls, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, **options: Any
+        cls, estimator: Estimator, X: ArrayLike, y: ArrayLike, **options: Any
     ) -> "CalibrationReport":
         """Report on a fitted estimator.
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from sklearn.metrics import brier_score_loss
 
 from .._data import ClassData
+from .._inputs.annotations import Value
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimation, has_negligible_pairs
 from ..lenses import _NAMED_LENSES, Lens, _get_lens
@@ -23,7 +24,7 @@ _KERNEL_ERROR_NAMES = (
 )
 
 
-class BoundedValue(NamedTuple):
+class BoundedValue(NamedTuple, Generic[Value]):
     """A measure of the predictions on the grid, and what the grid can have changed.
 
     Parameters
@@ -47,8 +48,8 @@ class BoundedValue(NamedTuple):
     BoundedValue(value=0.5, bound=0.0)
     """
 
-    value: float | np.ndarray
-    bound: float | np.ndarray
+    value: Value
+    bound: Value
 
 
 @dataclass(frozen=True)

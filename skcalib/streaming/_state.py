@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from numbers import Real
 from threading import Lock
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 
@@ -478,6 +478,14 @@ class CalibrationState:
             States of the classes False and True, by class.
         """
         return self._make_binary_states("classwise")
+
+    @overload
+    def evaluate(
+        self, metric: str | Callable, *, average: None, **params: object
+    ) -> BoundedValue[np.ndarray]: ...
+
+    @overload
+    def evaluate(self, metric: str | Callable, **params: object) -> BoundedValue[float]: ...
 
     def evaluate(self, metric: str | Callable, **params: Any) -> BoundedValue:
         """A measure of all samples, and a bound on what the grid has changed.
