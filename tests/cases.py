@@ -162,7 +162,7 @@ METRIC_CASES = {
         smooth_expected_calibration_error, bandwidth=0.05, multi_class="classwise"
     ),
     "decision, given the action": partial(decision_calibration_error, given="action"),
-    "decision, chosen": partial(decision_calibration_error, actions="chosen"),
+    "decision, chosen": partial(decision_calibration_error, compared_actions="chosen"),
     "weighted": weighted_calibration_error,
     "weighted, classwise": partial(weighted_calibration_error, multi_class="classwise"),
     "weighted, monotone": partial(

@@ -88,7 +88,9 @@ CASES = {
         conditional_kernel_calibration_error, outcome_bandwidth=1.0, estimation="debiased"
     ),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
-    "decision, squares": partial(decision_calibration_error, loss=squares, actions="chosen"),
+    "decision, squares": partial(
+        decision_calibration_error, loss=squares, compared_actions="chosen"
+    ),
     "crps decomposition": lambda y, forecast, **options: (
         score_decomposition(y, forecast, score="crps", **options).miscalibration
     ),

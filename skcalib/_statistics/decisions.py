@@ -23,18 +23,19 @@ class DecisionGaps(Statistic):
 
     D_g(a) = Σ_i w_i 1[g_i = g] (ℓ(a, y_i) − E ℓ(a, Y_i)) with Y_i drawn from the i-th prediction.
     The groups g are those that are given, or the actions of the least expected loss. With
-    actions="chosen" there is one gap for each group, that of the action taken.
+    compared_actions="chosen" there is one gap for each group, that of the action taken.
     """
 
     supports = frozenset({"any-order", "asymptotic"})
 
     def __init__(
-        self, data: AnyData, *, loss: Any, given: str | None = None, actions: str = "all"
+        self, data: AnyData, *, loss: Any, given: str | None = None, compared_actions: str = "all"
     ) -> None:
         check_gap_condition(data, given)
         self.data = data
         self.loss: DecisionLoss = as_loss(loss)
-        self.options: dict[str, Any] = {"loss": self.loss, "given": given, "actions": actions}
+        options = {"given": given, "compared_actions": compared_actions}
+        self.options: dict[str, Any] = {"loss": self.loss, **options}
         self.expected = self._compute_expected()  # (n, A)
         self.n_actions = self.expected.shape[1]
         self.action = argmin_first(self.expected)  # (n,)
@@ -77,7 +78,7 @@ class DecisionGaps(Statistic):
 
     def select_actions(self, losses: np.ndarray) -> np.ndarray:
         """The losses (…, n, A) of the actions that are compared."""
-        if self.options["actions"] == "all":
+        if self.options["compared_actions"] == "all":
             return losses
         return losses[..., np.arange(len(self.action)), self.action, None]
 

@@ -79,7 +79,7 @@ OTHER_OPTIONS = {
     "laplace, squared": partial(laplace_kernel_calibration_error, squared=True),
     "decision, losses": partial(decision_calibration_error, loss=asymmetric),
     "decision, losses of the chosen": partial(
-        decision_calibration_error, loss=asymmetric, actions="chosen", given="action"
+        decision_calibration_error, loss=asymmetric, compared_actions="chosen", given="action"
     ),
     "any decision, three actions": partial(any_decision_calibration_error, n_actions=3),
 }
@@ -262,7 +262,7 @@ FORECASTS = {
 FORECAST_OPTIONS = {
     f"decision, {actions}, {given}": (
         "decision_calibration_error",
-        {"loss": 0.7, "actions": actions, **given},
+        {"loss": 0.7, "compared_actions": actions, **given},
     )
     for actions in ("all", "chosen")
     for given in ({}, {"given": "action"})
