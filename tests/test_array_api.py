@@ -3,13 +3,13 @@
 import re
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy
 import sklearn
 from cases import RECALIBRATOR_CASES
+from pages import read_page
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
@@ -560,8 +560,7 @@ def test_classifiers_convert(package):
 
 
 def test_the_code_of_the_guide_runs(package):
-    guide = Path(__file__).parents[1] / "docs" / "guide" / "large_data.md"
-    text = guide.read_text(encoding="utf-8")
+    text = read_page("docs/guide/large_data.md")
     (block,) = re.findall(r"```python\n(import sklearn\n.*?)```", text, flags=re.DOTALL)
     logits, y = problem(40, 3)
     names = {"logits": package(logits), "labels": package(y)}

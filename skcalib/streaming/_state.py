@@ -44,6 +44,7 @@ from ._evaluate import BoundedValue, check_metric_params, evaluate_state
 from ._tally import FourierSums, RowWeights, Tally, add_classes, copy_arrays
 
 _BINARY_CLASSES = np.array([False, True])
+_BINARY_CLASSES.flags.writeable = False
 
 
 class CalibrationState:
@@ -83,7 +84,7 @@ class CalibrationState:
     Attributes
     ----------
     classes : ndarray of shape (n_classes,) or None
-        The classes; None before the first update.
+        The classes, an array that cannot be changed; None before the first update.
 
     is_binary : bool
         Whether there are two classes.
@@ -161,7 +162,7 @@ class CalibrationState:
         random_state: int = 0,
         multi_class: Lens | None = None,
     ) -> None:
-        self._labels = labels
+        self._labels = copy(labels)
         self._multi_class = multi_class
         self._problems: list[tuple[Any, float]] = []  # of the lens: names and sums of weights
         decimals = int(decimals)
@@ -207,6 +208,8 @@ class CalibrationState:
                 "it. Send or read it again, or store states with to_arrow."
             )
         vars(self).update(pickle.loads(content), _lock=Lock())
+        if self.classes is not None:
+            self.classes.flags.writeable = False  # which a pickle forgets
 
     def update(
         self,
@@ -616,7 +619,8 @@ class CalibrationState:
     def _initialize(self, classes: np.ndarray) -> None:
         """Make empty tallies for the classes."""
         decimals, n_components, *kernel = self._options.values()
-        self.classes = classes
+        self.classes = classes.copy()
+        self.classes.flags.writeable = False
         if self._is_multilabel:
             return
         if self.is_binary:
@@ -656,7 +660,7 @@ class CalibrationState:
         state.classes, state._tallies = _BINARY_CLASSES, {"binary": tally}
         state.n_samples = int(tally.sums.samples.sum())
         state.total_weight = float(tally.sums.weights[0].sum())
-        state._weights = self._weights
+        state._weights = self._weights if state.n_samples else state._weights
         return state
 
     def _make_binary_states(self, name: str) -> "dict[Any, CalibrationState]":

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from pages import read_page
 from problems import random_problem
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
@@ -279,7 +280,7 @@ def test_the_program_goes_by_the_name_it_was_called_by(monkeypatch, capsys):
 
 
 def test_the_console_script_is_the_command_line():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    project = tomllib.loads(read_page("pyproject.toml"))
     module, name = project["project"]["scripts"]["skcalib"].split(":")
     assert getattr(importlib.import_module(module), name) is program
 

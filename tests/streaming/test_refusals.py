@@ -204,7 +204,7 @@ def test_tables_of_another_version_are_refused(monkeypatch):
     monkeypatch.setattr("skcalib.streaming._arrow._FORMAT_VERSION", 3)
     table = CalibrationState().update(**GOOD).to_arrow()
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="found version 3 of it"):
+    with pytest.raises(ValueError, match="version must be 2, found 3"):
         CalibrationState.from_arrow(table)
 
 

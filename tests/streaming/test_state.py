@@ -2,7 +2,7 @@ import json
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import partial
 from inspect import signature
 from itertools import product
@@ -15,6 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
+from skcalib.lenses import Multilabel
 from skcalib.metrics._registry import metrics_of_counts
 from skcalib.streaming import CalibrationState
 
@@ -505,6 +506,21 @@ def test_metadata_are_json():
     metadata = json.loads(table.schema.metadata[b"skcalib.CalibrationState"])
     assert metadata["version"] == 2
     assert metadata["states"][0]["options"]["decimals"] == 4
+
+
+def test_no_attribute_hands_out_an_array_that_can_be_written():
+    labels = np.array([0, 1, 2])
+    state = CalibrationState(labels).update([0, 1, 2], np.eye(3), by=["a", "b", "b"])
+    labels[0] = 7  # which is the caller's
+    states = [state, state.confidence(), *state.classwise().values(), *state.top_label().values()]
+    states += [CalibrationState().merge(state), *state.subgroups.values(), copy(state)]
+    states += [CalibrationState(multi_class=Multilabel()).update([[0, 1], [1, 1]], np.eye(2))]
+    states += [pickle.loads(pickle.dumps(state)), CalibrationState.from_arrow(state.to_arrow())]
+    for each in states:
+        values = [getattr(each, name) for name in dir(each) if not name.startswith("_")]
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        assert [array.flags.writeable for array in arrays] == [False]
+    assert state.classes.tolist() == [0, 1, 2]
 
 
 # Counts
