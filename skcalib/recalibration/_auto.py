@@ -418,10 +418,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         share = likeliest_share(average, label_proba, data.weight * units.effective_size)
         self.uniform_share_ *= 1 - share
         self.results_, _ = summarize_losses(
-            [*self.results_["name"], "trees"],
-            np.vstack([loss, -np.log(label_proba)]),
-            units,
-            fold,
+            [*self.results_["name"], "trees"], np.vstack([loss, -np.log(label_proba)]), units, fold
         )
         return np.append((1 - share) * weight, share), proba
 

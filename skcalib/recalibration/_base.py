@@ -20,14 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from .._data import (
-    ClassData,
-    Data,
-    ForecastData,
-    check_fit_input,
-    check_forecasts,
-    count_groups,
-)
+from .._data import ClassData, Data, ForecastData, check_fit_input, check_forecasts, count_groups
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.scikit_learn import (
@@ -40,10 +33,7 @@ from .._inputs.scikit_learn import (
 )
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, row_sums, to_numpy
-from .._numerics.logits import (
-    log_probabilities,
-    smallest_known_probability,
-)
+from .._numerics.logits import log_probabilities, smallest_known_probability
 from ..forecasts import Forecast, as_forecast
 from ._maps import PerClass, Pieces
 from ._modules import make_module
@@ -314,9 +304,7 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
 
 
 def count_outer_groups(
-    recalibrator: "Recalibrator | ForecastRecalibrator",
-    data: Data,
-    sample_weight: ArrayLike | None,
+    recalibrator: "Recalibrator | ForecastRecalibrator", data: Data, sample_weight: ArrayLike | None
 ) -> Data:
     """Let the groups of the outer fit, if several, lower the effective number of samples."""
     groups, inflation = recalibrator._outer_groups, recalibrator._outer_inflation

@@ -16,13 +16,7 @@ from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._quantile import check_same_levels
-from ._base import (
-    Recalibrator,
-    check_calibration_data,
-    clone_for,
-    count_outer_groups,
-    to_matrix,
-)
+from ._base import Recalibrator, check_calibration_data, clone_for, count_outer_groups, to_matrix
 from ._folds import fit_with_units
 from ._maps import ClassFactors
 from ._responses import align_proba
