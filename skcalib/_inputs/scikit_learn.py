@@ -3,10 +3,11 @@
 import numbers
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import wraps
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, dataclass_transform, get_args, get_origin
 
 import numpy as np
 from joblib import parallel_config
@@ -40,6 +41,7 @@ RandomState = int | np.random.RandomState | None
 Average = Literal["auto", "macro", "weighted"] | None
 
 Function = TypeVar("Function", bound=Callable)
+Class = TypeVar("Class", bound=type)
 
 
 class Interval(_Interval):
@@ -154,6 +156,26 @@ class CheckedParameters:
         stated, base = vars(cls).get("_parameter_constraints", {}), cast(Any, super(cls, cls))
         literal = get_literal_constraints(vars(cls).get("__init__", cls))
         cls._parameter_constraints = base._parameter_constraints | literal | stated
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def estimator_class(*, kw_only: bool = False) -> Callable[[Class], Class]:
+    """Decorator of an estimator's class, whose fields become its parameters.
+
+    Keywords of base classes come after those that the class adds.
+    """
+
+    def decorate(cls: Class) -> Class:
+        init = cast(Any, dataclass(eq=False, repr=False, kw_only=kw_only)(cls)).__init__
+        names = ["self", *(name for base in cls.__mro__ for name in get_annotations(base))]
+        shown = signature(init)
+        parameters = sorted(
+            shown.parameters.values(), key=lambda each: (each.kind, names.index(each.name))
+        )
+        init.__signature__ = shown.replace(parameters=parameters)
+        return cls
+
+    return decorate
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
@@ -21,6 +21,7 @@ from .._inputs.scikit_learn import (
     IntegerInterval,
     Parallel,
     delayed,
+    estimator_class,
     fit_context,
 )
 from .._numerics.dependence import UnitSums
@@ -73,7 +74,7 @@ _ORDER_PRESERVING = [
 ]
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
@@ -233,7 +234,6 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     trees: bool = True
     cv: int | BaseCrossValidator | Iterable = 5
     n_jobs: int | None = None
-    labels: ArrayLike | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters of this object and of the candidates.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from inspect import signature
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -29,6 +29,7 @@ from .._inputs.scikit_learn import (
     IntegerInterval,
     Interval,
     clone_instance,
+    estimator_class,
     fit_context,
 )
 from .._inputs.warnings import warn
@@ -59,6 +60,7 @@ _threads = cache(ThreadpoolController)
 _MIN_CLASSES_FOR_THREADS = 256
 
 
+@estimator_class(kw_only=True)
 class Recalibrator(
     CheckedParameters, ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
 ):
@@ -66,11 +68,13 @@ class Recalibrator(
 
     _parameter_constraints = RECALIBRATOR_CONSTRAINTS
 
+    labels: ArrayLike | None = None
+
     # True if the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
 
     # True if X holds logits.
-    _expects_logits: Any = False
+    _expects_logits: ClassVar[Any] = False
 
     # True inside another recalibrator, which has warned of missing classes already.
     _is_nested = False
@@ -83,24 +87,21 @@ class Recalibrator(
 
     # True if `fit` can start from a fit to almost the same samples, which is `_neighbour` then.
     _starts_near = False
-    _neighbour: Any = None
+    _neighbour: ClassVar[Any] = None
 
     # The recalibrator that is fitted first to the same samples, as `base_`.
-    _base_recalibrator: Any = None
+    _base_recalibrator: ClassVar[Any] = None
 
     # During a fit inside of another object: the groups (n,) of its samples, which lower the
     # effective number of samples, and the blocks (n,) that no fold divides.
-    _outer_groups: np.ndarray | None = None
-    _outer_blocks: np.ndarray | None = None
+    _outer_groups: ClassVar[np.ndarray | None] = None
+    _outer_blocks: ClassVar[np.ndarray | None] = None
 
     # If the outer fit has estimated it: the ratio (n,) of `squares` of each sample to w².
-    _outer_inflation: np.ndarray | None = None
+    _outer_inflation: ClassVar[np.ndarray | None] = None
 
     # True if tensors stay on their device, at `fit` and afterwards.
     _fits_on_device = _maps_on_device = False
-
-    def __init__(self, *, labels: ArrayLike | None = None) -> None:
-        self.labels = labels
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

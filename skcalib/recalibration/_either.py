@@ -44,7 +44,6 @@ def check_fitted_on_classes(recalibrator: BaseEstimator) -> bool:
 class ClassOrForecastRecalibrator(Recalibrator):
     """Base of recalibrators that accept probabilities or forecasts, in `_fit` and `_map`, too."""
 
-    labels: ArrayLike | None
     _is_forecast: Any = None  # whether the data at `fit` were forecasts
 
     @property

@@ -1,6 +1,6 @@
 """Recalibration given features: a plain map, and trees where it is wrong."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import are_unnamed, encode_column, to_columns
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.drawing import make_batches
-from .._inputs.scikit_learn import RandomState, fit_context
+from .._inputs.scikit_learn import RandomState, estimator_class, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL
@@ -43,7 +43,7 @@ _MAX_CATEGORIES, _MISSING_RANK = 63, -64.0
 _N_TEST_ROUNDS = 30
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class FeatureRecalibrator(Recalibrator):
     r"""Recalibrates given features: also subgroups that nobody has named.
 
@@ -144,7 +144,6 @@ class FeatureRecalibrator(Recalibrator):
     _: KW_ONLY
     alpha: float = 0.05
     random_state: RandomState = None
-    labels: ArrayLike | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]

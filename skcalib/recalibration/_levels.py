@@ -1,7 +1,7 @@
 """Recalibration of the levels of forecasts: by their transforms, or quantile by quantile."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import Interval, estimator_class
 from .._inputs.warnings import warn
 from .._numerics.pit import normal_scores
 from .._numerics.pit_maps import (
@@ -37,6 +37,7 @@ from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_insi
 _MAX_LOG_ODDS_OF_LEVEL = 744.0
 
 
+@estimator_class()
 class PITRecalibrator(ForecastRecalibrator):
     r"""Maps the levels of forecasts, so that the outcomes' levels are uniform.
 
@@ -104,8 +105,7 @@ class PITRecalibrator(ForecastRecalibrator):
     array([0.11, 0.8 , 2.64])
     """
 
-    def __init__(self, method: Literal["conformal", "beta"] = "conformal") -> None:
-        self.method = method
+    method: Literal["conformal", "beta"] = "conformal"
 
     def _fit(self, data: ForecastData) -> None:
         forecast, weight = data.forecast, data.weight
@@ -197,7 +197,7 @@ def normal_score_p_value(data: ForecastData) -> float:
 _LEVEL_SUM_ATOL = 1e-9
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class QuantileRecalibrator(ForecastRecalibrator):
     r"""Adds a constant to the quantiles of each level, so that intervals cover what they say.
 

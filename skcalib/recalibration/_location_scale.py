@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from .._data import ForecastData
 from .._inputs.arrays import check_numbers
+from .._inputs.scikit_learn import estimator_class
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import normal_density
 from .._numerics.newton import minimize_in_bounds
@@ -28,7 +29,7 @@ _STEP = 1e-5
 _MAX_LOSS = 1e6
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class LocationScaleRecalibrator(ForecastRecalibrator):
     r"""Moves forecasts by a linear map of their mean, and of their variance.
 

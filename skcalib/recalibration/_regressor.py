@@ -10,7 +10,7 @@ from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns
-from .._inputs.scikit_learn import fit_context
+from .._inputs.scikit_learn import estimator_class, fit_context
 from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_forecast
 from ..forecasts._base import check_coverage, check_outcomes
@@ -22,7 +22,7 @@ from ._folds import fit_with_units
 
 
 @reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
