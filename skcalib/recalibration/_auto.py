@@ -326,17 +326,17 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         units = UnitSums(data.weight, data.groups, data.squares)
         candidates, trees = self._choose_candidates(data, units, fold, scoring)
         averages = self.ensemble and not data.is_forecast
-        losses = CrossValidation(
+        loss, probas, neighbours = CrossValidation(
             examples, fold, scoring, self.n_jobs, units if averages else None, keeps_proba
         ).find_losses(list(candidates.values()))
-        weight = self._weigh(list(candidates), losses.loss, data, units, fold)
+        weight = self._weigh(list(candidates), loss, data, units, fold)
         if trees is not None and not data.is_forecast:
-            weight, tree_proba = self._mix_trees(trees, weight, losses.loss, data, units, fold)
-            losses.proba.append(tree_proba)
-        self._fit_selected(candidates, trees, weight, examples, losses.neighbours)
+            weight, tree_proba = self._mix_trees(trees, weight, loss, data, units, fold)
+            probas.append(tree_proba)
+        self._fit_selected(candidates, trees, weight, examples, neighbours)
         if not keeps_proba:
             return None
-        average = sum(w * p for w, p in zip(weight, losses.proba, strict=True) if w > 0)
+        average = sum(w * p for w, p in zip(weight, probas, strict=True) if w > 0)
         return average + self.uniform_share_ / len(self.classes_)
 
     def _choose_candidates(
@@ -496,14 +496,6 @@ def average_weights(loss: np.ndarray, units: UnitSums, order: np.ndarray) -> np.
     return total / total.sum()
 
 
-class CandidateLosses(NamedTuple):
-    """The losses of candidates (c, n), their probabilities (n, K), and their latest fits."""
-
-    loss: np.ndarray
-    proba: list[np.ndarray]
-    neighbours: list[Any]
-
-
 class CrossValidation(NamedTuple):
     """The data and folds on which candidates are fitted and scored, one fold left out in turn."""
 
@@ -514,11 +506,11 @@ class CrossValidation(NamedTuple):
     units: UnitSums | None  # None if none stops early
     keeps_proba: bool
 
-    def find_losses(self, candidates: list[Any]) -> CandidateLosses:
-        """Return the losses of all samples under each candidate, fitted without their fold.
+    def find_losses(self, candidates: list[Any]) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
+        """Return the losses (c, n) of all samples under candidates fitted without their fold.
 
-        The probabilities are empty unless `keeps_proba`. The neighbours are fits from which later
-        ones may start, or None.
+        Also return the probabilities of each candidate (n, K), empty unless `keeps_proba`, and
+        neighbours: fits from which later ones may start, or None.
 
         If there are `units`, dominated candidates stop after a fold; their losses in further folds
         are NaN. Of two classes, all candidates but the first one are mixed with equal probabilities
@@ -554,7 +546,7 @@ class CrossValidation(NamedTuple):
                     proba[c, fold == k] = fold_proba
             if units is not None:
                 running = running[~is_dominated(losses[running], units, fold <= k)]
-        return CandidateLosses(losses, list(proba), neighbours)
+        return losses, list(proba), neighbours
 
     def _fit_without(
         self, test: np.ndarray, model: Any, neighbour: Any, uniform: float, with_base: bool

@@ -322,9 +322,6 @@ class Steps(NamedTuple):
     cuts: np.ndarray  # (B - 1,)
     values: np.ndarray  # (B,)
 
-    def evaluate(self, points: np.ndarray) -> np.ndarray:
-        return self.values[np.searchsorted(self.cuts, points, side="right")]
-
 
 @estimator_class()
 class ScalingBinningRecalibrator(Recalibrator):
@@ -440,9 +437,10 @@ class ScalingBinningRecalibrator(Recalibrator):
         return Steps(cuts_before(points, start), np.add.reduceat(mass * points, start) / total)
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        return one_vs_rest(
-            lambda results, steps: steps.evaluate(results), self.maps_, self._smooth_results(proba)
-        )
+        def evaluate(results: np.ndarray, steps: Steps) -> np.ndarray:
+            return steps.values[np.searchsorted(steps.cuts, results, side="right")]
+
+        return one_vs_rest(evaluate, self.maps_, self._smooth_results(proba))
 
     def _state_map(self) -> Composition:
         pieces = [Pieces(np.append(0.0, cuts), values, 0 * values) for cuts, values in self.maps_]

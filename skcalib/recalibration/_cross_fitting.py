@@ -4,7 +4,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -36,6 +36,7 @@ from ._checks import (
     check_is_object,
     check_recalibrator,
     check_supports_arguments,
+    suggest_recalibrator,
 )
 from ._folds import check_folds, check_partition, find_blocks, reads_units
 from ._responses import FittedClassifier, check_response, fit_classifier
@@ -68,6 +69,18 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
 
     # Methods that fit the estimator; the last one also splits the samples.
     _fit_methods: tuple[str, ...] = ("fit",)
+
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        """Refuse scikit-learn's argument `method`, with a remedy."""
+        if "method" in params:
+            name, needed = params["method"], cls._recalibrator_method
+            remedy = f"response_method={name!r}"
+            if needed:
+                remedy = f"recalibrator={suggest_recalibrator(name, needed)}"
+            raise TypeError(
+                f"{cls.__name__} has no argument method; found method={name!r}. Pass {remedy}."
+            )
+        return super().__new__(cls)
 
     def _validate_params(self) -> None:
         """Check parameters with plainer messages; scikit-learn calls this before a fit."""
@@ -176,7 +189,8 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         fits_of_folds = self._cross_fit(
             partial(fit, **whole.response_options), estimator, X, y, folds, routed
         )
-        return whole, concatenate_rows(fits_of_folds)[rows], tests
+        is_array = isinstance(fits_of_folds[0], np.ndarray)  # else a forecast
+        return whole, (np.concatenate if is_array else concatenate)(fits_of_folds)[rows], tests
 
     def _find_units(
         self, groups: np.ndarray | None, tests: list[np.ndarray], rows: np.ndarray
@@ -285,11 +299,6 @@ def rescale_scores(
     with np.errstate(divide="ignore"):  # classes that a training fold lacks
         log_proba = np.log(proba)
     return rescaled, scale_by_temperature(log_proba, temperature), temperature
-
-
-def concatenate_rows(blocks: list[Any]) -> Any:
-    """Concatenate arrays or forecasts of different rows."""
-    return np.concatenate(blocks) if isinstance(blocks[0], np.ndarray) else concatenate(blocks)
 
 
 def adopt_features(estimator: BaseEstimator, fitted: BaseEstimator) -> None:

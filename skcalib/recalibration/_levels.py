@@ -1,6 +1,5 @@
 """Recalibration of the levels of forecasts: by their transforms, or quantile by quantile."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, Literal, Self
@@ -304,12 +303,11 @@ class QuantileRecalibrator(ForecastRecalibrator):
             targets = 1 - 2 * self.levels_[:n_intervals]
             self.miss_rates_, self._has_weights = 1 - targets, bool(np.ptp(data.weight) > 0)
             find_ranks = [least_rank] * len(targets)
-        offsets = np.array(
-            [
-                _select_rank(score, data, target, find_rank)
-                for score, target, find_rank in zip(scores.T, targets, find_ranks, strict=False)
-            ]
-        )
+        offsets = np.empty(len(targets))  # infinite where there is no such rank
+        for k, (score, target) in enumerate(zip(scores.T, targets, strict=True)):
+            order = np.argsort(score, kind="stable")
+            levels = rank_levels(data.weight[order], data.inverse_effective_size)
+            offsets[k] = find_ranks[k](score[order], levels, target)
         if self.method == "intervals":
             offsets = self._make_offsets(offsets)
         check_enough_ranks(offsets, self.levels_, data.n_samples)
@@ -408,13 +406,6 @@ def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
     if forecast._has_quantiles_only and np.array_equal(forecast.levels, levels):
         return forecast.values
     return forecast.quantiles(levels)
-
-
-def _select_rank(score: np.ndarray, data: ForecastData, level: float, find_rank: Callable) -> float:
-    """The score of the rank that is found for this level; infinite if there is none."""
-    order = np.argsort(score, kind="stable")
-    levels = rank_levels(data.weight[order], data.inverse_effective_size)
-    return float(find_rank(score[order], levels, level))
 
 
 def _enforce_order(quantiles: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -43,11 +43,10 @@ def _make(stated: Map, dtype: Any) -> Any:
 
 @_make.register
 def _(stated: LogLinear, dtype: Any) -> Any:
-    if stated.bounds is None:
-        return _torch().Scaling(stated.factors, stated.shifts, stated.smallest, dtype)
-    return _torch().Scaling(
-        stated.matrix, stated.shifts, stated.smallest, dtype, bounds=stated.bounds
-    )
+    factors, bounds = stated.factors, {}
+    if stated.bounds is not None:
+        factors, bounds = stated.matrix, {"bounds": stated.bounds}
+    return _torch().Scaling(factors, stated.shifts, stated.smallest, dtype, **bounds)
 
 
 @_make.register

@@ -10,11 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import estimator_class, fit_context
 from ._base import probability_names
-from ._checks import reject_method_argument
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
 
 
-@reject_method_argument(lambda name: f"response_method={name!r}")
 @estimator_class()
 class PredictProba(TransformerMixin, ClassifierCrossFitting):
     """A classifier as a transformer, from features to probabilities.

@@ -239,7 +239,9 @@ class PriorShiftRecalibrator(Recalibrator):
         matrix = to_matrix(proba)
         if np.array_equal(self.prevalence_, self.source_prevalence_):
             return matrix.copy()
-        return shift_prevalence(matrix, self.source_prevalence_, self.prevalence_)
+        new, product = self.prevalence_, matrix * (self.prevalence_ / self.source_prevalence_)
+        total = product.sum(axis=1, keepdims=True)
+        return np.divide(product, total, out=np.tile(new, (len(matrix), 1)), where=total > 0)
 
     def _state_map(self) -> ClassFactors:
         new, old = self.prevalence_, self.source_prevalence_
@@ -299,13 +301,6 @@ def _gap_of_means(data: ClassData, observed: np.ndarray) -> str:
         f"class {data.classes[k : k + 1].tolist()[0]!r} has the share {observed[k]:.3g} of "
         f"the labels, but the mean prediction {expected[k]:.3g}"
     )
-
-
-def shift_prevalence(proba: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """p_k new_k / old_k of rows (n, K), divided by their sums; where these are 0, it is `new`."""
-    product = proba * (new / old)
-    total = product.sum(axis=1, keepdims=True)
-    return np.divide(product, total, out=np.tile(new, (len(proba), 1)), where=total > 0)
 
 
 # The fit ends when the loss is above its minimum by at most the first number, and a step does not

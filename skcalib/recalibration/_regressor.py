@@ -16,12 +16,10 @@ from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_foreca
 from ..forecasts._base import check_coverage, check_outcomes
 from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_quantile_levels
-from ._checks import reject_method_argument, suggest_recalibrator
 from ._cross_fitting import CrossFitting, adopt_features
 from ._folds import fit_with_units
 
 
-@reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
 @estimator_class()
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.

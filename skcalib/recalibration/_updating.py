@@ -258,7 +258,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
             statistic = 2 * max(losses[k] - losses[-1], 0.0) / inflation
             self.statistics_[name] = statistic
             self.degrees_of_freedom_[name] = freedom
-            self.p_values_[name] = chi_squared_p_value(statistic, freedom)
+            p_value = chi2.sf(statistic, freedom) if freedom else 1.0
+            self.p_values_[name] = max(float(p_value), np.finfo(np.float64).tiny)
 
     def _map(self, proba: Array) -> Array:
         if self.chosen_ == "none" and self.input_type == "probabilities":
@@ -374,10 +375,3 @@ def _trace(information: np.ndarray, noise: np.ndarray) -> float:
     size = np.sqrt(np.outer(diagonal[is_known], diagonal[is_known]))
     inverse = np.linalg.pinv(information[block] / size, rcond=_INFORMATION_RTOL, hermitian=True)
     return float(np.vdot(inverse, noise[block] / size))
-
-
-def chi_squared_p_value(statistic: float, degrees_of_freedom: int) -> float:
-    """Positive; 1 without degrees of freedom."""
-    if degrees_of_freedom == 0:
-        return 1.0
-    return max(float(chi2.sf(statistic, degrees_of_freedom)), np.finfo(np.float64).tiny)
