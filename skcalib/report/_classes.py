@@ -18,6 +18,7 @@ from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
 from ..recalibration._folds import fit_with_units
 from ..uncertainty._losses import class_terms
+from . import _two_classes as two_classes
 from ._findings import Finding, distinct_format, say
 from ._pictures import render_class_pictures
 from ._sections import (
@@ -32,17 +33,6 @@ from ._sections import (
     error_name,
     list_names,
     take_samples,
-)
-from ._two_classes import (
-    CLEAR_DEVIATION,
-    CLINICAL_COST_FACTOR,
-    clinical_difference_intervals,
-    clinical_intervals,
-    find_reversed_ranking,
-    is_rounded,
-    mean_area_under_roc_curve,
-    measure_event_ratio,
-    two_class_numbers,
 )
 
 # Seconds that a test may take. Drawing a label takes the first, and the sign of a sample in a group
@@ -122,11 +112,11 @@ class ClassSections(Sections):
         numbers = {
             "n_samples": len(data.label),
             "n_classes": len(data.classes),
-            **(two_class_numbers(data) if data.is_binary else {}),
+            **(two_classes.two_class_numbers(data) if data.is_binary else {}),
         }
         if not data.is_binary:
             numbers["mean_confidence"] = data.mean(self._confident.proba)
-            numbers["area_under_roc_curve"] = mean_area_under_roc_curve(data)
+            numbers["area_under_roc_curve"] = two_classes.mean_area_under_roc_curve(data)
         numbers |= {name: data.mean(losses) for name, losses in self.scores().items()}
         # of measures of classes, those of all classes
         values = {
@@ -163,16 +153,16 @@ class ClassSections(Sections):
                 yield ReportMeasure(name, entry, {"multi_class": kind}, problem, problem.proba.size)
         if self.data.is_binary:
             entry = METRICS["integrated_calibration_index"]
-            n_values = CLINICAL_COST_FACTOR * self.data.proba.size
+            n_values = two_classes.CLINICAL_COST_FACTOR * self.data.proba.size
             yield ReportMeasure(entry.name, entry, {}, self.data, n_values)
 
     def intervals(self, numbers: Numbers) -> Intervals:
-        return super().intervals(numbers) | clinical_intervals(self.data, numbers)
+        return super().intervals(numbers) | two_classes.clinical_intervals(self.data, numbers)
 
     def differences(self, other: Sections, *, shares_outcomes: bool = True) -> Intervals:
         intervals = super().differences(other, shares_outcomes=shares_outcomes)
         intervals["area_under_roc_curve"] = np.nan, np.nan  # of two classes only
-        return intervals | clinical_difference_intervals(self.data, other.data)
+        return intervals | two_classes.clinical_difference_intervals(self.data, other.data)
 
     def _class_rows(self, errors: np.ndarray) -> TableRows:
         """Return the calibration of each class against all others, the worst ones first."""
@@ -271,7 +261,7 @@ class ClassSections(Sections):
         return bool(self._is_impossible.any())
 
     def find_mistake(self) -> Finding | None:
-        find = find_reversed_ranking if self.data.is_binary else _find_permuted_columns
+        find = two_classes.find_reversed_ranking if self.data.is_binary else _find_permuted_columns
         return find(self.data)
 
     def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
@@ -280,7 +270,7 @@ class ClassSections(Sections):
         return "labels, probabilities and weights", [data.label, data.proba, data.weight], settings
 
     def measure_subgroup(self, data: ClassData) -> Numbers:
-        return measure_event_ratio(data) if data.is_binary else {}
+        return two_classes.measure_event_ratio(data) if data.is_binary else {}
 
     def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
         return render_class_pictures(self.data, numbers, ends, rows)
@@ -355,8 +345,8 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     """
     worst = int(np.argmax(squares.sum(axis=0)))
     is_spread = squares[1, worst] > squares[0, worst]
-    kinds = [1] if is_spread and not is_rounded(data.proba) else []
-    if not is_spread or (data.is_binary and squares[0, 0] > CLEAR_DEVIATION**2):
+    kinds = [1] if is_spread and not two_classes.is_rounded(data.proba) else []
+    if not is_spread or (data.is_binary and squares[0, 0] > two_classes.CLEAR_DEVIATION**2):
         kinds.append(0)
     return [_describe_class(data, kind, sums[kind], squares[kind]) for kind in kinds]
 
@@ -459,7 +449,7 @@ def _find_permuted_columns(data: ClassData) -> Finding | None:
     keys, code = np.unique(unit * n_classes + label, return_inverse=True)  # of a unit and a class
     sums = np.bincount(code, terms)
     excess, squares = (np.bincount(keys % n_classes, sums**power, n_classes) for power in (1, 2))
-    permuted = np.flatnonzero(excess > CLEAR_DEVIATION * np.sqrt(squares))
+    permuted = np.flatnonzero(excess > two_classes.CLEAR_DEVIATION * np.sqrt(squares))
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
     names = [printable(str(name)) for name in data.classes]
