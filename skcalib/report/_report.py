@@ -213,12 +213,10 @@ class CalibrationReport(_BaseReport):
         )
 
     def _body(self) -> str:
-        head = (
-            _html.render_head(self.heading, self.date),
-            _html.render_verdict(self.advice, self.findings),
-        )
+        head = _html.render_head(self.heading, self.date)
+        verdict = _html.render_verdict(self.advice, self.findings)
         tables = _html.render_tables(self), _html.render_audit({"": self.audit})
-        return "\n".join([*head, _html.render_figures(self.figures), *tables])
+        return "\n".join([head, verdict, _html.render_figures(self.figures), *tables])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
