@@ -29,15 +29,9 @@ from .._inputs.scikit_learn import (
 from .._inputs.warnings import warn
 from .._numerics.temperature import scale_by_temperature
 from ..forecasts._transformed import concatenate
+from . import _checks
 from ._auto import AutoRecalibrator
 from ._base import clone_for, declines
-from ._checks import (
-    check_cv_is_no_string,
-    check_is_object,
-    check_recalibrator,
-    check_supports_arguments,
-    suggest_recalibrator,
-)
 from ._folds import check_folds, check_partition, find_blocks, reads_units
 from ._responses import FittedClassifier, check_response, fit_classifier
 from ._scaling import TemperatureRecalibrator
@@ -76,7 +70,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
             name, needed = params["method"], cls._recalibrator_method
             remedy = f"response_method={name!r}"
             if needed:
-                remedy = f"recalibrator={suggest_recalibrator(name, needed)}"
+                remedy = f"recalibrator={_checks.suggest_recalibrator(name, needed)}"
             raise TypeError(
                 f"{cls.__name__} has no argument method; found method={name!r}. Pass {remedy}."
             )
@@ -84,10 +78,10 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
 
     def _validate_params(self) -> None:
         """Check parameters with plainer messages; scikit-learn calls this before a fit."""
-        check_is_object(self, "estimator", ["fit"], self._example_estimator)
+        _checks.check_is_object(self, "estimator", ["fit"], self._example_estimator)
         if self._recalibrator_method:
-            check_recalibrator(self, self._recalibrator_method)
-        check_cv_is_no_string(self)
+            _checks.check_recalibrator(self, self._recalibrator_method)
+        _checks.check_cv_is_no_string(self)
         super()._validate_params()
 
     def _route(self, method: str, params: dict[str, Any]) -> Any:
@@ -122,7 +116,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
     def _prepare(self, y: Any, sample_weight: Any, arguments: dict[str, Any], params: dict) -> Any:
         """Return the unfitted recalibrator, its weights and groups, and the routed parameters."""
         recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
+        _checks.check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
         if "by" in arguments:
             check_by(arguments["by"], len(y), sample_weight)
         if sample_weight is not None:
@@ -144,7 +138,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         """Return what the fitted recalibrator is told of each row, checked."""
         check_is_fitted(self)
         arguments = self._row_arguments(X, by)
-        check_supports_arguments(self.recalibrator_, arguments, self._by_example)
+        _checks.check_supports_arguments(self.recalibrator_, arguments, self._by_example)
         return arguments
 
     def _splitter(self, groups: ArrayLike | None) -> Any:

@@ -11,15 +11,9 @@ from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval, estimator_class
 from .._inputs.warnings import warn
+from .._numerics import pit_maps
 from .._numerics.pit import normal_scores
-from .._numerics.pit_maps import (
-    fit_beta,
-    fit_beta_to_intervals,
-    fit_conformal,
-    greatest_rank,
-    least_rank,
-    rank_levels,
-)
+from .._numerics.pit_maps import greatest_rank, least_rank
 from ..forecasts import (
     EnsembleForecast,
     Forecast,
@@ -110,17 +104,17 @@ class PITRecalibrator(ForecastRecalibrator):
         forecast, weight = data.forecast, data.weight
         check_has_cdf(forecast)
         if self.method == "conformal":
-            self.map_: Any = fit_conformal(
+            self.map_: Any = pit_maps.fit_conformal(
                 check_log_odds(data), weight, data.inverse_effective_size
             )
             return
         check_enough_outcomes(data, "to fit a curve")
         if forecast.is_continuous:
-            self.map_, is_inside = fit_beta(check_log_odds(data), weight)
+            self.map_, is_inside = pit_maps.fit_beta(check_log_odds(data), weight)
         else:
             lower, upper = _level_intervals(data)
             z = forecast._log_odds(data.value[:, None])[:, 0]
-            self.map_, is_inside = fit_beta_to_intervals(lower, upper, z, weight)
+            self.map_, is_inside = pit_maps.fit_beta_to_intervals(lower, upper, z, weight)
         warn_unless_inside(self, is_inside, "the transforms are too few or too much alike")
 
     def _map(self, forecast: Forecast) -> Forecast:
@@ -306,7 +300,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
         offsets = np.empty(len(targets))  # infinite where there is no such rank
         for k, (score, target) in enumerate(zip(scores.T, targets, strict=True)):
             order = np.argsort(score, kind="stable")
-            levels = rank_levels(data.weight[order], data.inverse_effective_size)
+            levels = pit_maps.rank_levels(data.weight[order], data.inverse_effective_size)
             offsets[k] = find_ranks[k](score[order], levels, target)
         if self.method == "intervals":
             offsets = self._make_offsets(offsets)
