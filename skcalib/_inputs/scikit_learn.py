@@ -168,11 +168,11 @@ def estimator_class(*, kw_only: bool = False) -> Callable[[Class], Class]:
     def decorate(cls: Class) -> Class:
         init = cast(Any, dataclass(eq=False, repr=False, kw_only=kw_only)(cls)).__init__
         names = ["self", *(name for base in cls.__mro__ for name in get_annotations(base))]
-        shown = signature(init)
         parameters = sorted(
-            shown.parameters.values(), key=lambda each: (each.kind, names.index(each.name))
+            signature(init).parameters.values(),
+            key=lambda parameter: (parameter.kind, names.index(parameter.name)),
         )
-        init.__signature__ = shown.replace(parameters=parameters)
+        init.__signature__ = signature(init).replace(parameters=parameters)
         return cls
 
     return decorate
