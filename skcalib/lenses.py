@@ -605,11 +605,7 @@ class _UserLens(_BuiltInLens):
 
 
 # The lenses that have a name; "canonical" is the name of none, as nothing is reduced.
-_NAMED_LENSES = {
-    "confidence": _Confidence(),
-    "top-label": _TopLabel(),
-    "classwise": _Classwise(),
-}
+_NAMED_LENSES = {"confidence": _Confidence(), "top-label": _TopLabel(), "classwise": _Classwise()}
 
 
 def _get_lens(multi_class: Any) -> Any:

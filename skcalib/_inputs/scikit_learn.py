@@ -3,10 +3,21 @@
 import numbers
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import wraps
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 from joblib import parallel_config
@@ -43,6 +54,7 @@ if not TYPE_CHECKING:
     Average |= None
 
 Function = TypeVar("Function", bound=Callable)
+Class = TypeVar("Class", bound=type)
 
 
 class Interval(_Interval):
@@ -157,6 +169,26 @@ class CheckedParameters:
         stated, base = vars(cls).get("_parameter_constraints", {}), cast(Any, super(cls, cls))
         literal = get_literal_constraints(vars(cls).get("__init__", cls))
         cls._parameter_constraints = base._parameter_constraints | literal | stated
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def estimator_class(*, kw_only: bool = False) -> Callable[[Class], Class]:
+    """Decorator of an estimator's class, whose fields become its parameters.
+
+    Keywords of base classes come after those that the class adds.
+    """
+
+    def decorate(cls: Class) -> Class:
+        init = cast(Any, dataclass(eq=False, repr=False, kw_only=kw_only)(cls)).__init__
+        names = ["self", *(name for base in cls.__mro__ for name in get_annotations(base))]
+        parameters = sorted(
+            signature(init).parameters.values(),
+            key=lambda parameter: (parameter.kind, names.index(parameter.name)),
+        )
+        init.__signature__ = signature(init).replace(parameters=parameters)
+        return cls
+
+    return decorate
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:

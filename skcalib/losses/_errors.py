@@ -189,10 +189,7 @@ def maximum_mean_calibration_loss(
 
 
 @validate_loss_options(
-    {
-        "bandwidth": [POSITIVE],
-        "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
-    }
+    {"bandwidth": [POSITIVE], "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None]}
 )
 def conditional_kernel_calibration_loss(
     prediction: Array,

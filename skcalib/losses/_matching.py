@@ -13,26 +13,9 @@ from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
 from .._statistics.matching_checks import FEATURE_KERNELS, SMOOTH_KERNELS, MatchingForm, name_of
-from ._checks import (
-    POSITIVE,
-    MatchingLossOptions,
-    check_arrays,
-    check_batch,
-    check_class_batch,
-    check_forecast_batch,
-    validate_loss_options,
-)
-from ._predictions import (
-    ClassPredictions,
-    Distributions,
-    SampledForecast,
-    as_distributions,
-    call_kernel,
-    class_predictions,
-    line_kernel,
-    loss_values,
-    uniform_like,
-)
+from . import _checks, _predictions
+from ._checks import POSITIVE, MatchingLossOptions, validate_loss_options
+from ._predictions import ClassPredictions, Distributions, SampledForecast
 
 # Expected losses that differ by less than this many rounding errors are equal.
 _TIE_ROUNDINGS = 16
@@ -192,15 +175,19 @@ def distribution_matching_loss(
     """
     arrays = {"given": given, "sample_weight": sample_weight, "thresholds": thresholds}
     arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
-    check_arrays(prediction, target=target, **arrays)
-    check_batch(target, sample_weight, given, least=2 if estimation == "unbiased" else 1)
+    _checks.check_arrays(prediction, target=target, **arrays)
+    _checks.check_batch(target, sample_weight, given, least=2 if estimation == "unbiased" else 1)
     names = {*MATCHING_LOSS_CONSTRAINTS, *arrays, "calibration", "detach_given", "estimation"}
     error = MatchingLoss(**select_arguments(locals(), names - {"sample_weight"}))
     if isinstance(prediction, tuple | SampledForecast):
-        check_forecast_batch(prediction, target, thresholds)
-        return error.evaluate_forecasts(as_distributions(prediction), target, sample_weight)
-    check_class_batch(prediction, target)
-    return error.evaluate_classes(class_predictions(prediction, target, input_type), sample_weight)
+        _checks.check_forecast_batch(prediction, target, thresholds)
+        return error.evaluate_forecasts(
+            _predictions.as_distributions(prediction), target, sample_weight
+        )
+    _checks.check_class_batch(prediction, target)
+    return error.evaluate_classes(
+        _predictions.class_predictions(prediction, target, input_type), sample_weight
+    )
 
 
 class MatchingLoss(MatchingLossOptions):
@@ -248,7 +235,7 @@ class MatchingLoss(MatchingLossOptions):
         if self.is_of_pits:
             outcome = forecast.cdf(outcome)
             if callable(kernel):
-                uniform = uniform_like(outcome)
+                uniform = _predictions.uniform_like(outcome)
                 means = uniform.kernel_means(kernel, None, outcome).T  # (n, 1)
                 forecast_pairs = uniform.pair_means(kernel, None)
             else:
@@ -256,7 +243,7 @@ class MatchingLoss(MatchingLossOptions):
                 means = uniform_mean(kernel, bandwidth, outcome)[:, None]
                 forecast_pairs = uniform_pair_mean(kernel, bandwidth)
         elif self.kernel_name == "loss":
-            residual = loss_values(self.loss, outcome) - forecast.loss_means(self.loss)
+            residual = _predictions.loss_values(self.loss, outcome) - forecast.loss_means(self.loss)
             return residual @ residual.T
         elif self.has_decision_kernel:
             residual = feature_values(kernel, outcome, thresholds, bandwidth)
@@ -265,7 +252,7 @@ class MatchingLoss(MatchingLossOptions):
         else:
             means = forecast.kernel_means(kernel, bandwidth, outcome)
             forecast_pairs = forecast.pair_means(kernel, bandwidth)
-        pairs = line_kernel(kernel, bandwidth, outcome, outcome)
+        pairs = _predictions.line_kernel(kernel, bandwidth, outcome, outcome)
         return pairs - means - means.T + forecast_pairs
 
     # The kernel on what is conditioned on
@@ -316,7 +303,7 @@ class MatchingLoss(MatchingLossOptions):
         """k of points (n,) or (n, d), (n, n)."""
         points = self._as_constant(points if points.ndim == 2 else points[:, None])
         if callable(self.given_kernel):
-            return call_kernel(self.given_kernel, points, points)
+            return _predictions.call_kernel(self.given_kernel, points, points)
         return kernel_values(points, points, KERNELS[self.given_kernel], self._width)
 
     def _threshold_kernel(self, probability: Array) -> Any:

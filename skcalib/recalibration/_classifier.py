@@ -1,7 +1,7 @@
 """A classifier whose probabilities are recalibrated."""
 
 import itertools
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.annotations import ClassifierMixin, CrossValidator, Estimator
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.by import Columns
-from .._inputs.scikit_learn import fit_context, select_columns
+from .._inputs.scikit_learn import estimator_class, fit_context, select_columns
 from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import clone_for, is_smooth
-from ._checks import reject_method_argument, suggest_recalibrator, take_row_arguments
+from ._checks import take_row_arguments
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
 from ._folds import check_partition, fit_with_units
 from ._responses import align_proba
@@ -29,8 +29,7 @@ from ._scores import accuracy
 _MAX_ENTRIES_OF_ONE_CALL = 2**16
 
 
-@reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name)}")
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     """A classifier whose probabilities are recalibrated by cross-fitting.
 

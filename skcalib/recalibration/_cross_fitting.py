@@ -4,7 +4,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -30,14 +30,9 @@ from .._inputs.scikit_learn import (
 from .._inputs.warnings import warn
 from .._numerics.temperature import scale_by_temperature
 from ..forecasts._transformed import concatenate
+from . import _checks
 from ._auto import AutoRecalibrator
 from ._base import clone_for, declines
-from ._checks import (
-    check_cv_is_no_string,
-    check_is_object,
-    check_recalibrator,
-    check_supports_arguments,
-)
 from ._folds import check_folds, check_partition, find_blocks, reads_units
 from ._responses import FittedClassifier, check_response, fit_classifier
 from ._scaling import TemperatureRecalibrator
@@ -71,12 +66,24 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
     # Methods that fit the estimator; the last one also splits the samples.
     _fit_methods: tuple[str, ...] = ("fit",)
 
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        """Refuse scikit-learn's argument `method`, with a remedy."""
+        if "method" in params:
+            name, needed = params["method"], cls._recalibrator_method
+            remedy = f"response_method={name!r}"
+            if needed:
+                remedy = f"recalibrator={_checks.suggest_recalibrator(name, needed)}"
+            raise TypeError(
+                f"{cls.__name__} has no argument method; found method={name!r}. Pass {remedy}."
+            )
+        return super().__new__(cls)
+
     def _validate_params(self) -> None:
         """Check parameters with plainer messages; scikit-learn calls this before a fit."""
-        check_is_object(self, "estimator", ["fit"], self._example_estimator)
+        _checks.check_is_object(self, "estimator", ["fit"], self._example_estimator)
         if self._recalibrator_method:
-            check_recalibrator(self, self._recalibrator_method)
-        check_cv_is_no_string(self)
+            _checks.check_recalibrator(self, self._recalibrator_method)
+        _checks.check_cv_is_no_string(self)
         super()._validate_params()
 
     def _route(self, method: str, params: dict[str, Any]) -> Any:
@@ -111,7 +118,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
     def _prepare(self, y: Any, sample_weight: Any, arguments: dict[str, Any], params: dict) -> Any:
         """Return the unfitted recalibrator, its weights and groups, and the routed parameters."""
         recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
+        _checks.check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
         if "by" in arguments:
             check_by(arguments["by"], len(y), sample_weight)
         if sample_weight is not None:
@@ -133,7 +140,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         """Return what the fitted recalibrator is told of each row, checked."""
         check_is_fitted(self)
         arguments = self._row_arguments(X, by)
-        check_supports_arguments(self.recalibrator_, arguments, self._by_example)
+        _checks.check_supports_arguments(self.recalibrator_, arguments, self._by_example)
         return arguments
 
     def _splitter(self, groups: ArrayLike | None) -> Any:
@@ -178,7 +185,8 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         fits_of_folds = self._cross_fit(
             partial(fit, **whole.response_options), estimator, X, y, folds, routed
         )
-        return whole, concatenate_rows(fits_of_folds)[rows], tests
+        is_array = isinstance(fits_of_folds[0], np.ndarray)  # else a forecast
+        return whole, (np.concatenate if is_array else concatenate)(fits_of_folds)[rows], tests
 
     def _find_units(
         self, groups: np.ndarray | None, tests: list[np.ndarray], rows: np.ndarray
@@ -287,11 +295,6 @@ def rescale_scores(
     with np.errstate(divide="ignore"):  # classes that a training fold lacks
         log_proba = np.log(proba)
     return rescaled, scale_by_temperature(log_proba, temperature), temperature
-
-
-def concatenate_rows(blocks: list[Any]) -> Any:
-    """Concatenate arrays or forecasts of different rows."""
-    return np.concatenate(blocks) if isinstance(blocks[0], np.ndarray) else concatenate(blocks)
 
 
 def adopt_features(estimator: BaseEstimator, fitted: BaseEstimator) -> None:

@@ -1,6 +1,6 @@
 """A classifier as a transformer."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,14 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.annotations import CrossValidator, Estimator, TransformerMixin
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import fit_context
+from .._inputs.scikit_learn import estimator_class, fit_context
 from ._base import probability_names
-from ._checks import reject_method_argument
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
 
 
-@reject_method_argument(lambda name: f"response_method={name!r}")
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class PredictProba(TransformerMixin, ClassifierCrossFitting):
     """A classifier as a transformer, from features to probabilities.
 

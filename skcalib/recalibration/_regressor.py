@@ -11,19 +11,17 @@ from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 from .._inputs.annotations import BaseEstimator, CrossValidator, Estimator, RegressorMixin
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns
-from .._inputs.scikit_learn import fit_context
+from .._inputs.scikit_learn import estimator_class, fit_context
 from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_forecast
 from ..forecasts._base import check_coverage, check_outcomes
 from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_quantile_levels
-from ._checks import reject_method_argument, suggest_recalibrator
 from ._cross_fitting import CrossFitting, adopt_features
 from ._folds import fit_with_units
 
 
-@reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 

@@ -1,7 +1,7 @@
 """Recalibration of each subgroup, drawn towards what is common to all."""
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -14,7 +14,13 @@ from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import Columns, Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
-from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
+from .._inputs.scikit_learn import (
+    IntegerInterval,
+    Interval,
+    StrOptions,
+    estimator_class,
+    fit_context,
+)
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
@@ -35,7 +41,7 @@ _N_PRIOR_FOLDS = 5
 _MIN_FORECASTS = 20
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
@@ -137,7 +143,6 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     _: KW_ONLY
     prior_weight: float | Literal["auto"] = "auto"
     min_samples: int | None = None
-    labels: ArrayLike | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]

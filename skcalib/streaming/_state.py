@@ -26,20 +26,8 @@ from .._inputs.scikit_learn import (
 )
 from .._inputs.warnings import check_memory
 from ..lenses import Lens, _check_all_rows, _get_lens
+from . import _checks
 from ._arrow import from_table, to_table
-from ._checks import (
-    are_empty,
-    check_by_as_before,
-    check_can_be_tested,
-    check_mergeable,
-    check_multiclass,
-    check_not_empty,
-    check_same_problems,
-    check_sample_counts,
-    check_single_weights,
-    check_sums,
-    check_weights_can_be_squared,
-)
 from ._evaluate import BoundedValue, check_metric_params, evaluate_state
 from ._tally import FourierSums, RowWeights, Tally, add_classes, copy_arrays
 
@@ -242,14 +230,14 @@ class CalibrationState:
         self : object
             The state.
         """
-        if are_empty(y_true, y_proba, () if sample_weight is None else sample_weight):
+        if _checks.are_empty(y_true, y_proba, () if sample_weight is None else sample_weight):
             return self
         with self._lock:
             data = self._check_data(y_true, y_proba, sample_weight)
             n, weight = num_samples(y_true), None
             if sample_weight is not None:
                 used = check_sample_weight(sample_weight, n)[positive_weight_rows(sample_weight, n)]
-                check_weights_can_be_squared(used, "sample_weight")
+                _checks.check_weights_can_be_squared(used, "sample_weight")
                 weight = np.stack([used, used**2])
             subgroups = None if by is None else check_by(by, n, sample_weight)
             rows = RowWeights(None, weight)
@@ -311,11 +299,11 @@ class CalibrationState:
             The state.
         """
         state = cls(labels, **options)
-        if are_empty(y_true, y_proba, count):
+        if _checks.are_empty(y_true, y_proba, count):
             return state
         n = num_samples(y_true)
-        counts = check_sample_counts(count, n)
-        sums = check_sums(weight, squared_weight, counts)
+        counts = _checks.check_sample_counts(count, n)
+        sums = _checks.check_sums(weight, squared_weight, counts)
         if state._multi_class is not None and resolution > 0:
             raise ValueError(
                 "resolution must be 0 for a state with multi_class, whose problems may add up "
@@ -339,12 +327,12 @@ class CalibrationState:
         self : object
             The state.
         """
-        check_mergeable(self, other)
+        _checks.check_mergeable(self, other)
         with self._lock:
             return self._replace_state(self._copy()._merge(copy(other)))
 
     def _merge(self, other: "CalibrationState") -> Self:
-        check_mergeable(self, other)
+        _checks.check_mergeable(self, other)
         if other.n_samples == 0:
             return self
         if self.n_samples == 0:
@@ -415,7 +403,7 @@ class CalibrationState:
             If the weights differ, as single ones are not kept.
         """
         state = self._to_binary()
-        check_single_weights(state, "Single samples of a state")
+        _checks.check_single_weights(state, "Single samples of a state")
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
@@ -458,7 +446,7 @@ class CalibrationState:
         state : CalibrationState
             A state of the classes False and True.
         """
-        check_multiclass(self)
+        _checks.check_multiclass(self)
         return self._make_binary_state(self._tallies["top-label"].merge_problems())
 
     def top_label(self) -> "dict[Any, CalibrationState]":
@@ -567,7 +555,7 @@ class CalibrationState:
 
     def _update(self, data: ClassData, rows: RowWeights, subgroups: Subgroups | None) -> Self:
         """Take checked samples, and those of each subgroup once more."""
-        check_by_as_before(self, subgroups)
+        _checks.check_by_as_before(self, subgroups)
         self._add(data, rows)
         if subgroups is not None:
             self._columns = subgroups.names
@@ -606,7 +594,7 @@ class CalibrationState:
         if problems and "lens" not in self._tallies:
             self._problems = [(name, 0.0) for name, _ in problems]
             self._tallies["lens"] = Tally(len(problems), self._options["decimals"])
-        check_same_problems(self, problems)
+        _checks.check_same_problems(self, problems)
         self._problems = [
             (name, before + weight)
             for (name, before), (_, weight) in zip(self._problems, problems, strict=True)
@@ -635,7 +623,7 @@ class CalibrationState:
     def _to_binary(self) -> "CalibrationState":
         """Return this state, or its confidences for more than two classes; refuse empty ones."""
         state = copy(self)
-        check_not_empty(state)
+        _checks.check_not_empty(state)
         return state if state.is_binary else state.confidence()
 
     def _rows(self) -> ClassData:
@@ -644,7 +632,7 @@ class CalibrationState:
 
     def _to_test_data(self, metric_params: dict[str, Any]) -> ClassData:
         """Return the counts, from which a test draws numbers of events."""
-        check_can_be_tested(self)
+        _checks.check_can_be_tested(self)
         check_metric_params(metric_params)
         return self._tally.shares(self.classes)
 
@@ -664,6 +652,6 @@ class CalibrationState:
         return state
 
     def _make_binary_states(self, name: str) -> "dict[Any, CalibrationState]":
-        check_multiclass(self)
+        _checks.check_multiclass(self)
         make, take = self._make_binary_state, self._tallies[name].take_problem
         return {label: make(take(k)) for k, label in enumerate(self.classes.tolist())}

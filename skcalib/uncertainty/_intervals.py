@@ -17,13 +17,7 @@ from .._statistics.base import TIE_RTOL
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry, is_data
 from ._finite_sample import finite_sample_radius
-from ._measured import (
-    LIMITS_CONSTRAINTS,
-    MeasuredModels,
-    Result,
-    check_measured,
-    split_outcomes,
-)
+from ._measured import LIMITS_CONSTRAINTS, MeasuredModels, Result, check_measured, split_outcomes
 from ._units import check_finite_values
 
 # The arguments of limits that are no data.

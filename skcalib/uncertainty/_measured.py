@@ -32,7 +32,7 @@ from ._losses import mean_limits, mean_terms, subtract_terms
 from ._units import Units, check_finite_values
 
 LIMITS_CONSTRAINTS: dict[str, Any] = {
-    "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable],
+    "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable]
 }
 
 
