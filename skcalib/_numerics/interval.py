@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .sorting import first_of_ties, last_of_runs
+from .sorting import cumulate, first_of_ties, last_of_runs
 
 # Cells in one block of ends of runs, or of their candidate starts.
 _RUN_BLOCK_SIZE = 128
@@ -81,8 +81,8 @@ def best_partition(
     a cell; or the same with −M for M. Cost O(m²) at most, nearly O(m) in practice.
     """
     n_cells = len(first)
-    mass_before = np.concatenate([[0.0], np.cumsum(mass)])
-    weight_before = np.concatenate([[0.0], np.cumsum(weight)])
+    mass_before = cumulate(mass)
+    weight_before = cumulate(weight)
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
     # the smallest best − mass and best + mass in every block of starts

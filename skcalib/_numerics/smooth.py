@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sorting import first_of_ties, order_within_groups
+from .sorting import cumulate, first_of_ties, order_within_groups
 
 # Items per block from which on collapsing runs of items saves more time than it takes.
 _ITEMS_WORTH_COLLAPSING = 96
@@ -89,7 +89,7 @@ def lipschitz_maximiser(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 def _largest_below_one(rise: np.ndarray) -> np.ndarray:
     """The largest z ≤ 1 with z_{k+1} − z_k ≤ rise_k, (m,)."""
-    climb = np.concatenate([[0.0], np.cumsum(rise)])
+    climb = cumulate(rise)
     return 1 + (climb - np.maximum.accumulate(climb))
 
 

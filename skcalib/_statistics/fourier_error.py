@@ -25,7 +25,7 @@ from .._numerics.array_api import (
     to_numpy,
     zeros_on,
 )
-from .._numerics.logits import iter_row_blocks
+from .._numerics.logits import iter_row_blocks, iter_slices
 from .._numerics.median_distance import pair_weight
 from .base import BlockSums, Statistic, iter_sample_blocks
 from .gram import random_frequencies
@@ -163,12 +163,9 @@ class FourierKernelError(Statistic):
     def _update_sums(self, sums: tuple[Array, Array], rows: Array, labels: Array) -> None:
         gaps, diagonal = sums
         n, n_draws = labels.shape
-        at_once = self._draws_at_once()
-        for start in range(0, n, _SINGLE_BLOCK_SIZE):
-            block = slice(start, min(start + _SINGLE_BLOCK_SIZE, n))
+        for block in iter_slices(n, _SINGLE_BLOCK_SIZE):
             waves = self.waves(rows[block])
-            for i in range(0, n_draws, at_once):
-                draws = slice(i, min(i + at_once, n_draws))
+            for draws in iter_slices(n_draws, self._draws_at_once()):
                 gaps[draws, ...] += self._class_sums(labels[block, draws], waves)
         if self.estimator == "unbiased":
             xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
@@ -192,8 +189,7 @@ class FourierKernelError(Statistic):
         order, label = np.arange(len(self.data.label)), self.data.label[:, None]
         gaps = np.zeros((len(signs), *self.expected.shape))
         diagonal = np.zeros(len(signs))
-        for start in range(0, len(order), _SINGLE_BLOCK_SIZE):
-            rows = order[start : start + _SINGLE_BLOCK_SIZE]
+        for rows in (order[block] for block in iter_slices(len(order), _SINGLE_BLOCK_SIZE)):
             waves, matrix = self.waves(rows), self._matrix(rows)
             for row, gap in zip(signs, gaps, strict=True):
                 flipped = waves * row[rows, None].astype(np.float32)

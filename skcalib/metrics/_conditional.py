@@ -46,7 +46,7 @@ from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from ..lenses import Lens
 from ._kernel import CONDITIONAL_CONSTRAINTS, KERNEL_OPTIONS, conditional_kernel
 from ._reductions import average_over_reductions
-from ._registry import register_metric, select_options
+from ._registry import register_metric, select_data, select_options
 
 # "nystroem" adds pivots until its error is certainly below this share of the value.
 _NYSTROEM_RTOL = 1e-3
@@ -406,12 +406,7 @@ def conditional_kernel_calibration_error(
     63.3...
     """
     data = check_data(
-        y_true,
-        y_pred,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given,
+        **select_data(locals()),
         multi_class=multi_class,
         may_be_numbers=isinstance(y_pred, tuple),
         on_device=True,

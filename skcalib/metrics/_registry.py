@@ -397,6 +397,11 @@ def select_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arguments[name] for name in arguments if name not in _DATA and name != "data"}
 
 
+def select_data(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a metric from its `locals()`."""
+    return {name: arguments[name] for name in arguments if name in _DATA}
+
+
 def _free_parameters(metric: Callable) -> dict[str, inspect.Parameter]:
     """Return the parameters of a function, without those that a partial function has fixed."""
     function, fixed = unwrap_partial(metric)
