@@ -80,11 +80,10 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
         return tags
 
 
-def delete_attributes(test: HypothesisTest, *names: Any) -> None:
-    """Delete what an earlier fit set, and this one may not set."""
-    for name in names:
-        if hasattr(test, name):
-            delattr(test, name)
+def delete_results(test: HypothesisTest) -> None:
+    """Forget an earlier fit, which may have set more than this one does."""
+    for name in [name for name in vars(test) if name.endswith("_")]:
+        delattr(test, name)
 
 
 def check_test_input(
@@ -101,10 +100,10 @@ def check_test_input(
     Sets what scikit-learn's estimators know of X, and the classes if there are any.
     """
     data: AnyData
+    delete_results(test)
     if is_forecast(X):
         check_no_labels(test.labels)
         data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
-        delete_attributes(test, "classes_", "feature_names_in_")
         test.n_features_in_ = 1  # as for a one-dimensional array
     else:
         data = check_fit_input(test, X, y, sample_weight, multi_class)

@@ -20,7 +20,7 @@ from ._base import (
     check_test_input,
     clip_infinite,
     compute_null_values,
-    delete_attributes,
+    delete_results,
     monte_carlo_p_value,
     select_largest_p_value,
 )
@@ -261,8 +261,8 @@ class CalibrationTest(HypothesisTest):
             )
             fixed = {} if isinstance(self.statistic, str) else unwrap_partial(self.statistic)[1]
             data: Any = X._to_test_data(fixed | (self.metric_params or {}))
+            delete_results(self)
             self.classes_, self.n_features_in_ = data.classes, 1
-            delete_attributes(self, "feature_names_in_")
         else:
             lens = find_multi_class(self.statistic, self.metric_params)
             data = check_test_input(self, X, y, sample_weight, groups, given, lens)
@@ -285,7 +285,6 @@ class CalibrationTest(HypothesisTest):
         )
         data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
-        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
         value = statistic(data.outcome[None, :])
         if self.method in NULL_METHODS:
             self.statistic_ = float(value[0])
@@ -315,7 +314,6 @@ class CalibrationTest(HypothesisTest):
                 f"{average!r}. Leave it out, or take a confidence_interval."
             )
         lens = params.pop("multi_class")
-        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
         self.label_tests_ = {}
         for name, _, problem in data.iter_problems(lens):
             test = clone(self).set_params(
@@ -392,19 +390,6 @@ class CalibrationTest(HypothesisTest):
             check_takes_counts(self, statistic)
         if data.groups is not None:
             check_takes_groups(self, statistic)
-
-
-# Attributes that only some statistics and methods set.
-_OPTIONAL_ATTRIBUTES = (
-    "null_distribution_",
-    "component_p_values_",
-    "adjusted_p_values_",
-    "component_statistics_",
-    "component_null_distributions_",
-    "label_p_values_",
-    "label_tests_",
-    "kernel_method_",
-)
 
 
 def check_takes_no_samples(test: HypothesisTest, **data_args: Any) -> None:

@@ -21,7 +21,7 @@ from ..recalibration import (
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
 )
-from ._base import HypothesisTest, as_p_value, check_test_input
+from ._base import HypothesisTest, as_p_value, check_test_input, delete_results
 
 # Share of the predictions as they are in what they are compared with.
 _SHARE_OF_PREDICTIONS = 0.01
@@ -180,8 +180,7 @@ class SequentialCalibrationTest(HypothesisTest):
         self : object
             The test.
         """
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        delete_results(self)
         return self.partial_fit(X, y)
 
     @fit_context(prefer_skip_nested_validation=True)
