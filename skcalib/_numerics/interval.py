@@ -147,9 +147,8 @@ def mean_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> fl
     stops = np.append(points[_STRETCH_SIZE::_STRETCH_SIZE], np.inf)
     total = inside = 0.0
     first, left, right = entering[0], 0, 0
-    for next_left, next_right in zip(
-        np.searchsorted(entering, stops), np.searchsorted(points, stops), strict=True
-    ):
+    ends = np.searchsorted(entering, stops), np.searchsorted(points, stops)
+    for next_left, next_right in zip(*ends, strict=True):
         change = np.concatenate([entering[left:next_left], points[right:next_right]])
         gain = np.concatenate([mass[left:next_left], -mass[right:next_right]])
         order = np.argsort(change, kind="stable")  # merges two sorted runs

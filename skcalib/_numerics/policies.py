@@ -71,9 +71,8 @@ def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Val
     for _ in range(n_actions - 1):
         before = value - sign * total  # (2, R, m + 1)
         largest = np.maximum.accumulate(before, axis=2)
-        candidates = np.where(
-            before >= largest - _POLICY_VALUE_ATOL, np.arange(len(class_proba) + 1), 0
-        )
+        is_best = before >= largest - _POLICY_VALUE_ATOL
+        candidates = np.where(is_best, np.arange(len(class_proba) + 1), 0)
         values = largest + sign * total
         rising, falling = np.maximum.accumulate(candidates, axis=2)
         begins.append(np.where(values[0] >= values[1], rising, falling))

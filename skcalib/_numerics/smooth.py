@@ -226,9 +226,8 @@ def _collapse(items: _Items, blocks: _Blocks, above_all: int) -> tuple[_Items, _
         return items, blocks
     length = last - first + 1
     start = np.cumsum(length) - length  # among the settled items only
-    lowest, position, whole = _lowest_prefix(
-        _signed(weight[settled], below[settled]), start, length
-    )
+    signed = _signed(weight[settled], below[settled])
+    lowest, position, whole = _lowest_prefix(signed, start, length)
 
     np.minimum(lowest, 0.0, out=lowest)  # the empty prefix counts
     turn = first + position - start

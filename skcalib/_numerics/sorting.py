@@ -188,12 +188,8 @@ def mean_variances(
     square = np.bincount(bins, relative_squares, n_bins)
     # that of one point, which sums have rounded
     max_square = 1 if squares is None else 1 - _SHARE_RTOL
-    return np.divide(
-        mean * without_event * square,
-        1 - square,
-        out=np.full(n_bins, np.nan),
-        where=(square > 0) & (square < max_square),
-    )
+    variance, is_known = np.full(n_bins, np.nan), (square > 0) & (square < max_square)
+    return np.divide(mean * without_event * square, 1 - square, out=variance, where=is_known)
 
 
 def product_bins(points: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:

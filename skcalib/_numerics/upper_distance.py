@@ -278,14 +278,10 @@ def relaxation_bound(levels: Levels) -> float:
     m, n = len(points), len(nodes)
     distance, gap = np.abs(points[:, None] - nodes), outcome[:, None] - nodes  # (m, n)
     calibrated = (total[:, None] * gap).ravel(), (np.tile(np.arange(n), m), np.arange(m * n))
-    solution = linprog(
-        (total[:, None] * distance).ravel(),
-        A_eq=sparse.vstack(
-            [sparse.kron(sparse.eye(m), np.ones((1, n))), sparse.csr_matrix(calibrated)]
-        ),
-        b_eq=np.repeat([1.0, 0.0], [m, n]),
-        method="highs",
-    )
+    sums = sparse.kron(sparse.eye(m), np.ones((1, n)))
+    matrix, right = sparse.vstack([sums, sparse.csr_matrix(calibrated)]), np.repeat([1, 0], [m, n])
+    cost = (total[:, None] * distance).ravel()
+    solution = linprog(cost, A_eq=matrix, b_eq=right, method="highs")
     if not solution.success:
         return 0.0
     multiplier = -solution.eqlin.marginals[m:]

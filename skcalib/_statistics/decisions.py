@@ -44,10 +44,9 @@ class DecisionGaps(Statistic):
             groups = data.given
         else:
             groups = np.zeros(len(self.action), dtype=np.intp)
-        self.groups, self.code = np.unique(
-            groups, axis=0 if groups.ndim > 1 else None, return_inverse=True
-        )
-        self.code = self.code.reshape(-1)
+        axis = 0 if groups.ndim > 1 else None
+        self.groups, code = np.unique(groups, axis=axis, return_inverse=True)
+        self.code = code.reshape(-1)
         self._order = np.argsort(self.code, kind="stable")
         self._starts = np.searchsorted(self.code[self._order], np.arange(len(self.groups)))
 

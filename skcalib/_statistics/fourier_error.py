@@ -101,9 +101,8 @@ class FourierKernelError(Statistic):
             matrix = check_class_kernel(class_kernel, n_classes)
             check_semidefinite(matrix, "class_kernel")
             self.class_kernel = asarray_like(data.weight, matrix)
-        frequencies = random_frequencies(
-            KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
-        )
+        shape, generator = (n_components, n_classes), np.random.default_rng(seed)
+        frequencies = random_frequencies(KERNELS[kernel], bandwidth, shape, generator)
         self.frequencies = asarray_like(data.weight, frequencies)
         self.largest = float(weight.max())
         self.tie_tolerance = _SINGLE_SUM_RTOL * data.inverse_effective_size
@@ -133,9 +132,8 @@ class FourierKernelError(Statistic):
         return zeros_on(self.frequencies, shape, self.frequencies.dtype)
 
     def _blocks(self, n: int) -> Any:
-        return iter_row_blocks(
-            n, max(self.expected.shape), min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies
-        )
+        size = max(self.expected.shape)
+        return iter_row_blocks(n, size, min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies)
 
     def _matrix(self, rows: np.ndarray) -> np.ndarray:
         """The probabilities of all classes of some samples, in double precision."""
@@ -170,9 +168,8 @@ class FourierKernelError(Statistic):
         if self.estimator == "unbiased":
             xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
             for row_block in iter_row_blocks(n, most, like=diagonal):
-                diagonal += xp.sum(
-                    take_labels(self._norms(rows[row_block]), labels[row_block, :]), axis=0
-                )
+                norms = self._norms(rows[row_block])
+                diagonal += xp.sum(take_labels(norms, labels[row_block, :]), axis=0)
 
     def _values_from_sums(self, sums: tuple[Array, Array]) -> np.ndarray:
         gaps, diagonal = sums

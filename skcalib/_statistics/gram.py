@@ -182,9 +182,8 @@ def gram_own_terms(kernel: Kernel, points: Array, mass: Array) -> Array:
     if not isinstance(points, np.ndarray) or kernel_width(kernel, points) == 1:
         return gram_diagonal(kernel, points)[:, None] * row_dots(mass, mass)
     pairs = ((points[i : i + 1], mass[i]) for i in range(len(points)))
-    return np.stack(
-        [row_dots(residual @ np.asarray(kernel(p, p))[0, 0], residual) for p, residual in pairs]
-    )
+    values = ((np.asarray(kernel(point, point))[0, 0], residual) for point, residual in pairs)
+    return np.stack([row_dots(residual @ value, residual) for value, residual in values])
 
 
 def fourier_features(points: Array, frequencies: Array) -> Array:
