@@ -316,18 +316,10 @@ def cumulative_weights(weight: np.ndarray) -> np.ndarray:
 
 def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the least members whose cdf is at least the level, (n, m), of sorted ones (n, s)."""
-    last = members.shape[1] - 1
     if len(members) == 1 or weight.strides[0] == 0:  # all rows have the same weights
-        index = np.searchsorted(np.cumsum(weight[0]), level - _WEIGHT_SUM_ATOL, side="left")
-        return np.take_along_axis(
-            members, np.clip(index, _first_positive(weight[:1])[0], last), axis=1
-        )
-    index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
-    return np.take_along_axis(
-        members, np.clip(index, _first_positive(weight)[:, None], last), axis=1
-    )
-
-
-def _first_positive(weight: np.ndarray) -> np.ndarray:
-    """Return the index (n,) of the first member of positive weight, the quantile of level 0."""
-    return np.argmax(weight > 0, axis=1)
+        weight = weight[:1]
+        index = np.searchsorted(np.cumsum(weight), level - _WEIGHT_SUM_ATOL, side="left")
+    else:
+        index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
+    first = np.argmax(weight > 0, axis=1)[:, None]  # of positive weight, the quantile of level 0
+    return np.take_along_axis(members, np.clip(index, first, members.shape[1] - 1), axis=1)

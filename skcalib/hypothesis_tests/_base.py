@@ -69,9 +69,8 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
         """The statistic and the p-value or e-value as a text; empty before `fit`."""
         names = {"statistic_": "statistic", "e_value_": "e-value", "p_value_": "p-value"}
         fitted = vars(self)
-        return ", ".join(
-            f"{word} {fitted[key]:.3g}" for key, word in names.items() if key in fitted
-        )
+        texts = (f"{word} {fitted[key]:.3g}" for key, word in names.items() if key in fitted)
+        return ", ".join(texts)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -218,14 +217,8 @@ _BYTES_PER_DRAW = 24.0
 
 def evaluate_draws(test: HypothesisTest, evaluate: Any, batches: list[Any]) -> list[Any]:
     """The values of all batches, spread among jobs."""
-    return evaluate_batches(
-        evaluate,
-        batches,
-        _BYTES_PER_DRAW,
-        test._remedy,
-        n_jobs=getattr(test, "n_jobs", None),
-        verbose=getattr(test, "verbose", 0),
-    )
+    parallel = {"n_jobs": getattr(test, "n_jobs", None), "verbose": getattr(test, "verbose", 0)}
+    return evaluate_batches(evaluate, batches, _BYTES_PER_DRAW, test._remedy, **parallel)
 
 
 def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:
@@ -233,9 +226,8 @@ def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:
     result = dict(max(judgements, key=lambda judgement: judgement["p_value_"]))
     for name, p_values in result.items():
         if name.endswith("p_values_"):
-            result[name] = {
-                key: max(judgement[name][key] for judgement in judgements) for key in p_values
-            }
+            by_judgement = [judgement[name] for judgement in judgements]
+            result[name] = {key: max(each[key] for each in by_judgement) for key in p_values}
     return result
 
 

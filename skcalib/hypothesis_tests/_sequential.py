@@ -259,10 +259,8 @@ class SequentialCalibrationTest(HypothesisTest):
         if recalibrators is None:
             last = SigmoidRecalibrator() if batch.is_binary else VectorScalingRecalibrator()
             recalibrators = [TemperatureRecalibrator(), InterceptRecalibrator(), last]
-        if not recalibrators or any(
-            isinstance(recalibrator, type) or not hasattr(recalibrator, "fit")
-            for recalibrator in recalibrators
-        ):
+        are_objects = [hasattr(r, "fit") and not isinstance(r, type) for r in recalibrators]
+        if not are_objects or not all(are_objects):
             raise ValueError(
                 "recalibrators must hold recalibrators, at least one, such as "
                 f"[TemperatureRecalibrator()]; found {recalibrators!r:.80}. Pass objects, or None."
@@ -360,9 +358,8 @@ class BettingRecalibrator(Bettor):
             return
         recalibrated = self.recalibrator.predict_proba(batch.proba)[rows, batch.label]
         mixed = (1 - _SHARE_OF_PREDICTIONS) * recalibrated + _SHARE_OF_PREDICTIONS * predicted
-        self.log_wealth += self._log_likelihood(mixed, batch) - self._log_likelihood(
-            predicted, batch
-        )
+        reached = self._log_likelihood(mixed, batch)
+        self.log_wealth += reached - self._log_likelihood(predicted, batch)
 
     def _log_likelihood(self, proba: np.ndarray, batch: ClassData) -> float:
         """log P(labels), where each has this probability (n,)."""

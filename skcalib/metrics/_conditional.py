@@ -233,11 +233,8 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
             f"conditional kernel calibration error, {value:.4g}. {remedy}",
             ConvergenceWarning,
         )
-    return (
-        value
-        if regression.estimator == "biased"
-        else regression.from_features(features.__getitem__)
-    )
+    is_biased = regression.estimator == "biased"
+    return value if is_biased else regression.from_features(features.__getitem__)
 
 
 @register_metric(

@@ -129,20 +129,17 @@ class Metric:
         """
         self.check_names(params)
         options = {**self.options, **params}
-        validate_parameter_constraints(
-            get_constraints(self.function), options, caller_name=self.name
-        )
+        constraints = get_constraints(self.function)
+        validate_parameter_constraints(constraints, options, caller_name=self.name)
         return options
 
     def check_names(self, params: Mapping[str, Any]) -> None:
         """Refuse data among a user's options, and arguments that the metric does not take."""
-        takes_any = any(
-            parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values()
-        )
+        kinds = {parameter.kind for parameter in self.parameters.values()}
         for name, value in params.items():
             if name != "pos_label" and is_data(name, value):
                 raise_data_in_params(name)
-            if name not in self.parameters and not takes_any:
+            if name not in self.parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
                 raise TypeError(
                     f"metric_params must be arguments of the metric; found {name!r}, while "
                     f"{self.name} takes {', '.join(self.parameters)}. Leave it out."
@@ -322,11 +319,8 @@ def resolve_metric(
     """
     params = params or {}
     entry = find_entry(metric)
-    if (
-        entry is None
-        or "pos_label" in params
-        or any(is_data(*argument) for argument in entry.fixed.items())
-    ):
+    fixes_data = entry is not None and any(is_data(*item) for item in entry.fixed.items())
+    if entry is None or fixes_data or "pos_label" in params:
         shared: dict[str, Any] = {}
         if entry is not None:
             names = "chosen", "takes", "may_be_negative", "largest", "fixed"

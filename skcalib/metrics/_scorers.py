@@ -37,12 +37,9 @@ class _ClassAwareScorer(Scorer):
     ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
         multi_class = find_multi_class(self._score_func, self._kwargs | kwargs)
-        if (
-            "labels" in self._metric.parameters
-            and not arguments & {"labels", "pos_label"}
-            and hasattr(estimator, "classes_")
-            and not getattr(multi_class, "needs_indicator", False)
-        ):
+        are_fixed = arguments & {"labels", "pos_label"} or not hasattr(estimator, "classes_")
+        has_indicator = getattr(multi_class, "needs_indicator", False)
+        if "labels" in self._metric.parameters and not are_fixed and not has_indicator:
             kwargs = kwargs | {"labels": estimator.classes_}
         return super()._score(method_caller, estimator, X, y_true, **kwargs)
 
@@ -198,9 +195,8 @@ def get_scorer(scoring: str) -> Scorer:
     """
     if isinstance(scoring, str) and scoring in sklearn.metrics.get_scorer_names():
         return sklearn.metrics.get_scorer(scoring)
-    check_name(
-        "scoring", scoring, get_scorer_names(), "Any metric becomes a scorer with make_scorer."
-    )
+    remedy = "Any metric becomes a scorer with make_scorer."
+    check_name("scoring", scoring, get_scorer_names(), remedy)
     return make_scorer(scoring.removeprefix("neg_"))
 
 

@@ -196,9 +196,7 @@ def check_takes_kind(metric: Metric, kind: str, name: str) -> None:
     """Metrics of classes take no forecasts, and most metrics of forecasts no classes."""
     if kind in metric.takes:
         return
-    suitable = sorted(
-        metric_name for metric_name, entry in ALL_METRICS.items() if kind in entry.takes
-    )
+    suitable = sorted(entry.name for entry in ALL_METRICS.values() if kind in entry.takes)
     remedy = {
         "forecasts": "A metric of classes takes y > t and forecast.sf(t).",
         "classes": "Forecasts of a number are made with skcalib.forecasts.",
