@@ -75,9 +75,8 @@ def venn_abers_bounds(query: np.ndarray, lower: StepFunction, upper: StepFunctio
     """
     below = np.searchsorted(lower[0], query, side="right")
     above = np.searchsorted(upper[0], query, side="left")
-    return np.column_stack(
-        [np.concatenate([[0.0], lower[1]])[below], np.append(upper[1], 1.0)[above]]
-    )
+    low, high = np.append(0.0, lower[1]), np.append(upper[1], 1.0)
+    return np.column_stack([low[below], high[above]])
 
 
 def _fit_with_extra_positive(weight: np.ndarray, extra: float) -> np.ndarray:

@@ -133,10 +133,8 @@ class DecisionGaps(Statistic):
         for start in range(0, n_resamples, max(1, _MAX_COUNT_ENTRIES // n)):
             size = min(max(1, _MAX_COUNT_ENTRIES // n), n_resamples - start)
             counts = random_state.multinomial(n, np.full(n, 1 / n), size=size) - 1.0  # (B, n)
-            squares = sum(
-                np.sum((counts[:, code == g] @ terms[code == g]) ** 2, axis=1)
-                for g in range(len(self.groups))
-            )
+            members = (code == g for g in range(len(self.groups)))
+            squares = sum(np.sum((counts[:, m] @ terms[m]) ** 2, axis=1) for m in members)
             null.append(np.sqrt(squares))
         return np.concatenate(null)
 

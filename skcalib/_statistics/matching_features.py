@@ -124,8 +124,9 @@ class OutcomeWaves(Features):
                 shift = self.forecast.location[rows] - origin
                 features -= shift_fourier_features(shift, mean, step, count)
             else:
-                location, *spread = (array[rows] for array in self.components)
-                features -= mixture_fourier_features(location - origin, *spread, step, count)
+                location, variance, weight = (array[rows] for array in self.components)
+                normals = location - origin, variance, weight
+                features -= mixture_fourier_features(*normals, step, count)
             features *= self.mass[rows]
             features *= root
             return features

@@ -274,15 +274,9 @@ class CalibrationTest(HypothesisTest):
     def _fit(self, data: AnyData, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         name, options = self._resolve_statistic()
-        statistic = make_statistic(
-            name,
-            data,
-            options,
-            as_matrix=as_matrix,
-            weighted=weighted,
-            n_resamples=self.n_resamples,
-            random_state=self.random_state,
-        )
+        call_options: Any = {"as_matrix": as_matrix, "weighted": weighted}
+        call_options |= {"n_resamples": self.n_resamples, "random_state": self.random_state}
+        statistic = make_statistic(name, data, options, **call_options)
         data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
         value = statistic(data.outcome[None, :])

@@ -142,8 +142,8 @@ class ClassSearch(Search):
 
     def numbers(self) -> dict[str, Any]:
         """Predicted and observed numbers of each candidate, (C,)."""
-        columns = ((problem.weight, problem.proba, problem.label) for problem in self.shown)
-        means = [_means(self.candidates, *arrays) for arrays in columns]
+        shown = ((problem.weight, problem.proba, problem.label) for problem in self.shown)
+        means = [_means(self.candidates, *arrays) for arrays in shown]
         predicted, observed = np.hstack(means)
         columns = {"predicted": predicted, "observed": observed}
         if self.names is None:

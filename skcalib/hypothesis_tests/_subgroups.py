@@ -195,7 +195,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self, data: AnyData, subgroups: Subgroups, *, as_matrix: bool = False, weighted: bool = True
     ) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
-        call_options = {"as_matrix": as_matrix, "weighted": weighted}
+        call_options: Any = {"as_matrix": as_matrix, "weighted": weighted}
         call_options |= {"n_resamples": self.n_resamples, "random_state": self.random_state}
         order = np.argsort(subgroups.code, kind="stable")
         data, code = data.take(order), subgroups.code[order]
