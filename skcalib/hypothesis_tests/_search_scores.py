@@ -142,8 +142,8 @@ class ClassSearch(Search):
 
     def numbers(self) -> dict[str, Any]:
         """Predicted and observed numbers of each candidate, (C,)."""
-        shown = ((problem.weight, problem.proba, problem.label) for problem in self.shown)
-        means = [_means(self.candidates, *arrays) for arrays in shown]
+        samples = ((problem.weight, problem.proba, problem.label) for problem in self.shown)
+        means = [_means(self.candidates, *arrays) for arrays in samples]
         predicted, observed = np.hstack(means)
         columns = {"predicted": predicted, "observed": observed}
         if self.names is None:

@@ -319,7 +319,7 @@ def resolve_metric(
     """
     params = params or {}
     entry = find_entry(metric)
-    fixes_data = entry is not None and any(is_data(*item) for item in entry.fixed.items())
+    fixes_data = entry is not None and any(map(is_data, entry.fixed.keys(), entry.fixed.values()))
     if entry is None or fixes_data or "pos_label" in params:
         shared: dict[str, Any] = {}
         if entry is not None:
