@@ -388,7 +388,7 @@ def make_curve(
         gap=method.gap(),
         decomposition=decomposition,
         **{name: getattr(method, name) for name in ("share", "ends", "error", "measure")},
-        **{name: getattr(problem, name) for name in ("names", "title", "x_label")},
+        **select_arguments(vars(problem), ("names", "title", "x_label")),
     )
 
 
