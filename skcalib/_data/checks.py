@@ -83,14 +83,9 @@ def check_predictions(
         exp = array_namespace(log_proba).exp
         proba = exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
     else:
+        partner: Any = {"name": names[1], "partner": names[0], "partner_values": y_true}
         proba = check_probabilities(
-            y_proba,
-            name=names[1],
-            partner=names[0],
-            partner_values=y_true,
-            keep_single=True,
-            on_device=on_device,
-            estimator=estimator,
+            y_proba, **partner, keep_single=True, on_device=on_device, estimator=estimator
         )
     observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: proba.shape[0]})
@@ -181,17 +176,9 @@ def check_fit_input(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, multi_class: Any = None
 ) -> ClassData:
     """`ClassData` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
-    data = check_predictions(
-        y,
-        X,
-        sample_weight=sample_weight,
-        labels=estimator.labels,
-        names=("y", "X"),
-        multi_class=multi_class,
-        as_logits=estimator._expects_logits,
-        on_device=estimator._fits_on_device,
-        estimator=estimator,
-    )
+    labelled, names = (y, X, sample_weight, None, estimator.labels, multi_class), ("y", "X")
+    takes = {"as_logits": estimator._expects_logits, "on_device": estimator._fits_on_device}
+    data = check_predictions(*labelled, names=names, **takes, estimator=estimator)
     if np.shape(y)[1:] == (1,) and data.label.ndim == 1:
         warn(
             "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
@@ -374,16 +361,8 @@ def check_data(
             y_true, y_pred, sample_weight=sample_weight, given=given, names=names
         )
     else:
-        data = check_predictions(
-            y_true,
-            y_pred,
-            sample_weight,
-            pos_label,
-            labels,
-            multi_class,
-            names=names,
-            on_device=on_device,
-        )
+        labelled = y_true, y_pred, sample_weight, pos_label, labels, multi_class
+        data = check_predictions(*labelled, names=names, on_device=on_device)
         data = with_given(data, y_true, given, sample_weight)
     return data if groups is None else with_groups(data, y_true, groups, sample_weight)
 

@@ -227,9 +227,8 @@ def validate_params(
 
     def decorate(function: Function) -> Function:
         rules = METRIC_CONSTRAINTS | get_literal_constraints(function) | (constraints or {})
-        return _validate_params(rules, prefer_skip_nested_validation=prefer_skip_nested_validation)(
-            function
-        )
+        skips = prefer_skip_nested_validation
+        return _validate_params(rules, prefer_skip_nested_validation=skips)(function)
 
     return decorate
 

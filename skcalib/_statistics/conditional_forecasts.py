@@ -40,10 +40,7 @@ def error_of_forecasts(data: ForecastData, options: dict[str, Any]) -> float:
     kernel, weight, penalty = options["outcome_kernel"], data.weight, options["regularization"]
     form = "marginal" if data.given is None else "individual"
     matching_options = MatchingOptions(
-        calibration=form,
-        kernel=kernel,
-        bandwidth=options["outcome_bandwidth"],
-        estimation="biased",
+        calibration=form, kernel=kernel, bandwidth=options["outcome_bandwidth"], estimation="biased"
     )
     check_matching(data, matching_options)
     error = MatchingError(data, **vars(replace(matching_options, calibration="marginal")))

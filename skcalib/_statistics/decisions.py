@@ -45,10 +45,9 @@ class DecisionGaps(Statistic):
             groups = data.given
         else:
             groups = np.zeros(len(self.action), dtype=np.intp)
-        self.groups, self.code = np.unique(
-            groups, axis=0 if groups.ndim > 1 else None, return_inverse=True
-        )
-        self.code = self.code.reshape(-1)
+        axis = 0 if groups.ndim > 1 else None
+        self.groups, code = np.unique(groups, axis=axis, return_inverse=True)
+        self.code = code.reshape(-1)
         self._order = np.argsort(self.code, kind="stable")
         self._starts = np.searchsorted(self.code[self._order], np.arange(len(self.groups)))
 
@@ -135,10 +134,8 @@ class DecisionGaps(Statistic):
         for start in range(0, n_resamples, max(1, _MAX_COUNT_ENTRIES // n)):
             size = min(max(1, _MAX_COUNT_ENTRIES // n), n_resamples - start)
             counts = random_state.multinomial(n, np.full(n, 1 / n), size=size) - 1.0  # (B, n)
-            squares = sum(
-                np.sum((counts[:, code == g] @ terms[code == g]) ** 2, axis=1)
-                for g in range(len(self.groups))
-            )
+            members = (code == g for g in range(len(self.groups)))
+            squares = sum(np.sum((counts[:, m] @ terms[m]) ** 2, axis=1) for m in members)
             null.append(np.sqrt(squares))
         return np.concatenate(null)
 

@@ -25,7 +25,7 @@ from .._numerics.array_api import (
     to_numpy,
     zeros_on,
 )
-from .._numerics.logits import iter_row_blocks
+from .._numerics.logits import iter_row_blocks, iter_slices
 from .._numerics.median_distance import pair_weight
 from .base import BlockSums, Statistic, iter_sample_blocks
 from .gram import random_frequencies
@@ -101,9 +101,8 @@ class FourierKernelError(Statistic):
             matrix = check_class_kernel(class_kernel, n_classes)
             check_semidefinite(matrix, "class_kernel")
             self.class_kernel = asarray_like(data.weight, matrix)
-        frequencies = random_frequencies(
-            KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
-        )
+        shape, generator = (n_components, n_classes), np.random.default_rng(seed)
+        frequencies = random_frequencies(KERNELS[kernel], bandwidth, shape, generator)
         self.frequencies = asarray_like(data.weight, frequencies)
         self.largest = float(weight.max())
         self.tie_tolerance = _SINGLE_SUM_RTOL * data.inverse_effective_size
@@ -133,9 +132,8 @@ class FourierKernelError(Statistic):
         return zeros_on(self.frequencies, shape, self.frequencies.dtype)
 
     def _blocks(self, n: int) -> Any:
-        return iter_row_blocks(
-            n, max(self.expected.shape), min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies
-        )
+        size = max(self.expected.shape)
+        return iter_row_blocks(n, size, min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies)
 
     def _matrix(self, rows: np.ndarray) -> np.ndarray:
         """The probabilities of all classes of some samples, in double precision."""
@@ -163,19 +161,15 @@ class FourierKernelError(Statistic):
     def _update_sums(self, sums: tuple[Array, Array], rows: Array, labels: Array) -> None:
         gaps, diagonal = sums
         n, n_draws = labels.shape
-        at_once = self._draws_at_once()
-        for start in range(0, n, _SINGLE_BLOCK_SIZE):
-            block = slice(start, min(start + _SINGLE_BLOCK_SIZE, n))
+        for block in iter_slices(n, _SINGLE_BLOCK_SIZE):
             waves = self.waves(rows[block])
-            for i in range(0, n_draws, at_once):
-                draws = slice(i, min(i + at_once, n_draws))
+            for draws in iter_slices(n_draws, self._draws_at_once()):
                 gaps[draws, ...] += self._class_sums(labels[block, draws], waves)
         if self.estimation == "unbiased":
             xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
             for row_block in iter_row_blocks(n, most, like=diagonal):
-                diagonal += xp.sum(
-                    take_labels(self._norms(rows[row_block]), labels[row_block, :]), axis=0
-                )
+                norms = self._norms(rows[row_block])
+                diagonal += xp.sum(take_labels(norms, labels[row_block, :]), axis=0)
 
     def _values_from_sums(self, sums: tuple[Array, Array]) -> np.ndarray:
         gaps, diagonal = sums
@@ -192,8 +186,7 @@ class FourierKernelError(Statistic):
         order, label = np.arange(len(self.data.label)), self.data.label[:, None]
         gaps = np.zeros((len(signs), *self.expected.shape))
         diagonal = np.zeros(len(signs))
-        for start in range(0, len(order), _SINGLE_BLOCK_SIZE):
-            rows = order[start : start + _SINGLE_BLOCK_SIZE]
+        for rows in (order[block] for block in iter_slices(len(order), _SINGLE_BLOCK_SIZE)):
             waves, matrix = self.waves(rows), self._matrix(rows)
             for row, gap in zip(signs, gaps, strict=True):
                 flipped = waves * row[rows, None].astype(np.float32)

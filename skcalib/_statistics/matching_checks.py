@@ -156,9 +156,8 @@ def check_matching_options(options: MatchingOptions, given: Any, *, is_of_classe
     _check_form(options.calibration, is_of_classes)
     _check_given(options.calibration, given)
     _check_kernel(options, is_of_classes)
-    unused = [
-        name for name, is_read in options.find_uses(given, is_of_classes).items() if not is_read
-    ]
+    uses = options.find_uses(given, is_of_classes)
+    unused = [name for name, is_read in uses.items() if not is_read]
     kind = "class probabilities" if is_of_classes else "forecasts of a number"
     names = ("calibration", "kernel", "given_kernel", "method")
     cause = ", ".join(f"{name}={format_value(getattr(options, name))}" for name in names)

@@ -79,9 +79,8 @@ class ForecastOmnibus(Omnibus):
             check_matching(data, options)
             self.components["skce"] = MatchingError(data, **vars(options))
         if points is None:
-            points = quantile_components(
-                MatchingError(data, calibration="quantile").forecast, data.weight
-            )
+            pooled = MatchingError(data, calibration="quantile").forecast
+            points = quantile_components(pooled, data.weight)
             points = points[:, : _OF_MEMBERS if data.forecast.is_exchangeable else _N_PROPERTIES]
         form = "local" if points.size else "quantile"
         error = MatchingError(replace(data, given=points), calibration=form, estimation=estimation)

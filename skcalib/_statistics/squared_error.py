@@ -75,9 +75,8 @@ class SquaredKernelError(Statistic):
         bandwidth = resolve_bandwidth(data, kernel, bandwidth)
         names = ("kernel", "bandwidth", "class_kernel", "estimation", "block_size")
         self.options = select_arguments(locals(), names)
-        self.uses_sorted_algorithm = (
-            data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
-        )
+        is_laplacian = not callable(kernel) and not KERNELS[kernel].is_gaussian
+        self.uses_sorted_algorithm = data.is_binary and is_laplacian
         if self.uses_sorted_algorithm and self.block_size is None:
             self.supports = self.supports | {"counts"}
         if self.uses_sorted_algorithm:

@@ -410,9 +410,8 @@ class Forecast(ABC):
             In (−∞, ∞).
         """
         if not self.is_continuous:
-            self._raise_unknown(
-                "pit_log_odds", "has outcomes of positive probability", "Use pit_bounds."
-            )
+            why = "has outcomes of positive probability"
+            self._raise_unknown("pit_log_odds", why, "Use pit_bounds.")
         return self._log_odds(self._outcomes(y)[:, None])[:, 0]
 
     def sf(self, threshold: ArrayLike) -> np.ndarray:
@@ -546,9 +545,8 @@ class Forecast(ABC):
         """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""
         mean, std = self.mean(), self.std()
         if not (np.isfinite(mean).all() and np.isfinite(std).all()):
-            self._raise_unknown(
-                "parameters", "has no finite mean and standard deviation", "Pass given=[...]."
-            )
+            why = "has no finite mean and standard deviation"
+            self._raise_unknown("parameters", why, "Pass given=[...].")
         min_std = _MIN_RELATIVE_SPREAD * root_mean_square(1 / len(std), std) or 1.0
         return np.column_stack([mean, np.log(np.maximum(std, min_std))])
 

@@ -30,10 +30,8 @@ def asymptotic(error: Any, statistic: float, test: HypothesisTest) -> tuple[Any,
 def distribution_free(error: Any, statistic: float, test: HypothesisTest) -> tuple[Any, ...]:
     """The bound on the p-value that holds for every number of samples; nothing is drawn."""
     n = len(error.data.weight)
-    p_value = distribution_free_p_value(
-        statistic, error.estimation, n, error.block_size, error.largest_term
-    )
-    return p_value, None
+    options = error.estimation, n, error.block_size, error.largest_term
+    return distribution_free_p_value(statistic, *options), None
 
 
 NULL_METHODS = {"asymptotic": asymptotic, "distribution-free": distribution_free}

@@ -20,7 +20,7 @@ from ._base import (
     check_test_input,
     clip_infinite,
     compute_null_values,
-    delete_attributes,
+    delete_results,
     monte_carlo_p_value,
     select_largest_p_value,
 )
@@ -260,8 +260,8 @@ class CalibrationTest(HypothesisTest):
                 self, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
             data: Any = X._to_test_data(find_arguments(self.statistic, self.metric_params))
+            delete_results(self)
             self.classes_, self.n_features_in_ = data.classes, 1
-            delete_attributes(self, "feature_names_in_")
         else:
             lens = find_arguments(self.statistic, self.metric_params).get("multi_class")
             data = check_test_input(self, X, y, sample_weight, groups, given, lens)
@@ -273,18 +273,11 @@ class CalibrationTest(HypothesisTest):
     def _fit(self, data: AnyData, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         name, options = self._resolve_statistic()
-        statistic = make_statistic(
-            name,
-            data,
-            options,
-            as_matrix=as_matrix,
-            weighted=weighted,
-            n_resamples=self.n_resamples,
-            random_state=self.random_state,
-        )
+        call_options: Any = {"as_matrix": as_matrix, "weighted": weighted}
+        call_options |= {"n_resamples": self.n_resamples, "random_state": self.random_state}
+        statistic = make_statistic(name, data, options, **call_options)
         data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
-        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
         value = statistic(data.outcome[None, :])
         if self.method in NULL_METHODS:
             self.statistic_ = float(value[0])
@@ -312,7 +305,6 @@ class CalibrationTest(HypothesisTest):
                 f"{average!r}. Leave it out, or take a confidence_interval."
             )
         lens = params.pop("multi_class")
-        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
         self.label_tests_ = {}
         for name, _, problem in data.iter_problems(lens):
             test = clone(self).set_params(
@@ -389,19 +381,6 @@ class CalibrationTest(HypothesisTest):
             check_takes_counts(self, statistic)
         if data.groups is not None:
             check_takes_groups(self, statistic)
-
-
-# Attributes that only some statistics and methods set.
-_OPTIONAL_ATTRIBUTES = (
-    "null_distribution_",
-    "component_p_values_",
-    "adjusted_p_values_",
-    "component_statistics_",
-    "component_null_distributions_",
-    "label_p_values_",
-    "label_tests_",
-    "kernel_method_",
-)
 
 
 def check_takes_no_samples(test: HypothesisTest, **data_args: Any) -> None:

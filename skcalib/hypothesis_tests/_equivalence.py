@@ -161,12 +161,8 @@ class EquivalenceTest(HypothesisTest):
             as_matrix=[self.n_features_in_ > 1],
             weighted=sample_weight is not None,
         )
-        limits = measured.limits(
-            n_resamples=self.n_resamples,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            name="y",
-        )
+        drawing = {"n_resamples": self.n_resamples, "random_state": self.random_state}
+        limits = measured.limits(**drawing, n_jobs=self.n_jobs, name="y")
         self.statistic_ = limits.estimate
         self.upper_limit_ = measured.clip(*limits.interval(self.confidence_level, "less"))[1]
         p_value = limits.p_value(self.margin, "less") if self.margin < measured.largest else 0.0

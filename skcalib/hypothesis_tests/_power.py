@@ -279,14 +279,8 @@ def required_sample_size(
         raise _too_few(power, max_samples, f"a share of {curve.evaluate(max_samples):.2f}")
     n_samples = _clip_size(curve.middle, max_samples)
     searched, rejected, simulated = trials.table()
-    return RequiredSampleSize(
-        n_samples,
-        curve.evaluate(n_samples),
-        curve.standard_error,
-        searched,
-        rejected / simulated,
-        simulated,
-    )
+    table = searched, rejected / simulated, simulated
+    return RequiredSampleSize(n_samples, curve.evaluate(n_samples), curve.standard_error, *table)
 
 
 class PowerCurve(NamedTuple):
@@ -353,9 +347,8 @@ class Trials:
         self, y_proba: Any, true_proba: Any, test: Any, alpha: float, random_state: Any, n_jobs: Any
     ) -> None:
         self.proba, self.truth = check_truth(y_proba, true_proba)
-        self.test = (
-            CalibrationTest(n_resamples=199) if test is None else clone_instance(test, "test")
-        )
+        test = CalibrationTest(n_resamples=199) if test is None else test
+        self.test = clone_instance(test, "test")
         check_can_reject(self.test, alpha)
         if "labels" in self.test.get_params():
             n_classes = 2 if self.proba.ndim == 1 else self.proba.shape[1]

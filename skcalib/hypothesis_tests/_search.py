@@ -288,9 +288,8 @@ def _result(search: ClassSearch | ForecastSearch, compared: list[np.ndarray]) ->
 
     Of several such arrays, the largest p-value and the smallest value count.
     """
-    value, p_values = np.transpose(
-        [_standardize_candidates(values) for values in compared], (1, 0, 2)
-    )
+    standard = [_standardize_candidates(values) for values in compared]
+    value, p_values = np.transpose(standard, (1, 0, 2))
     value, p_values = value.min(axis=0), p_values.max(axis=0)
     best = np.lexsort((-value, p_values))
     p_values = p_values[best]

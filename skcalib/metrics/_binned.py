@@ -133,13 +133,12 @@ def _expected_calibration_error(
 ) -> float | np.ndarray:
     is_canonical = options["multi_class"] == "canonical" and not data.is_binary
     check_bin_options(options, is_canonical=is_canonical)
-    error = average_over_reductions(
-        _bin_error, data, needs=_DEBIAS_REQUIREMENT, signed=signed, **options
-    )
+    needs = _DEBIAS_REQUIREMENT
+    error = average_over_reductions(_bin_error, data, needs=needs, signed=signed, **options)
     if np.ndim(error) == 0 and np.isnan(error):
         raise ValueError(
-            f"estimation='debiased' needs {_DEBIAS_REQUIREMENT.minimum}; found none. Choose fewer "
-            "bins, or estimation='biased'."
+            f"estimation='debiased' needs {needs.minimum}; found none. Choose fewer bins, or "
+            "estimation='biased'."
         )
     return error
 

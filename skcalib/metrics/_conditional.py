@@ -46,7 +46,7 @@ from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from ..lenses import Lens
 from ._kernel import CONDITIONAL_CONSTRAINTS, KERNEL_OPTIONS, conditional_kernel
 from ._reductions import average_over_reductions
-from ._registry import register_metric, select_options
+from ._registry import register_metric, select_data, select_options
 
 # "nystroem" adds pivots until its error is certainly below this share of the value.
 _NYSTROEM_RTOL = 1e-3
@@ -98,11 +98,9 @@ class _Regression(NamedTuple):
         if penalty != "cv" and self.estimation == "biased":
             return ridge_norm_of_features(features, self.residuals, self.weight, float(penalty))
         first_row = features(slice(0, 1))
-        check_memory(
-            16.0 * rows.stop * first_row.shape[1],
-            f"estimation={self.estimation!r} and regularization={penalty!r} with features",
-            "Choose fewer components, or pass a random subsample of the rows.",
-        )
+        task = f"estimation={self.estimation!r} and regularization={penalty!r} with features"
+        remedy = "Choose fewer components, or pass a random subsample of the rows."
+        check_memory(16.0 * rows.stop * first_row.shape[1], task, remedy)
         if penalty == "cv":
             return cross_validated_norm(self.residuals(rows), self.weight, features=features(rows))
         xp = array_namespace(first_row)
@@ -148,13 +146,10 @@ def _conditional_error(
         return regression.from_gram(condition_gram(data, kernel, bandwidth))
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return regression.from_features(regression.proba)
+    task = f"method={method!r} with n_components={n_components}"
     if method == "fourier":
         gamma = max(resolve_bandwidth(data, "rbf", bandwidth), MIN_KERNEL_BANDWIDTH)
-        check_memory(
-            32.0 * n_components**2,
-            f"method='fourier' with n_components={n_components}",
-            "Choose fewer components.",
-        )
+        check_memory(32.0 * n_components**2, task, "Choose fewer components.")
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
         frequencies = asarray_like(weight, frequencies)
 
@@ -169,11 +164,9 @@ def _conditional_error(
     if method == "exact":
         check_matrix(points, 3 if estimation != "biased" or regularization == "cv" else 1)
     elif method == "nystroem":
-        check_memory(
-            8.0 * len(points) * min(n_components, len(points)),
-            f"method='nystroem' with n_components={n_components}",
-            "Choose fewer components, or pass method='fourier' or a random subsample of the rows.",
-        )
+        needed = 8.0 * len(points) * min(n_components, len(points))
+        remedy = "or pass method='fourier' or a random subsample of the rows."
+        check_memory(needed, task, f"Choose fewer components, {remedy}")
     function = conditional_kernel(data, kernel, bandwidth)
     points = doubles(data.matrix)
     if method == "exact":
@@ -233,11 +226,8 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
             f"conditional kernel calibration error, {value:.4g}. {remedy}",
             ConvergenceWarning,
         )
-    return (
-        value
-        if regression.estimation == "biased"
-        else regression.from_features(features.__getitem__)
-    )
+    is_biased = regression.estimation == "biased"
+    return value if is_biased else regression.from_features(features.__getitem__)
 
 
 @register_metric(
@@ -406,12 +396,7 @@ def conditional_kernel_calibration_error(
     63.3...
     """
     data = check_data(
-        y_true,
-        y_pred,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given,
+        **select_data(locals()),
         multi_class=multi_class,
         may_be_numbers=isinstance(y_pred, tuple),
         on_device=True,

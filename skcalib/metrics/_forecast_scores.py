@@ -268,11 +268,7 @@ def interval_loss(
 
 
 @register_metric(
-    _negative_log_likelihood,
-    cost="n",
-    takes=("forecasts",),
-    chosen=False,
-    may_be_negative=True,
+    _negative_log_likelihood, cost="n", takes=("forecasts",), chosen=False, may_be_negative=True
 )
 def negative_log_likelihood(
     y_true: ArrayLike,

@@ -23,7 +23,7 @@ from .._statistics.squared_error import (
 )
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions
-from ._registry import RadiusRule, register_metric, select_options
+from ._registry import RadiusRule, register_metric, select_data, select_options
 from ._terms import Witness, make_square_witness, witness_terms
 
 CONDITIONAL_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {
@@ -320,9 +320,7 @@ def squared_kernel_calibration_error(
     >>> squared_kernel_calibration_error(y_true, y_proba, estimation="biased")
     0.115...
     """
-    data = check_predictions(
-        y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
-    )
+    data = check_predictions(**select_data(locals()), multi_class=multi_class, on_device=True)
     return _squared_kernel_calibration_error(data, **select_options(locals()))
 
 
@@ -439,9 +437,7 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     0.34...
     """
-    data = check_predictions(
-        y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
-    )
+    data = check_predictions(**select_data(locals()), multi_class=multi_class, on_device=True)
     return _kernel_calibration_error(data, **select_options(locals()))
 
 

@@ -60,9 +60,8 @@ def _binning_square(
     """Return the mean of Σ_bins (Σ_{i ∈ bin} c_i)² over random bins, Algorithm 2."""
     points, mass = data.pool_residuals()
     total = 0.0
-    for width, shift in zip(
-        rng.gamma(shape=2, scale=bandwidth, size=n_draws), rng.uniform(size=n_draws), strict=True
-    ):
+    widths = rng.gamma(shape=2, scale=bandwidth, size=n_draws)
+    for width, shift in zip(widths, rng.uniform(size=n_draws), strict=True):
         is_first = first_of_ties(np.floor(points / width + shift))
         sums = np.add.reduceat(mass, np.flatnonzero(is_first))
         total += float(sums @ sums)

@@ -184,13 +184,9 @@ def pit_histogram(
             data, edges[1:-1], n_resamples, random_state, is_uniform=is_uniform
         )
         # bars of different widths differ in how much they vary
-        has_equal_bins = np.ptp(np.diff(edges)) < _BIN_WIDTH_RTOL
-        band = band_of(
-            _densities(null_cdf, edges),
-            np.ones(len(density)),
-            confidence_level,
-            same_everywhere=is_uniform and has_equal_bins,
-        )
+        is_same = is_uniform and np.ptp(np.diff(edges)) < _BIN_WIDTH_RTOL
+        null, level = _densities(null_cdf, edges), confidence_level
+        band = band_of(null, np.ones(len(density)), level, same_everywhere=is_same)
     return PITHistogram(edges, density, band, _ERROR.measure(data))
 
 
@@ -210,14 +206,8 @@ def make_quantile_curve(
     law = pit_laws(*data.forecast.pit_bounds(data.value), folded=folded)
     band = None
     if confidence_level is not None:
-        null_cdf = simulate_pit_cdf(
-            data,
-            positions,
-            n_resamples,
-            random_state,
-            folded=folded,
-            is_uniform=data.forecast.is_continuous,
-        )
+        law_options = {"folded": folded, "is_uniform": data.forecast.is_continuous}
+        null_cdf = simulate_pit_cdf(data, positions, n_resamples, random_state, **law_options)
         band = band_of(null_cdf, positions, confidence_level)
     return positions, pit_distribution(law, data.weight, positions), band, error
 
@@ -276,10 +266,8 @@ def simulate_pit_cdf(
         check_memory(needed, f"n_resamples={n_resamples}", "Choose fewer.")
         counts = generator.multinomial(n, shares / shares.sum(), size=n_resamples)
         return np.cumsum(counts[:, :-1], axis=1) / n
-    masses = [
-        np.bincount(np.searchsorted(levels, generator.random(n)), weight, len(levels) + 1)
-        for _ in range(n_resamples)
-    ]
+    cells = (np.searchsorted(levels, generator.random(n)) for _ in range(n_resamples))
+    masses = [np.bincount(cell, weight, len(levels) + 1) for cell in cells]
     return np.cumsum(np.array(masses)[:, :-1], axis=1)
 
 

@@ -169,12 +169,9 @@ class ScoreDecomposition(Generic[Value]):
         return all(np.array_equal(*pair) for pair in pairs)
 
     def __repr__(self) -> str:
-        field_texts = (
-            f"{name}={np.array2string(np.asarray(value), precision=4)}"
-            for name, value in vars(self).items()
-            if value is not None
-        )
-        return f"{type(self).__name__}({', '.join(field_texts)})"
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        texts = (f"{k}={np.array2string(np.asarray(v), precision=4)}" for k, v in fields.items())
+        return f"{type(self).__name__}({', '.join(texts)})"
 
 
 def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
@@ -340,9 +337,8 @@ def check_scored(
                 f"score={score!r} is for probabilities of classes; found a forecast of a number. "
                 "Pass score='crps'."
             )
-        return check_predictions(
-            y_true, y_pred, sample_weight, pos_label, labels, multi_class, names=names
-        )
+        labelled = y_true, y_pred, sample_weight, pos_label, labels, multi_class
+        return check_predictions(*labelled, names=names)
     check_no_labels(labels, pos_label)
     data = check_forecasts(
         y_true, y_pred, sample_weight=sample_weight, names=names, may_be_impossible=True

@@ -342,10 +342,8 @@ def sharpness(
     interval_levels = np.array(_REPORTED_LEVELS) if interval_levels is None else interval_levels
     for level in interval_levels.tolist():
         check_coverage(level, "each of levels")
-    width = [
-        np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight)
-        for p in interval_levels
-    ]
+    intervals = map(forecast.interval, interval_levels)
+    width = [np.average(high - low, weights=weight) for low, high in intervals]
     std, entropy = (_mean_or_nan(method, weight) for method in (forecast.std, forecast.entropy))
     return Sharpness(interval_levels, np.array(width), std, entropy)
 

@@ -130,20 +130,17 @@ class Metric:
         """
         self.check_names(params)
         options = {**self.options, **params}
-        validate_parameter_constraints(
-            get_constraints(self.function), options, caller_name=self.name
-        )
+        constraints = get_constraints(self.function)
+        validate_parameter_constraints(constraints, options, caller_name=self.name)
         return options
 
     def check_names(self, params: Mapping[str, Any]) -> None:
         """Refuse data among a user's options, and arguments that the metric does not take."""
-        takes_any = any(
-            parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values()
-        )
+        kinds = {parameter.kind for parameter in self.parameters.values()}
         for name, value in params.items():
             if name != "pos_label" and is_data(name, value):
                 raise_data_in_params(name)
-            if name not in self.parameters and not takes_any:
+            if name not in self.parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
                 raise TypeError(
                     f"metric_params must be arguments of the metric; found {name!r}, while "
                     f"{self.name} takes {', '.join(self.parameters)}. Leave it out."
@@ -342,11 +339,8 @@ def resolve_metric(
     params = params or {}
     metric = to_function(metric)
     entry = find_entry(metric)
-    if (
-        entry is None
-        or "pos_label" in params
-        or any(is_data(*argument) for argument in entry.fixed.items())
-    ):
+    fixes_data = entry is not None and any(map(is_data, entry.fixed.keys(), entry.fixed.values()))
+    if entry is None or fixes_data or "pos_label" in params:
         shared: dict[str, Any] = {"as_matrix": as_matrix, "weighted": weighted}
         if entry is not None:
             names = "chosen", "takes", "may_be_negative", "largest", "fixed"
@@ -411,6 +405,11 @@ def raise_data_in_params(name: str) -> NoReturn:
 def select_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a metric from its `locals()`: all but data, raw or checked."""
     return {name: arguments[name] for name in arguments if name not in _DATA and name != "data"}
+
+
+def select_data(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a metric from its `locals()`."""
+    return {name: arguments[name] for name in arguments if name in _DATA}
 
 
 def _free_parameters(metric: Callable) -> dict[str, inspect.Parameter]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import sklearn.metrics
 
-from .._inputs.annotations import Estimator, Scorer as ScorerLike
+from .._inputs.annotations import Scorer as ScorerLike
 from .._inputs.arrays import format_value
 from .._inputs.scikit_learn import Scorer, find_shared_cache, validate_params
 from .._inputs.warnings import warn
@@ -35,16 +35,13 @@ class _ClassAwareScorer(Scorer):
         return resolve_metric(self._score_func)[0]
 
     def _score(
-        self, method_caller: Callable, estimator: Estimator, X: Any, y_true: Any, **kwargs: Any
+        self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
         multi_class = find_arguments(self._score_func, self._kwargs | kwargs).get("multi_class")
-        if (
-            "labels" in self._metric.parameters
-            and not arguments & {"labels", "pos_label"}
-            and hasattr(estimator, "classes_")
-            and not getattr(multi_class, "needs_indicator", False)
-        ):
+        are_fixed = arguments & {"labels", "pos_label"} or not hasattr(estimator, "classes_")
+        has_indicator = getattr(multi_class, "needs_indicator", False)
+        if "labels" in self._metric.parameters and not are_fixed and not has_indicator:
             kwargs = kwargs | {"labels": estimator.classes_}
         return super()._score(method_caller, estimator, X, y_true, **kwargs)
 
@@ -53,7 +50,7 @@ class _ForecastScorer(_ClassAwareScorer):
     """A scorer of forecasts, or of a classifier's probabilities if the metric takes these, too."""
 
     def _score(
-        self, method_caller: Callable, estimator: Estimator, X: Any, y_true: Any, **kwargs: Any
+        self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         entry = find_entry(self._score_func)
         if entry is not None and "classes" in entry.takes and hasattr(estimator, "classes_"):
@@ -200,9 +197,8 @@ def get_scorer(scoring: str) -> ScorerLike:
     """
     if isinstance(scoring, str) and scoring in sklearn.metrics.get_scorer_names():
         return sklearn.metrics.get_scorer(scoring)
-    check_name(
-        "scoring", scoring, get_scorer_names(), "Any metric becomes a scorer with make_scorer."
-    )
+    remedy = "Any metric becomes a scorer with make_scorer."
+    check_name("scoring", scoring, get_scorer_names(), remedy)
     return make_scorer(scoring.removeprefix("neg_"))
 
 

@@ -114,9 +114,8 @@ def _join_problems(
     if 2 * len(row) > MAX_POSSIBLE:
         return MetricTerms(weight, observed, None, None, row)
     possible = shift[problem] + np.concatenate([terms.possible for terms in entries])
-    return MetricTerms(
-        weight, observed, possible, np.concatenate([terms.proba for terms in entries]), row
-    )
+    proba = np.concatenate([terms.proba for terms in entries])
+    return MetricTerms(weight, observed, possible, proba, row)
 
 
 def _to_terms(data: ClassData, witness: Witness) -> MetricTerms:
