@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 import sklearn.metrics
+from sklearn.base import BaseEstimator
 
 from .._inputs.annotations import Scorer as ScorerLike
 from .._inputs.arrays import format_value
