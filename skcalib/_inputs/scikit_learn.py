@@ -1,6 +1,7 @@
 """scikit-learn's validation of parameters; the only importer of its private names."""
 
 import numbers
+import os
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
@@ -10,6 +11,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 from joblib import parallel_config
+from sklearn import config_context
 from sklearn.base import _fit_context, clone
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing
@@ -23,7 +25,7 @@ from sklearn.utils._param_validation import (
     validate_params as _validate_params,
 )
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition, _safe_split
-from sklearn.utils.parallel import Parallel as _Parallel, delayed as delayed
+from sklearn.utils.parallel import Parallel as _Parallel, _FuncWrapper
 from sklearn.utils.validation import (
     _check_feature_names as check_feature_names,
     _check_method_params as check_method_params,
@@ -225,6 +227,29 @@ class Parallel(_Parallel):
             super().print_progress()
         else:
             self._bar.update(self.n_completed_tasks - self._bar.n)
+
+
+class _Task(_FuncWrapper):
+    """A function that joblib calls, with scikit-learn's configuration of the caller.
+
+    scikit-learn hands on the filters of warnings, too: to another process, as here, but also to
+    threads of this one, which have the same filters and would restore those of each other.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        self.process = os.getpid()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if os.getpid() != self.process:
+            return super().__call__(*args, **kwargs)
+        with config_context(**self.config):
+            return self.function(*args, **kwargs)
+
+
+def delayed(function: Callable) -> Callable:
+    """Return joblib's `delayed` function, for `Parallel`."""
+    return lambda *args, **kwargs: (_Task(function), args, kwargs)
 
 
 def _progress_bar(total: int) -> Any:

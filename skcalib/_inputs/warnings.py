@@ -1,9 +1,11 @@
-"""Warnings that point at the user's own line; limits of memory and time."""
+"""Warnings that point at the user's own line, or are recorded; limits of memory and time."""
 
 import os
 import sys
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 import joblib
@@ -19,9 +21,28 @@ MAX_SILENT_SECONDS = 600.0
 _FOLDERS = Path(__file__).parent.parent, Path(sklearn.__file__).parent, Path(joblib.__file__).parent
 _OWN_CODE = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
 
+Record = list[tuple[str, type[Warning]]]
+
+_RECORD: ContextVar[Record | None] = ContextVar("_RECORD", default=None)
+
+
+@contextmanager
+def record_warnings() -> Iterator[Record]:
+    """Record the warnings of `warn` in this thread; filters of Python are those of all threads."""
+    record: Record = []
+    before = _RECORD.set(record)
+    try:
+        yield record
+    finally:
+        _RECORD.reset(before)
+
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first caller outside of skcalib, scikit-learn and joblib."""
+    """Warn at the first caller outside of skcalib, scikit-learn and joblib, or record it."""
+    record = _RECORD.get()
+    if record is not None:
+        record.append((message, category))
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_CODE):
         level, frame = level + 1, frame.f_back

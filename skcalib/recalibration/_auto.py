@@ -1,6 +1,5 @@
 """The choice among recalibrators by cross-validation."""
 
-import warnings
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -23,6 +22,7 @@ from .._inputs.scikit_learn import (
     delayed,
     fit_context,
 )
+from .._inputs.warnings import record_warnings, warn
 from .._numerics.dependence import UnitSums
 from .._numerics.sorting import codes_by_appearance
 from ._base import Recalibrator, is_smooth
@@ -567,9 +567,11 @@ class CrossValidation(NamedTuple):
         Also return the fit if the next one can start from it, else None. With `with_base`, return
         all this for its base, too.
         """
-        with warnings.catch_warnings():  # a selected fit without an optimum warns once more
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with record_warnings() as record:
             fitted = self.examples.fit_clone(model, ~test, warm_start_from=neighbour)
+        for message, category in record:
+            if category is not ConvergenceWarning:  # a selected fit without an optimum warns again
+                warn(message, category)
         results = []
         for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:
             loss, proba = self.examples.losses(recalibrator, test, self.scoring, uniform)
