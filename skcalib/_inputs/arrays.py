@@ -48,6 +48,7 @@ def as_array(values: object, name: str) -> np.ndarray:
     A tensor of PyTorch may be on any device, carry gradients, and hold numbers of a type that NumPy
     lacks.
     """
+    _check_has_column(values, name)
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -70,6 +71,8 @@ def as_array(values: object, name: str) -> np.ndarray:
             ensure_min_features=0,
             input_name=name,
         )
+        if array.dtype.kind == "O" and {list, np.ndarray} & {*map(type, array.flat)}:
+            array = np.array(array.tolist())  # pyarrow and pandas hold rows as objects
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
@@ -80,7 +83,17 @@ def as_array(values: object, name: str) -> np.ndarray:
             f"{name} must be a list or an array; found {type(values).__name__}. Pass a list of the "
             "values."
         )
+    _check_has_column(array, name)
     return array
+
+
+def _check_has_column(values: object, name: str) -> None:
+    shape = getattr(values, "shape", ())
+    if shape[1:] == (0,):
+        raise ValueError(
+            f"{name} must have at least one column; found shape {shape}. Pass a column, or leave "
+            f"{name} out."
+        )
 
 
 def is_device_array(values: object) -> bool:
