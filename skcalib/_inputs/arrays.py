@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Hashable, Sequence
+from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,8 @@ def as_array(values: object, name: str) -> np.ndarray:
             ensure_min_features=0,
             input_name=name,
         )
-        if array.dtype.kind == "O" and {list, np.ndarray} & {*map(type, array.flat)}:
-            array = np.array(array.tolist())  # pyarrow and pandas hold rows as objects
+        if array.dtype.kind == "O" and {*map(type, array.flat)} in ({list}, {np.ndarray}):
+            array = np.array(array.tolist())  # rows that pyarrow or pandas hold as objects
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
@@ -177,6 +178,16 @@ def check_numbers(
             f"{array[np.abs(array) > most][0]:g}. Pass all numbers in a larger unit."
         )
     return array
+
+
+def import_package(name: str, caller: str, requirement: str) -> Any:
+    """Return a package that is only needed here; say how it is installed if it is missing."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs {name}; it is not installed. Run pip install {requirement}."
+        ) from error
 
 
 def column_names(table: object) -> list[Any]:

@@ -43,7 +43,9 @@ def fit_test(test, given, y, weight):
 
 @cache
 def fitted():
-    return FeatureRecalibrator(TemperatureRecalibrator(), random_state=0).fit(PROBA, LABEL, given=GIVEN)
+    return FeatureRecalibrator(TemperatureRecalibrator(), random_state=0).fit(
+        PROBA, LABEL, given=GIVEN
+    )
 
 
 def recalibrate(name, given, y, weight):
@@ -117,9 +119,9 @@ def functions_that_take_given():
             if inspect.isclass(item):
                 functions += [(f"{name}.{key}", method) for key, method in vars(item).items()]
             for path, function in functions:
-                if callable(function) and not path.split(".")[-1].startswith("_"):
-                    if "given" in inspect.signature(function).parameters:
-                        yield path
+                is_public = callable(function) and not path.split(".")[-1].startswith("_")
+                if is_public and "given" in inspect.signature(function).parameters:
+                    yield path
 
 
 def test_every_function_that_takes_given_is_among_the_cases():
