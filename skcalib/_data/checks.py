@@ -12,6 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from .._inputs.arrays import (
     ArrayLike,
     as_array,
+    check_has_column,
     check_numbers,
     check_same_length,
     column_names,
@@ -321,7 +322,9 @@ def check_forecasts(
 
 def check_given(given: ArrayLike, n: int) -> np.ndarray:
     """Features (n, d), or labels of groups (n,) of any type."""
+    check_has_column(given, "given")  # data frames without any are no arrays
     array = as_array(given, "given")
+    check_has_column(array, "given")
     check_same_length({"y_true": n, "given": len(array)})
     if array.dtype.kind == "O":
         with contextlib.suppress(ValueError):

@@ -49,7 +49,6 @@ def as_array(values: object, name: str) -> np.ndarray:
     A tensor of PyTorch may be on any device, carry gradients, and hold numbers of a type that NumPy
     lacks.
     """
-    _check_has_column(values, name)
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -84,11 +83,10 @@ def as_array(values: object, name: str) -> np.ndarray:
             f"{name} must be a list or an array; found {type(values).__name__}. Pass a list of the "
             "values."
         )
-    _check_has_column(array, name)
     return array
 
 
-def _check_has_column(values: object, name: str) -> None:
+def check_has_column(values: object, name: str) -> None:
     shape = getattr(values, "shape", ())
     if shape[1:] == (0,):
         raise ValueError(

@@ -133,7 +133,7 @@ def test_no_column_is_refused(name):
     for given in (GIVEN[:, :0], pd.DataFrame(index=range(N)), [[]] * N):
         if name == "distribution_matching_loss" and not isinstance(given, np.ndarray):
             continue  # it takes arrays only
-        with pytest.raises(ValueError, match=r"given must have .*found .*\(20, 0\)\. Pass"):
+        with pytest.raises(ValueError, match=r"given must .*found (none|.*\(20, 0\))\. Pass"):
             CASES[name](given, y_of(name), WEIGHT)
 
 
