@@ -249,7 +249,7 @@ def fit_and_apply(
     columns = [(name, tables.PROBABILITY) for name in options.proba]
     table = tables.load_table(options.apply, columns, options)
     names = [f"recalibrated_{name}" for name in options.proba]
-    tables.check_header([*table.texts.columns, *names], options.apply, names)
+    tables.check_header([*table.frame.columns, *names], options.apply, names)
     notify_progress("recalibrating")
     weight = data_args.get("sample_weight")
     recalibrator.fit(data_args["y_pred"], data_args["y_true"], weight)
@@ -257,7 +257,8 @@ def fit_and_apply(
     def format_number(number: float) -> str:
         return repr(number).replace(".", options.decimal)
 
-    def to_csv(texts: Any, proba: np.ndarray, is_complete: np.ndarray) -> str:
+    def to_csv(frame: Any, proba: np.ndarray, is_complete: np.ndarray) -> str:
+        texts = frame.apply(tables.to_values, rule=tables.ANYTHING)
         recalibrated = recalibrator.predict_proba(proba)[:, -len(names) :].T
         for name, column in zip(names, recalibrated.tolist(), strict=True):
             values = np.full(len(texts), "", object)
@@ -267,11 +268,11 @@ def fit_and_apply(
         return texts.to_csv(index=False, sep=delimiter, lineterminator="\n")
 
     proba = to_probabilities(table, columns)
-    files = {options.output: to_csv(table.texts, proba, table.is_complete)}
+    files = {options.output: to_csv(table.frame, proba, table.is_complete)}
     if options.map is not None:
         points = np.linspace(0, 1, 1001)
-        texts = type(table.texts)({options.proba[-1]: map(format_number, points.tolist())})
-        files[options.map] = to_csv(texts, points, np.ones(len(points), bool))
+        map_frame = type(table.frame)({options.proba[-1]: map(format_number, points.tolist())})
+        files[options.map] = to_csv(map_frame, points, np.ones(len(points), bool))
     if options.sql is not None:
         formulas = export_sql(recalibrator, columns=options.proba)[-len(names) :]
         lines = [f"{sql} AS {quote_name(name)}" for sql, name in zip(formulas, names, strict=True)]
