@@ -257,8 +257,7 @@ def fit_and_apply(
     def format_number(number: float) -> str:
         return repr(number).replace(".", options.decimal)
 
-    def to_csv(frame: Any, proba: np.ndarray, is_complete: np.ndarray) -> str:
-        texts = frame.apply(tables.to_values, rule=tables.ANYTHING)
+    def to_csv(texts: Any, proba: np.ndarray, is_complete: np.ndarray) -> str:
         recalibrated = recalibrator.predict_proba(proba)[:, -len(names) :].T
         for name, column in zip(names, recalibrated.tolist(), strict=True):
             values = np.full(len(texts), "", object)
@@ -271,8 +270,8 @@ def fit_and_apply(
     files = {options.output: to_csv(table.frame, proba, table.is_complete)}
     if options.map is not None:
         points = np.linspace(0, 1, 1001)
-        map_frame = type(table.frame)({options.proba[-1]: map(format_number, points.tolist())})
-        files[options.map] = to_csv(map_frame, points, np.ones(len(points), bool))
+        texts = type(table.frame)({options.proba[-1]: map(format_number, points.tolist())})
+        files[options.map] = to_csv(texts, points, np.ones(len(points), bool))
     if options.sql is not None:
         formulas = export_sql(recalibrator, columns=options.proba)[-len(names) :]
         lines = [f"{sql} AS {quote_name(name)}" for sql, name in zip(formulas, names, strict=True)]

@@ -169,12 +169,9 @@ def to_values(column: Any, rule: Rule, point: dict[int, int] | None = None) -> n
         try:
             code, distinct = block.factorize()
         except (TypeError, NotImplementedError) as error:  # lists
-            if rule is not ANYTHING:
-                raise ValueError(
-                    f"Column {column.name!r} must hold numbers or texts; found the type "
-                    f"{column.dtype}."
-                ) from error
-            code, distinct = np.where(block.isna(), -1, np.arange(len(block))), block
+            raise ValueError(
+                f"Column {column.name!r} must hold numbers or texts; found the type {column.dtype}."
+            ) from error
         texts = [*map(str, distinct.tolist()), ""]  # Python's numbers, as 2⁵³ + 1 is not float64
         if rule.is_number and point:
             texts = [text.translate(point) for text in texts]
@@ -232,8 +229,8 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
                     )
                 rows.append([row[k] for k in positions])
                 line_numbers.append(number)
+                _check_size(len(rows), source, options)
                 if len(rows) % _MAX_BLOCK_ROWS == 0:
-                    _check_size(len(rows), source, options)
                     notify_progress(f"reading {source}: {len(rows)} rows")
     except (UnicodeDecodeError, LookupError, csv.Error) as error:
         raise ValueError(
@@ -241,7 +238,6 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
             "Name its encoding with --encoding, such as latin-1 or utf-16; close quotes; or "
             "convert JSON."
         ) from error
-    _check_size(len(rows), source, options)
     return pandas.DataFrame(rows, pandas.Index(line_numbers, name="line"), columns, dtype=str)
 
 
@@ -271,12 +267,10 @@ def _guess_separator(header: str) -> str:
 
 def _load_typed(file: BinaryIO, source: str, names: list[str], options: argparse.Namespace) -> Any:
     """Return a data frame of the columns of a Parquet, Arrow or JSON Lines file."""
-    import pandas
-
     content = file.read()
     load = _load_json if content.startswith(_FORMATS[2:]) else _load_arrow
     frame = load(content, source, names, options)
-    return frame.set_axis(pandas.RangeIndex(1, len(frame) + 1, name="row"))
+    return frame.set_axis((frame.index + 1).rename("row"))
 
 
 @contextlib.contextmanager
@@ -295,7 +289,7 @@ def _load_arrow(content: bytes, source: str, names: list[str], options: argparse
     A few bytes may stand for many rows. So texts of Parquet stay codes of distinct ones.
     """
     import pandas
-    from pyarrow import BufferReader, dataset
+    from pyarrow import BufferReader, dataset, types
 
     file_format: Any = dataset.IpcFileFormat()
     if content.startswith(_FORMATS[0]):
@@ -305,10 +299,13 @@ def _load_arrow(content: bytes, source: str, names: list[str], options: argparse
         header, n_rows = fragment.physical_schema.names, fragment.count_rows()
     check_header(header, source, names)
     _check_size(n_rows, source, options)
-    columns = header if options.keeps_rows else list(dict.fromkeys(names))
     with _refuse_unsound(source):
-        table = fragment.to_table(columns=columns)
-        return table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
+        table = fragment.to_table(columns=None if options.keeps_rows else list({*names}))
+        frame = table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
+    for name in header if options.keeps_rows else ():
+        if types.is_nested(table[name].type):  # of which pandas would write a part
+            frame[name] = [row if row is None else str(row) for row in table[name].to_pylist()]
+    return frame
 
 
 def _load_json(content: bytes, source: str, names: list[str], options: argparse.Namespace) -> Any:

@@ -1,11 +1,11 @@
 """scikit-learn's validation of parameters; the only importer of its private names."""
 
 import numbers
-import os
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
 from inspect import get_annotations
+from threading import current_thread, main_thread
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -232,16 +232,12 @@ class Parallel(_Parallel):
 class _Task(_FuncWrapper):
     """A function that joblib calls, with scikit-learn's configuration of the caller.
 
-    scikit-learn hands on the filters of warnings, too: to another process, as here, but also to
-    threads of this one, which have the same filters and would restore those of each other.
+    scikit-learn hands on the filters of warnings, too. Threads have them in common, and would
+    restore those of each other: only the main thread, of this process or another one, sets them.
     """
 
-    def __init__(self, function: Callable) -> None:
-        super().__init__(function)
-        self.process = os.getpid()
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if os.getpid() != self.process:
+        if current_thread() is main_thread():
             return super().__call__(*args, **kwargs)
         with config_context(**self.config):
             return self.function(*args, **kwargs)

@@ -3,10 +3,11 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar, copy_context
 from pathlib import Path
+from typing import Any
 
 import joblib
 import sklearn
@@ -26,15 +27,15 @@ Record = list[tuple[str, type[Warning]]]
 _RECORD: ContextVar[Record | None] = ContextVar("_RECORD", default=None)
 
 
-@contextmanager
-def record_warnings() -> Iterator[Record]:
-    """Record the warnings of `warn` in this thread; filters of Python are those of all threads."""
+def record_warnings(function: Callable, *args: Any, **kwargs: Any) -> tuple[Any, Record]:
+    """Return the value of a function, and the warnings of `warn` in this thread, which say nothing.
+
+    The filters of Python would silence other threads, too.
+    """
     record: Record = []
-    before = _RECORD.set(record)
-    try:
-        yield record
-    finally:
-        _RECORD.reset(before)
+    context = copy_context()
+    context.run(_RECORD.set, record)
+    return context.run(function, *args, **kwargs), record
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

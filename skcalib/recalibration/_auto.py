@@ -567,8 +567,9 @@ class CrossValidation(NamedTuple):
         Also return the fit if the next one can start from it, else None. With `with_base`, return
         all this for its base, too.
         """
-        with record_warnings() as record:
-            fitted = self.examples.fit_clone(model, ~test, warm_start_from=neighbour)
+        fitted, record = record_warnings(
+            self.examples.fit_clone, model, ~test, warm_start_from=neighbour
+        )
         for message, category in record:
             if category is not ConvergenceWarning:  # a selected fit without an optimum warns again
                 warn(message, category)

@@ -101,16 +101,12 @@ def _draw_pictures(draws: Mapping[str, Callable[[Figure], str]]) -> dict[str, st
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    return {
-        title: draw(Figure(figsize=_FIGURE_SIZE, layout="constrained"))
-        for title, draw in draws.items()
-    }
-
-
-def _make_axes(figure: Figure) -> Axes:
-    ax = figure.subplots()
-    ax.set_prop_cycle(color=[_MARK_COLOUR, _OTHER_COLOUR])
-    return ax
+    pictures = {}
+    for title, draw in draws.items():
+        figure = Figure(figsize=_FIGURE_SIZE, layout="constrained")
+        figure.gca().set_prop_cycle(color=[_MARK_COLOUR, _OTHER_COLOUR])
+        pictures[title] = draw(figure)
+    return pictures
 
 
 def _subsample(data: AnyData) -> tuple[Any, str]:
@@ -125,7 +121,7 @@ def _draw_model_curves(
     models: dict[str, AnyData], numbers: dict[str, Numbers], figure: Figure
 ) -> str:
     names = _writable_names(list(models), "model")
-    ax, words = _make_axes(figure), f"The curves of {', '.join(names)}, and their bands by chance."
+    ax, words = figure.gca(), f"The curves of {', '.join(names)}, and their bands by chance."
     for name, (key, data) in zip(names, models.items(), strict=True):
         subset, error = _subsample(data)[0], numbers[key][error_name(numbers[key])]
         display: Any
@@ -158,7 +154,7 @@ def _to_problem(data: ClassData) -> Problem:
 def _draw_histogram(data: ForecastData, numbers: Numbers, figure: Figure) -> str:
     bars = vars(pit_histogram(data.value, data.forecast, sample_weight=data.weight, random_state=0))
     display = PITHistogramDisplay(**(bars | {"error": numbers["quantile_calibration_error"]}))
-    display.plot(_make_axes(figure))
+    display.plot(figure.gca())
     heights = ", ".join(f"{height:.2g}" for height in display.density)
     words = (
         f"The {len(display.density)} bars, from outcomes that are lower than forecast to outcomes "
@@ -169,7 +165,7 @@ def _draw_histogram(data: ForecastData, numbers: Numbers, figure: Figure) -> str
 
 
 def _draw_reliability(data: ClassData, numbers: Numbers, figure: Figure) -> str:
-    ax, quantity = _make_axes(figure), "probability" if data.is_binary else "confidence"
+    ax, quantity = figure.gca(), "probability" if data.is_binary else "confidence"
     display = _make_reliability(data, numbers[error_name(numbers)], ax).plot(ax)
     (curve,) = display.curves
     binary = data if data.is_binary else data.confidence()
@@ -195,7 +191,7 @@ def _draw_reliability(data: ClassData, numbers: Numbers, figure: Figure) -> str:
 def _draw_witness(data: ClassData, figure: Figure) -> str:
     problem = _to_problem(data)
     curve = witness_curve(problem.predictions, x_label=problem.x_label)
-    WitnessDisplay([curve]).plot(_make_axes(figure))
+    WitnessDisplay([curve]).plot(figure.gca())
     ends = np.argmax(curve.smoothed), np.argmin(curve.smoothed)
     high, low = (f"{curve.smoothed[k]:+.2g}, near {curve.positions[k]:.2g}" for k in ends)
     words = (
@@ -212,7 +208,7 @@ def _draw_decisions(data: ClassData, numbers: Numbers, figure: Figure) -> str:
     t = np.linspace(*ends, _N_THRESHOLDS + 2)[1:-1]
     curve = vars(make_decision_curve(data, DecisionLoss("zero-one"), "net-benefit", t, 1 - LEVEL))
     display = DecisionDisplay(curve.pop("threshold"), **curve, kind="net-benefit")
-    display.plot(_make_axes(figure)).ax_.set_xlim(ends)
+    display.plot(figure.gca()).ax_.set_xlim(ends)
     k = np.argmin(np.abs(t - share))
     words = (
         f"At a threshold of {t[k]:.3g}, near the prevalence, acting always is about as good as "
@@ -232,7 +228,7 @@ def _draw_forest(rows: TableRows, numbers: Numbers, intervals: Intervals, figure
     make_table: Any = SubgroupIntervals
     table = make_table(("by",), tuple(names), *columns, ("",) * len(rows), whole, 1 - LEVEL)
     figure.set_figheight(max(_FIGURE_SIZE[1], _ROW_HEIGHT * len(rows)))
-    display = ForestDisplay({RATIO: table}, {}, events).plot(_make_axes(figure))
+    display = ForestDisplay({RATIO: table}, {}, events).plot(figure.gca())
     texts = [text.get_text() for text in display.ax_.texts]
     pairs = zip([*names, "all samples"], texts, strict=True)
     words = "; ".join(f"{name}: {text}" for name, text in pairs)
@@ -257,18 +253,15 @@ def _to_svg(figure: Figure, name: str, words: str) -> str:
     It is drawn without a background, in colours that those of the page replace. The settings of
     matplotlib stay as they are, as they are those of all threads.
     """
-    from matplotlib.axes import Axes
-    from matplotlib.legend import Legend
-    from matplotlib.text import Text
+    from matplotlib import artist, axes, legend, text
 
-    for ax in figure.findobj(Axes):
+    for ax in figure.findobj(axes.Axes):
         ax.set_facecolor("none")
         ax.tick_params(which="both", colors=_TEXT_COLOUR)
         ax.spines[:].set_color(_TEXT_COLOUR)
-    for legend in figure.findobj(Legend):
-        legend.get_frame().set_facecolor("none")
-    for text in figure.findobj(Text):
-        text.set_color(_TEXT_COLOUR)
+    frames = [box.get_frame() for box in figure.findobj(legend.Legend)]
+    artist.setp(frames, facecolor="none")
+    artist.setp(figure.findobj(text.Text), color=_TEXT_COLOUR)
     file = io.StringIO()
     figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)

@@ -258,11 +258,13 @@ class Sections(ABC, Generic[Data]):
             return None
         data = join_samples(data, _N_GAIN_FOLDS)
         fold = assign_folds(data, _N_GAIN_FOLDS)
-        with record_warnings() as record:
-            for k in range(fold.max() + 1):
-                test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-                gain[test] -= self.losses(data.take(test), data.take(train))
-        for message, category in dict.fromkeys(record):
+        warned: dict[tuple[str, type[Warning]], None] = {}
+        for k in range(fold.max() + 1):
+            test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+            loss, record = record_warnings(self.losses, data.take(test), data.take(train))
+            gain[test] -= loss
+            warned |= dict.fromkeys(record)
+        for message, category in warned:
             warn(message, category)
         if not np.isfinite(gain).all():
             return None
