@@ -236,15 +236,15 @@ class _Task(_FuncWrapper):
     restore those of each other: only the main thread, of this process or another one, sets them.
     """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if current_thread() is main_thread():
             return super().__call__(*args, **kwargs)
         with config_context(**self.config):
             return self.function(*args, **kwargs)
 
 
-def delayed(function: Callable) -> Callable:
-    """Return joblib's `delayed` function, for `Parallel`."""
+def delay(function: Callable) -> Callable:
+    """Return joblib's function `delayed`, for `Parallel`."""
     return lambda *args, **kwargs: (_Task(function), args, kwargs)
 
 

@@ -27,7 +27,7 @@ Record = list[tuple[str, type[Warning]]]
 _RECORD: ContextVar[Record | None] = ContextVar("_RECORD", default=None)
 
 
-def record_warnings(function: Callable, *args: Any, **kwargs: Any) -> tuple[Any, Record]:
+def record_warnings(function: Callable, *args: object, **kwargs: object) -> tuple[Any, Record]:
     """Return the value of a function, and the warnings of `warn` in this thread, which say nothing.
 
     The filters of Python would silence other threads, too.

@@ -19,7 +19,7 @@ from .._inputs.scikit_learn import (
     HasMethods,
     IntegerInterval,
     Parallel,
-    delayed,
+    delay,
     fit_context,
 )
 from .._inputs.warnings import record_warnings, warn
@@ -546,7 +546,7 @@ class CrossValidation(NamedTuple):
             pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
             groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
             results = Parallel(n_jobs=self.n_jobs)(
-                delayed(self._fit_without)(
+                delay(self._fit_without)(
                     fold == k, candidates[c], neighbours[c], uniform * bool(c), bool(base)
                 )
                 for c, *base in groups

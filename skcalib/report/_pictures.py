@@ -253,15 +253,18 @@ def _to_svg(figure: Figure, name: str, words: str) -> str:
     It is drawn without a background, in colours that those of the page replace. The settings of
     matplotlib stay as they are, as they are those of all threads.
     """
-    from matplotlib import artist, axes, legend, text
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
 
-    for ax in figure.findobj(axes.Axes):
+    for ax in figure.findobj(Axes):
         ax.set_facecolor("none")
         ax.tick_params(which="both", colors=_TEXT_COLOUR)
         ax.spines[:].set_color(_TEXT_COLOUR)
-    frames = [box.get_frame() for box in figure.findobj(legend.Legend)]
-    artist.setp(frames, facecolor="none")
-    artist.setp(figure.findobj(text.Text), color=_TEXT_COLOUR)
+    for legend in figure.findobj(Legend):
+        legend.get_frame().set_facecolor("none")
+    for text in figure.findobj(Text):
+        text.set_color(_TEXT_COLOUR)
     file = io.StringIO()
     figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)

@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import recalibration
-from skcalib._inputs.scikit_learn import Parallel, delayed
+from skcalib._inputs.scikit_learn import Parallel, delay
 from skcalib._inputs.warnings import warn
 from skcalib.hypothesis_tests import (
     CalibrationTest,
@@ -260,12 +260,12 @@ def test_tasks_in_threads_leave_the_filters_of_the_process():
     first_inside, second_inside, first_left = Event(), Event(), Event()
 
     def run_first():
-        Parallel()([delayed(lambda: first_inside.set() or second_inside.wait(60))()])
+        Parallel()([delay(lambda: first_inside.set() or second_inside.wait(60))()])
         first_left.set()
 
     def run_second():
         first_inside.wait(60)
-        Parallel()([delayed(lambda: second_inside.set() or first_left.wait(60))()])
+        Parallel()([delay(lambda: second_inside.set() or first_left.wait(60))()])
 
     with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
         filters = warnings.filters
