@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -213,10 +213,8 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
             header = [name.strip() for name in next(reader, [])]
             hint = f" Values are taken to be separated by {separator!r}; --sep names another."
             check_header(header, source, names, hint)
-            columns, positions = header, list(range(len(header)))
-            if not options.keeps_rows:
-                columns = list(dict.fromkeys(names))
-                positions = [header.index(name) for name in columns]
+            is_held = [options.keeps_rows or name in names for name in header]
+            columns = [*compress(header, is_held)]
             for row in reader:
                 number = n_blank + reader.line_num
                 if len(row) < 2 and not "".join(row).strip():
@@ -227,7 +225,7 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
                         f"{len(row)} in line {number} of {source}. Put quotes around values that "
                         "contain the separator, or name another one with --sep."
                     )
-                rows.append([row[k] for k in positions])
+                rows.append([*compress(row, is_held)])
                 line_numbers.append(number)
                 _check_size(len(rows), source, options)
                 if len(rows) % _MAX_BLOCK_ROWS == 0:
@@ -277,7 +275,7 @@ def _load_typed(file: BinaryIO, source: str, names: list[str], options: argparse
 def _refuse_unsound(source: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, LookupError, OSError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, OSError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{source} is not a sound Parquet, Arrow or JSON Lines file: {error}."
         ) from error
@@ -315,15 +313,12 @@ def _load_json(content: bytes, source: str, names: list[str], options: argparse.
         lines = [line for line in content.decode(options.encoding).split("\n") if line.strip()]
     _check_size(len(lines), source, options)
     parse = partial(json.loads, parse_float=str, parse_int=str)  # digits as they are
-    header: dict[str, None] = {}
-    rows = []
     with _refuse_unsound(source):
-        for line in lines:
-            row = parse(line)
-            header |= dict.fromkeys(row.keys())
-            rows.append(row if options.keeps_rows else {name: row.get(name) for name in names})
-    check_header(list(header), source, names)
-    return pandas.DataFrame(rows, columns=header if options.keeps_rows else None, dtype=object)
+        rows = [*map(parse, lines)]
+        header = list(dict.fromkeys(chain.from_iterable(map(dict.keys, rows))))
+    check_header(header, source, names)
+    columns = header if options.keeps_rows else list({*names})
+    return pandas.DataFrame(rows, columns=columns, dtype=object)
 
 
 def _check_size(n_rows: int, source: str, options: argparse.Namespace) -> None:

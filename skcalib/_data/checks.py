@@ -12,7 +12,6 @@ from sklearn.exceptions import DataConversionWarning
 from .._inputs.arrays import (
     ArrayLike,
     as_array,
-    check_has_column,
     check_numbers,
     check_same_length,
     column_names,
@@ -322,9 +321,11 @@ def check_forecasts(
 
 def check_given(given: ArrayLike, n: int) -> np.ndarray:
     """Features (n, d), or labels of groups (n,) of any type."""
-    check_has_column(given, "given")  # data frames without any are no arrays
     array = as_array(given, "given")
-    check_has_column(array, "given")
+    if array.shape[1:] == (0,):
+        raise ValueError(
+            "given must name at least one column; found none. Pass a column, or leave given out."
+        )
     check_same_length({"y_true": n, "given": len(array)})
     if array.dtype.kind == "O":
         with contextlib.suppress(ValueError):

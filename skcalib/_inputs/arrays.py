@@ -51,6 +51,9 @@ def as_array(values: object, name: str) -> np.ndarray:
     """
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
+    shape = getattr(values, "shape", ())
+    if shape[1:] == (0,):
+        return np.empty(shape)  # a data frame without columns has no type
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
             f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
@@ -84,15 +87,6 @@ def as_array(values: object, name: str) -> np.ndarray:
             "values."
         )
     return array
-
-
-def check_has_column(values: object, name: str) -> None:
-    shape = getattr(values, "shape", ())
-    if shape[1:] == (0,):
-        raise ValueError(
-            f"{name} must have at least one column; found shape {shape}. Pass a column, or leave "
-            f"{name} out."
-        )
 
 
 def is_device_array(values: object) -> bool:

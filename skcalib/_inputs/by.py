@@ -15,7 +15,6 @@ from .._numerics.sorting import codes_by_appearance
 from .arrays import (
     ArrayLike,
     are_probably_measurements,
-    check_has_column,
     check_same_length,
     column_names,
     format_values,
@@ -182,7 +181,6 @@ def to_columns(
             f"{argument} must hold {holds}; found {by!r}. Pass a column, such as X['sex'], or a "
             "data frame of several, X[['sex', 'age_band']]."
         )
-    check_has_column(by, argument)
     if isinstance(by, Mapping):
         return _name_columns(list(by), list(by.values()), argument)
     names = column_names(by)

@@ -22,17 +22,15 @@ MAX_SILENT_SECONDS = 600.0
 _FOLDERS = Path(__file__).parent.parent, Path(sklearn.__file__).parent, Path(joblib.__file__).parent
 _OWN_CODE = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
 
-Record = list[tuple[str, type[Warning]]]
-
-_RECORD: ContextVar[Record | None] = ContextVar("_RECORD", default=None)
+_RECORD: ContextVar[list | None] = ContextVar("_RECORD", default=None)
 
 
-def record_warnings(function: Callable, *args: object, **kwargs: object) -> tuple[Any, Record]:
+def record_warnings(function: Callable, *args: object, **kwargs: object) -> tuple[Any, list]:
     """Return the value of a function, and the warnings of `warn` in this thread, which say nothing.
 
     The filters of Python would silence other threads, too.
     """
-    record: Record = []
+    record: list[tuple[str, type[Warning]]] = []
     context = copy_context()
     context.run(_RECORD.set, record)
     return context.run(function, *args, **kwargs), record
