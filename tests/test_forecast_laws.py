@@ -363,6 +363,20 @@ def test_distribution_functions_at_the_ends(kind, y, below):
     np.testing.assert_array_equal(np.exp(forecast.logsf(y)), np.full(N, 1 - below))
 
 
+@pytest.mark.parametrize("kind", sorted(set(FORECASTS) - {"quantile"}))
+def test_crps_far_outside_is_the_distance_as_far_as_it_can_be_summed(kind):
+    forecast, far = FORECASTS[kind], np.full(N, 1e150)
+    crps_decomposition = partial(score_decomposition, score="crps")
+    np.testing.assert_allclose(forecast.crps(far), far, rtol=1e-6)
+    for huge in (1e151, 1e308):
+        far[3] = huge
+        with pytest.raises(ValueError, match=r"y must lie within ±1e\+150.*larger unit"):
+            forecast.crps(far)
+        for measure in (continuous_ranked_probability_loss, crps_decomposition):
+            with pytest.raises(ValueError, match=r"y_true must lie within ±1e\+150.*larger unit"):
+                measure(far, forecast)
+
+
 # The metrics that some kinds of forecasts do not know enough for, and these kinds.
 REFUSED = dict.fromkeys(
     [

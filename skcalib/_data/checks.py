@@ -37,7 +37,7 @@ from .._inputs.probabilities import (
     tells_more_than_one,
     warn_of_hard_labels,
 )
-from .._inputs.scikit_learn import Label, check_feature_names
+from .._inputs.scikit_learn import Label, check_feature_names, num_samples
 from .._inputs.warnings import warn
 from .._numerics.array_api import to_numpy
 from .._numerics.dependence import UnitSums
@@ -309,6 +309,10 @@ def check_forecasts(
 def check_given(given: ArrayLike, n: int) -> np.ndarray:
     """Features (n, d), or labels of groups (n,) of any type."""
     array = as_array(given, "given")
+    if array.shape[1:] == (0,):
+        raise ValueError(
+            "given must name at least one column; found none. Pass a column, or leave given out."
+        )
     check_same_length({"y_true": n, "given": len(array)})
     if array.dtype.kind == "O":
         with contextlib.suppress(ValueError):
@@ -372,9 +376,9 @@ def _is_forecast_problem(y_true: Any, y_pred: object) -> bool:
 
     Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
     """
-    if isinstance(y_pred, tuple) and len(y_pred) == 2 and len(y_true) != 2:
-        return True
     values = as_array(y_true, "y_true")
+    if isinstance(y_pred, tuple) and len(y_pred) == 2 and len(values) != 2:
+        return True
     return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)
 
 
@@ -382,8 +386,8 @@ def with_given(data: ClassData, y_true: Any, given: Any, sample_weight: Any) -> 
     """Add the features to condition on; rows of weight 0 are left out."""
     if given is None:
         return data
-    given = check_given(given, len(y_true))
-    return replace(data, given=given[positive_weight_rows(sample_weight, len(y_true))])
+    given = check_given(given, num_samples(y_true))
+    return replace(data, given=given[positive_weight_rows(sample_weight, len(given))])
 
 
 def with_groups(
@@ -393,7 +397,7 @@ def with_groups(
     if groups is None:
         return data
     check = check_crossed_groups if may_be_crossed else check_groups
-    return replace(data, groups=check(groups, len(y_true), sample_weight))
+    return replace(data, groups=check(groups, num_samples(y_true), sample_weight))
 
 
 def count_groups(data: Data, groups: np.ndarray) -> Data:

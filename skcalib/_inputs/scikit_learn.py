@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import get_annotations, signature
+from threading import current_thread, main_thread
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -21,6 +22,7 @@ from typing import (
 
 import numpy as np
 from joblib import parallel_config
+from sklearn import config_context
 from sklearn.base import _fit_context, clone
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing
@@ -34,7 +36,7 @@ from sklearn.utils._param_validation import (
     validate_params as _validate_params,
 )
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition, _safe_split
-from sklearn.utils.parallel import Parallel as _Parallel, delayed as delayed
+from sklearn.utils.parallel import Parallel as _Parallel, _FuncWrapper
 from sklearn.utils.validation import (
     _check_feature_names as check_feature_names,
     _check_method_params as check_method_params,
@@ -259,6 +261,25 @@ class Parallel(_Parallel):
             super().print_progress()
         else:
             self._bar.update(self.n_completed_tasks - self._bar.n)
+
+
+class _Task(_FuncWrapper):
+    """A function that joblib calls, with scikit-learn's configuration of the caller.
+
+    scikit-learn hands on the filters of warnings, too. Threads have them in common, and would
+    restore those of each other: only the main thread, of this process or another one, sets them.
+    """
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        if current_thread() is main_thread():
+            return super().__call__(*args, **kwargs)
+        with config_context(**self.config):
+            return self.function(*args, **kwargs)
+
+
+def delay(function: Callable) -> Callable:
+    """Return joblib's function `delayed`, for `Parallel`."""
+    return lambda *args, **kwargs: (_Task(function), args, kwargs)
 
 
 def _progress_bar(total: int) -> Any:

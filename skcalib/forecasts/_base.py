@@ -454,7 +454,7 @@ class Forecast(ABC):
                 f"estimation must be 'ecdf' or 'fair'; found {estimation!r}. Leave it out for the "
                 "score of the forecast as it is."
             )
-        y = self._outcomes(y)
+        y = check_numbers(self._outcomes(y), "y", most=MAX_NUMBER)
         return self._crps(y) if estimation == "ecdf" else self._fair_crps(y)
 
     def components(self, n_nodes: int | None = None) -> Components:

@@ -23,7 +23,7 @@ from .._inputs.scikit_learn import (
     Parallel,
     RandomState,
     clone_instance,
-    delayed,
+    delay,
     validate_params,
 )
 from ._base import HypothesisTest
@@ -360,7 +360,7 @@ class Trials:
     def rejections(self, n_samples: int, n_simulations: int) -> int:
         seeds = self.random_state.randint(2**31 - 1, size=n_simulations).tolist()
         p_values = Parallel(n_jobs=self.n_jobs)(
-            delayed(_p_value)(self.test, self.proba, self.truth, n_samples, seed) for seed in seeds
+            delay(_p_value)(self.test, self.proba, self.truth, n_samples, seed) for seed in seeds
         )
         rejected = int(np.sum(np.array(p_values) <= self.alpha))
         counts = self.found.setdefault(n_samples, [0, 0])

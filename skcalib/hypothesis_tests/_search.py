@@ -9,7 +9,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._data import ForecastData, MultilabelData, check_data
-from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
+from .._inputs.arrays import (
+    ArrayLike,
+    as_array,
+    check_same_length,
+    column_names,
+    import_package,
+    is_number,
+)
 from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, validate_params
@@ -105,8 +112,7 @@ class SubgroupSearch:
             A row for each subgroup, the most conspicuous one first: `column`, `subgroup`,
             `n_samples`, `predicted`, `observed` and `p_value`, and `label` or `coverage` if known.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         return pd.DataFrame(self._table()).rename(columns={"p_values": "p_value"})
 
     def _table(self) -> dict[str, Any]:

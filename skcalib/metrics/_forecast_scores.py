@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 
 from .._data import ForecastData, check_forecasts
-from .._inputs.arrays import ArrayLike, is_number
+from .._inputs.arrays import ArrayLike, check_numbers, is_number
 from .._inputs.scikit_learn import Interval
 from .._numerics.crps import pinball
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._quantile import select_levels
 from ..forecasts._thresholds import threshold_crps_of_members, threshold_weighted_crps
 from ._registry import register_metric
@@ -43,6 +44,7 @@ def _crps_loss(
     level_weights: Literal["spacing", "equal"],
     average: str | None,
 ) -> float | np.ndarray:
+    check_numbers(data.value, "y_true", most=MAX_NUMBER)
     if levels is not None:
         data = replace(data, forecast=select_levels(data.forecast, levels))
     low, high = (-np.inf, np.inf) if thresholds is None else check_threshold_pair(thresholds)

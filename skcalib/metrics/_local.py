@@ -11,7 +11,7 @@ from .._data import ForecastData, check_forecasts, check_given
 from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.drawing import draw_seed
 from .._inputs.options import OptionsOf, check_options_of
-from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, RandomState, StrOptions, num_samples, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.pit import PitLaw, pit_laws
 from .._statistics.kernels import KERNELS, Kernel, kernel_values, median_bandwidth
@@ -367,7 +367,7 @@ def _all_features(query: Any, given: Any, sample_weight: Any) -> Any:
     """Return the query; by default the features of all samples, also of those of weight 0."""
     if query is not None or given is None or sample_weight is None:
         return query
-    return check_given(given, len(sample_weight))
+    return check_given(given, num_samples(sample_weight))
 
 
 def _make_locations(

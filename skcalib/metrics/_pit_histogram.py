@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._data import ForecastData, check_forecasts
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Bins, Count, Interval, RandomState, validate_params
 from .._inputs.warnings import check_memory
@@ -85,8 +85,7 @@ class PITHistogram:
             One row for each bin, with the columns "start", "end" and "density"; and with a band
             "lower", "upper", "lower_of_all" and "upper_of_all".
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         columns = {"start": self.edges[:-1], "end": self.edges[1:], "density": self.density}
         if self.band is not None:
             columns |= self.band._asdict()

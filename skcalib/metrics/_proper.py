@@ -18,7 +18,7 @@ from .._data import (
     check_predictions,
 )
 from .._inputs.annotations import Value, annotate_each
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Average, Count, Label, RandomState, validate_params
@@ -28,6 +28,7 @@ from .._numerics.isotonic import isotonic_knots
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from ..forecasts import Forecast
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._thresholds import threshold_weighted_crps
 from ..lenses import Lens
 from ._reductions import average_over_reductions
@@ -55,7 +56,8 @@ def crps_components(data: ForecastData, tolerance: float = _CELL_RTOL) -> np.nda
     Uncertainty and score are exact. The score of the recalibrated forecasts is an integral over
     cells, from which the error that the same cells make for the forecasts themselves is taken off.
     """
-    forecast, value, weight = data.forecast, data.value, data.weight
+    forecast, weight = data.forecast, data.weight
+    value = check_numbers(data.value, "y_true", most=MAX_NUMBER)
     score = float(weight @ forecast.crps(value))
     points, mass = pool_ties(value, weight)
     if len(points) == 1:

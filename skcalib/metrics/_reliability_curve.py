@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.options import OptionsOf, check_edges, check_options_of, select_arguments
 from .._inputs.scikit_learn import Bins, Count, Interval, Label, RandomState, validate_params
 from .._numerics.isotonic import isotonic_knots
@@ -165,8 +165,7 @@ class ReliabilityCurve:
             The columns "predicted" and "observed"; "share", "start" and "end" of bins; and "low"
             and "high", the band at the knots.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         columns = {"predicted": self.predicted, "observed": self.observed}
         if self.share is not None and self.ends is not None:
             columns |= {"share": self.share, "start": self.ends[0], "end": self.ends[1]}

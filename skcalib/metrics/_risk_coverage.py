@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._data import check_predictions
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.scikit_learn import Label, validate_params
 from .._numerics.reliability import rate_bounds
 
@@ -58,8 +58,7 @@ class RiskCoverageCurve:
             One row for each threshold, with the columns "threshold", "coverage", "risk", "lower"
             and "upper"; ``frame.plot("coverage", ["risk", "lower", "upper"])`` draws it.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         return pd.DataFrame(vars(self)).drop(columns="area")
 
 

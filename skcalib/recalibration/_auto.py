@@ -1,6 +1,5 @@
 """The choice among recalibrators by cross-validation."""
 
-import warnings
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import KW_ONLY
@@ -20,10 +19,11 @@ from .._inputs.scikit_learn import (
     HasMethods,
     IntegerInterval,
     Parallel,
-    delayed,
+    delay,
     estimator_class,
     fit_context,
 )
+from .._inputs.warnings import record_warnings, warn
 from .._numerics.dependence import UnitSums
 from .._numerics.sorting import codes_by_appearance
 from ._base import Recalibrator, is_smooth
@@ -535,7 +535,7 @@ class CrossValidation(NamedTuple):
             pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
             groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
             results = Parallel(n_jobs=self.n_jobs)(
-                delayed(self._fit_without)(
+                delay(self._fit_without)(
                     fold == k, candidates[c], neighbours[c], uniform * bool(c), bool(base)
                 )
                 for c, *base in groups
@@ -556,9 +556,12 @@ class CrossValidation(NamedTuple):
         Also return the fit if the next one can start from it, else None. With `with_base`, return
         all this for its base, too.
         """
-        with warnings.catch_warnings():  # a selected fit without an optimum warns once more
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted = self.examples.fit_clone(model, ~test, warm_start_from=neighbour)
+        fitted, record = record_warnings(
+            self.examples.fit_clone, model, ~test, warm_start_from=neighbour
+        )
+        for message, category in record:
+            if category is not ConvergenceWarning:  # a selected fit without an optimum warns again
+                warn(message, category)
         results = []
         for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:
             loss, proba = self.examples.losses(recalibrator, test, self.scoring, uniform)

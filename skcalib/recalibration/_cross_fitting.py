@@ -24,7 +24,7 @@ from .._inputs.scikit_learn import (
     CheckedParameters,
     Parallel,
     check_method_params,
-    delayed,
+    delay,
     safe_split,
 )
 from .._inputs.warnings import warn
@@ -211,7 +211,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         Labels are not encoded: class weights and scorers of a classifier may name them.
         """
         return Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_fold)(fit, estimator, X, y, train, test, routed.estimator.fit, keep)
+            delay(_fit_fold)(fit, estimator, X, y, train, test, routed.estimator.fit, keep)
             for train, test in folds
         )
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.arrays import import_package
 from . import _maps as maps
 
 
@@ -101,10 +102,7 @@ def _(stated: maps.Pairs, dtype: Any) -> Any:
 
 def _torch() -> Any:
     """The classes of modules, which need PyTorch."""
-    try:
-        from . import _torch_modules
-    except ImportError as error:
-        raise ImportError(
-            'to_module() needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
-        ) from error
+    import_package("torch", "to_module()", '"skcalib[torch]"')
+    from . import _torch_modules
+
     return _torch_modules

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.arrays import import_package
 from ._checks import check_sound
 from ._tally import Sums, Tally
 
@@ -27,12 +28,7 @@ def to_table(state: Any) -> Any:
             "to_arrow needs a state without multi_class, as a table cannot hold a lens; found "
             f"{state._multi_class!r}. Pickle the state."
         )
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise ImportError(
-            'to_arrow() needs pyarrow; it is not installed. Run pip install "skcalib[arrow]".'
-        ) from error
+    pyarrow = import_package("pyarrow", "to_arrow()", '"skcalib[arrow]"')
     metadata, tables = [], []
     for label, subgroup_state in ((None, state), *state.subgroups.items()):
         subgroup = None if subgroup_state is state else _to_json(label)

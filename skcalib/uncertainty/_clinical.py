@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from .._data import ClassData, check_predictions, with_groups
 from .._inputs.annotations import P
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
 from .._inputs.scikit_learn import Interval, Label, RandomState, validate_params
 from .._numerics.dependence import UnitSums, split_columns
@@ -274,8 +274,7 @@ class SubgroupClinicalCalibration:
             The frames of :meth:`SubgroupIntervals.to_frame`, one below the other; the first level
             of the row labels is the measure.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         frames = {name: table.to_frame() for name, table in self.tables.items()}
         return pd.concat(frames, names=["measure"])
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.by import Subgroups, check_by, format_label, printable
 from .._inputs.missing import omit_missing
 from .._inputs.options import select_arguments
@@ -157,8 +157,7 @@ class SubgroupIntervals(Mapping):
             A row for each subgroup, which is its label, and the columns `n_samples`, `share`,
             `estimate`, `low`, `high` and `note`.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         names = list(self.names)
         if len(names) == 1:
             index = pd.Index(self.subgroups, name=names[0], dtype=None)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._inputs.arrays import import_package
 from ..._inputs.probabilities import ROW_SUM_ATOL
 from ..._numerics.logits import EPSILON
 from .. import _maps as maps
@@ -74,12 +75,7 @@ class Graph:
 
 def make_graph(stated: maps.Map, n_classes: int, reads_both_columns: bool) -> Any:
     """The model of ONNX from probabilities (n, K) to calibrated ones, NaN where one is invalid."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            'export_onnx needs onnx; it is not installed. Run pip install "skcalib[onnx]".'
-        ) from error
+    onnx = import_package("onnx", "export_onnx", '"skcalib[onnx]"')
     has_one_column = n_classes == 2 and not reads_both_columns
     graph = Graph(onnx, EPSILON if has_one_column else 0.0)
     proba = "proba"
