@@ -82,7 +82,9 @@ if TYPE_CHECKING:
 
     class MetaEstimatorMixin: ...
 
+    from pandas import DataFrame as DataFrame
 else:
+    DataFrame = Any
     from sklearn.base import (  # noqa: F401
         BaseEstimator,
         ClassifierMixin,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._data import ForecastData, MultilabelData, check_data
+from .._inputs.annotations import DataFrame
 from .._inputs.arrays import (
     ArrayLike,
     as_array,
@@ -103,7 +104,7 @@ class SubgroupSearch:
     label: list[Any] | None = None
     coverage: np.ndarray | None = None
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Return the table as a data frame of pandas, which must be installed.
 
         Returns

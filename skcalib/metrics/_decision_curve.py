@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._data import AnyData, ForecastData, check_predictions, with_groups
+from .._inputs.annotations import DataFrame
 from .._inputs.arrays import ArrayLike, convert_numbers, format_value, import_package
 from .._inputs.scikit_learn import Interval, Label, validate_params
 from .._numerics.dependence import GroupedSums
@@ -79,7 +80,7 @@ class DecisionCurve:
         is_loss = self.treat_none.any()
         return (self.treat_none - values) / (1 - self.threshold) if is_loss else values
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The curve as a data frame.
 
         Returns

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from .._data import ForecastData, check_forecasts
+from .._inputs.annotations import DataFrame
 from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Bins, Count, Interval, RandomState, validate_params
@@ -76,7 +77,7 @@ class PITHistogram:
     band: Band | None
     error: float
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The bars as a data frame.
 
         Returns

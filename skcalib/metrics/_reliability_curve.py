@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
+from .._inputs.annotations import DataFrame
 from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.options import OptionsOf, check_edges, check_options_of, select_arguments
 from .._inputs.scikit_learn import Bins, Count, Interval, Label, RandomState, validate_params
@@ -156,7 +157,7 @@ class ReliabilityCurve:
     x_label: str = "predicted probability"
     decomposition: Any = None
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The knots as a data frame.
 
         Returns

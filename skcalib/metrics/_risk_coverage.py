@@ -1,11 +1,11 @@
 """Risk–coverage curves: how often the most confident predictions are wrong."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from .._data import check_predictions
+from .._inputs.annotations import DataFrame
 from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.scikit_learn import Label, validate_params
 from .._numerics.reliability import rate_bounds
@@ -49,7 +49,7 @@ class RiskCoverageCurve:
     upper: np.ndarray
     area: float
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The curve as a data frame.
 
         Returns

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from .._data import ClassData, check_predictions, with_groups
-from .._inputs.annotations import P
+from .._inputs.annotations import DataFrame, P
 from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
 from .._inputs.scikit_learn import Interval, Label, RandomState, validate_params
@@ -265,7 +265,7 @@ class SubgroupClinicalCalibration:
         """The seven measures by name."""
         return {name: getattr(self, name) for name in _ROW_TITLES}
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Return all measures of all subgroups as a data frame of pandas, which must be installed.
 
         Returns

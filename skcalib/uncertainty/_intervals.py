@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
+from .._inputs.annotations import DataFrame
 from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.by import Subgroups, check_by, format_label, printable
 from .._inputs.missing import omit_missing
@@ -148,7 +149,7 @@ class SubgroupIntervals(Mapping):
     def __len__(self) -> int:
         return len(self.subgroups)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Return the table as a data frame of pandas, which must be installed.
 
         Returns
